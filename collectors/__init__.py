@@ -1,0 +1,1 @@
+"""Collecting: runs inside and around the target's interpreter; see docs/run-folder.md."""

@@ -1,0 +1,1 @@
+"""Rendering a diagnosis: diagnosis in, text out; nothing is computed here."""

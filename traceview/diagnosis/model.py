@@ -1,0 +1,267 @@
+"""The diagnosis: plain data that every report is made of. ``to_json`` is the public contract.
+
+Contract: docs/diagnosis.md and ``traceview/diagnosis/schema.json``; ``FORMAT`` is raised when a key
+changes its meaning or goes away. Every figure says its unit in its name; None means "not recorded".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceview.rules.finding import Finding
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Did it help: ``outcome`` is helped, neutral, hurt, failed, not_compiled or not_measured."""
+
+    outcome: str
+    sentence: str
+    speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    clock: str | None = None
+    blocks: int = 0
+    blocks_measured: int = 0
+    steps_timed: int = 0
+    basis: str = "none"
+    ended: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountRow:
+    """Milliseconds per step of one category in one stance; ``kind`` busy, idle, overhead or other."""
+
+    category: str
+    ms: float
+    kind: str
+    count: float | None = None
+    clock: str = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class StanceCounts:
+    """What one step does in one stance, from the profiler window."""
+
+    step_ms: float | None = None
+    device_busy_ms: float | None = None
+    device_idle_ms: float | None = None
+    kernels: float | None = None
+    launches: float | None = None
+    graph_launches: float | None = None
+    syncs: float | None = None
+    compiled_regions: float | None = None
+    cache_lookup_ms: float | None = None
+    gap_ms: float | None = None
+    peak_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
+    peak_source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One compiled callable and its part of a step."""
+
+    region_id: int
+    name: str
+    kind: str
+    call_file: str | None
+    call_line: int | None
+    arguments: dict[str, Any]
+    calls: int | None
+    calls_per_step: float | None
+    eager_ms: float | None
+    compiled_ms: float | None
+    share: float | None
+    compile_seconds: float | None
+    compiles: int | None
+    graph_breaks: int | None
+    recompiles: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGroup:
+    """All executions of one kernel (on a CPU: operator) in one stance."""
+
+    stance: str
+    name: str
+    category: str
+    count: float
+    ms: float
+    share: float
+    clock: str
+    compile_id: str | None
+    fused_ops: tuple[str, ...] = ()
+    user_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FusedKernel:
+    """Eager operator sequence → generated kernel: one kernel with what it swallowed."""
+
+    kernel_name: str
+    category: str
+    compile_id: str
+    fused_ops: tuple[str, ...]
+    user_lines: tuple[str, ...]
+    ms: float | None
+    count: float | None
+    clock: str | None
+    source_code: str | None
+    eager_ms: float | None = None
+    eager_count: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRow:
+    """One compile on the timeline."""
+
+    compile_id: str
+    name: str
+    file: str | None
+    line: int | None
+    outcome: str
+    started_s: float | None
+    seconds: float | None
+    phases: dict[str, float]
+    ops: int | None
+    guards: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileLink:
+    """One link of a recompile chain: which guard failed, old → new."""
+
+    compile_id: str
+    failed_compile_id: str | None
+    guard: str
+    kind: str
+    source_name: str | None
+    old: str | None
+    new: str | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileChain:
+    """All recompiles of one function."""
+
+    name: str
+    file: str | None
+    line: int | None
+    compiles: int
+    limit_hit: bool
+    links: tuple[RecompileLink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreakSite:
+    """One place in the user's source where graphs break."""
+
+    file: str | None
+    line: int | None
+    function: str | None
+    gb_id: str | None
+    reason: str
+    explanation: str | None
+    hints: tuple[str, ...]
+    times: int
+    frame_skipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One graph with its generated code."""
+
+    compile_id: str
+    kind: str
+    name: str
+    op_count: int | None
+    graph_text: str | None
+    output_code: str | None
+    kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceExcerpt:
+    """Lines of the run's own copy of a file: ``lines`` are (number, text)."""
+
+    file: str
+    line: int
+    lines: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """A rule that had nothing to read, and what it would have needed."""
+
+    rule: str
+    code: str
+    needs: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRow:
+    """Damage of one kind in one file."""
+
+    file: str
+    kind: str
+    times: int
+    first_line: int | None
+    example: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read and what could not be."""
+
+    records: int
+    unreadable: int
+    unknown_records: int = 0
+    rows: tuple[ReadingRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTime:
+    """Cold (and, where measured, warm) compile seconds; phases are exclusive and add up."""
+
+    seconds: float | None
+    warm_seconds: float | None
+    phases: dict[str, float]
+    frames: tuple[dict[str, Any], ...]
+    first_call_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything a report says."""
+
+    verdict: Verdict
+    break_even_steps: int | None
+    compile_time: CompileTime
+    accounting: dict[str, tuple[AccountRow, ...]]
+    counts: dict[str, StanceCounts]
+    regions: tuple[Region, ...]
+    findings: tuple[Finding, ...]
+    excerpts: tuple[SourceExcerpt, ...]
+    not_checked: tuple[NotChecked, ...]
+    reading: Reading
+    environment: dict[str, Any]
+    kernels: tuple[KernelGroup, ...] = ()
+    fused: tuple[FusedKernel, ...] = ()
+    compiles: tuple[CompileRow, ...] = ()
+    recompiles: tuple[RecompileChain, ...] = ()
+    graph_breaks: tuple[GraphBreakSite, ...] = ()
+    graphs: tuple[Graph, ...] = ()
+    pairs: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    links: dict[str, str] = field(default_factory=dict)
+    target: str = ""
+    created: str | None = None
+    traceview: str = ""

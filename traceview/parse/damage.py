@@ -1,0 +1,56 @@
+"""What could not be read: counted by file and kind, with the first place and an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from traceview.tables import from_rows
+
+EXAMPLE_CHARACTERS = 200
+
+
+@dataclass(slots=True)
+class _Entry:
+    times: int
+    first_line: int | None
+    example: str
+
+
+@dataclass(slots=True)
+class Damage:
+    """Counts of damage, kept while files are read; ``frame`` makes the table ``unreadable``."""
+
+    _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+
+    def count(self, file: str, kind: str, first_line: int | None, example: str) -> None:
+        """One more piece of damage of ``kind`` in ``file`` (relative to the run folder)."""
+        entry = self._entries.get((file, kind))
+        if entry is None:
+            self._entries[file, kind] = _Entry(1, first_line, example[:EXAMPLE_CHARACTERS])
+        else:
+            entry.times += 1
+
+    @property
+    def total(self) -> int:
+        """Pieces of damage of every kind."""
+        return sum(entry.times for entry in self._entries.values())
+
+    def frame(self, pass_name: str, rank: int | None = None) -> pl.DataFrame:
+        """Table ``unreadable``."""
+        return from_rows(
+            "unreadable",
+            (
+                {
+                    "pass": pass_name,
+                    "rank": rank,
+                    "file": file,
+                    "kind": kind,
+                    "times": entry.times,
+                    "first_line": entry.first_line,
+                    "example": entry.example,
+                }
+                for (file, kind), entry in self._entries.items()
+            ),
+        )

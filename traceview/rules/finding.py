@@ -1,0 +1,70 @@
+"""What a rule says: plain data, no behaviour beyond checking itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["error", "warning", "info"]
+Confidence = Literal["measured", "derived", "heuristic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it costs: milliseconds of every step, or seconds once; both None where not known.
+
+    ``about`` says what the figure is ("host time between compiled regions, profiler window").
+    """
+
+    ms_per_step: float | None = None
+    seconds: float | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the user's own source."""
+
+    file: str
+    line: int
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One row that proves it: the fact in words, the table, and the raw line where there is one."""
+
+    text: str
+    table: str
+    raw_file: str | None = None
+    raw_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Something to paste: ``language`` is python, diff or shell."""
+
+    language: Literal["python", "diff", "shell"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause, where it is, what it costs, how sure, and what to do."""
+
+    code: str
+    rule: str
+    severity: Severity
+    title: str
+    explanation: str
+    cost: Cost
+    confidence: Confidence
+    location: Location | None
+    evidence: tuple[Evidence, ...]
+    what_to_do: str
+    snippet: Snippet | None = None
+    also_at: tuple[Location, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            raise ValueError(f"{self.rule}: a finding without evidence")

@@ -1,0 +1,149 @@
+"""The run folder: where collecting and analysing meet, and the only place where they do.
+
+    RUN/
+      run.json              manifest, rewritten atomically whenever a pass begins or ends
+      raw/PASS/             PASS is cold, warm or baseline (see docs/run-folder.md)
+        events-PID.jsonl    the collector's own events, one JSON object a line, flushed as they happen
+        structured/         TORCH_TRACE
+        torch_logs.txt      TORCH_LOGS_OUT
+        stderr.txt          what the script wrote to stderr, as bytes
+        profile/            STANCE-PID.json.gz, profiler traces
+      raw/sources/          copies of the user's files that the run names
+      cache/                private Inductor and Triton caches (removed unless --keep-cache)
+      tables/               NAME.parquet
+      tlparse/PASS/…        tlparse's own report
+      diagnosis.json, report.html
+
+The format is described in docs/run-folder.md. Nothing here needs torch or polars.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from traceview.errors import NothingToAnalyse, RunFolderError
+
+FORMAT = 1
+MANIFEST = "run.json"
+PassName = Literal["cold", "warm", "baseline", "logs"]
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a process ended: exit, signal, timeout, stopped (by our plan), interrupted, unknown."""
+
+    kind: str = "unknown"
+    code: int | None = None
+    signal: int | None = None
+    wall_s: float | None = None
+
+
+@dataclass(slots=True)
+class PassRecord:
+    """One run of the target: cold (the measured one), warm (same cache again), baseline (all eager)."""
+
+    name: str
+    raw: str
+    started_us: float | None = None
+    command: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    ending: Ending = field(default_factory=Ending)
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What ``run.json`` holds."""
+
+    format: int = FORMAT
+    traceview: str = ""
+    created_us: float | None = None
+    target: list[str] = field(default_factory=list)
+    target_kind: str = "script"
+    cwd: str = ""
+    python: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    nproc: int = 1
+    passes: list[PassRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Run:
+    """An opened run folder."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @classmethod
+    def create(cls, folder: Path, manifest: Manifest) -> Run:
+        """Make the folder (its parents too) and write the manifest; RunFolderError if that fails."""
+        run = cls(folder, manifest)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "raw" / "sources").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        run.save()
+        return run
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """Open a folder that ``create`` made; NothingToAnalyse if it is none."""
+        path = folder / MANIFEST
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return cls(folder, _manifest(data))
+        except FileNotFoundError as error:
+            fact = f"{folder} is not a run folder: it has no {MANIFEST}."
+            remedy = "Name the folder that `traceview diagnose` printed."
+            raise NothingToAnalyse(fact, remedy, slug="not-a-run") from error
+        except (OSError, ValueError, TypeError) as error:
+            fact = f"{path} can't be read as a run's manifest ({error})."
+            remedy = "Run `traceview diagnose` again; its raw logs can still be read one by one."
+            raise NothingToAnalyse(fact, remedy, slug="bad-manifest") from error
+
+    def save(self) -> None:
+        """Write the manifest: to a file beside it, then renamed over it."""
+        path = self.folder / MANIFEST
+        scratch = path.with_suffix(".json.part")
+        try:
+            scratch.write_text(json.dumps(asdict(self.manifest), indent=1) + "\n", encoding="utf-8")
+            os.replace(scratch, path)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+
+    def raw(self, record: PassRecord) -> Path:
+        """The raw folder of one pass."""
+        return self.folder / record.raw
+
+    def relative(self, path: Path) -> str:
+        """``path`` as tables name it: relative to the run folder, with forward slashes."""
+        return path.relative_to(self.folder).as_posix()
+
+    @property
+    def tables_folder(self) -> Path:
+        return self.folder / "tables"
+
+
+def _manifest(data: dict[str, Any]) -> Manifest:
+    """A manifest from JSON; keys of a later format are left out, a missing one has its default."""
+    known = {key: data[key] for key in Manifest.__dataclass_fields__ if key in data}
+    known["passes"] = [_pass(item) for item in known.get("passes", [])]
+    return Manifest(**known)
+
+
+def _pass(data: dict[str, Any]) -> PassRecord:
+    known = {key: data[key] for key in PassRecord.__dataclass_fields__ if key in data}
+    ending = known.get("ending") or {}
+    known["ending"] = Ending(**{k: ending[k] for k in Ending.__dataclass_fields__ if k in ending})
+    return PassRecord(**known)
+
+
+def _unwritable(folder: Path, error: OSError) -> RunFolderError:
+    fact = f"The run folder {folder} can't be written ({error.strerror or error})."
+    return RunFolderError(fact, "Name another one with -o DIR.", slug="unwritable")

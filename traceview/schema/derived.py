@@ -1,0 +1,140 @@
+"""Tables that ``traceview.derive`` computes from the others: joins, attribution, accounting.
+
+A millisecond here says whose it is: ``clock`` is ``device`` (CUDA events, or device time in a profile)
+or ``host``.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.schema import Column, table
+
+_STANCE = Column("stance", pl.String, "compiled or eager")
+
+BLOCK_PAIRS = table(
+    "block_pairs",
+    "one eager block with the compiled block beside it",
+    Column("pid", pl.Int64, "process id"),
+    Column("pair_index", pl.Int32, "in order of running"),
+    Column("eager_ms", pl.Float64, "per step"),
+    Column("compiled_ms", pl.Float64, "per step"),
+    Column("speedup", pl.Float64, "eager_ms / compiled_ms"),
+    Column("steps", pl.Int32, "timed steps per block (the smaller of the two)"),
+    Column("clock", pl.String, "device or host"),
+    Column("used", pl.Boolean, "part of the figure"),
+    Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
+)
+
+SPEEDUPS = table(
+    "speedups",
+    "the measured speedup of a step, per rank (rank of the verdict: the first)",
+    Column("pid", pl.Int64, "process id"),
+    Column("basis", pl.String, "paired_blocks, two_runs (a second, all-eager run), none"),
+    Column("clock", pl.String, "device or host"),
+    Column("eager_ms", pl.Float64, "median per step"),
+    Column("compiled_ms", pl.Float64, "median per step"),
+    Column("speedup", pl.Float64, "median over pairs of eager / compiled"),
+    Column("speedup_low", pl.Float64, "lower end of the 95 % bootstrap interval over pairs"),
+    Column("speedup_high", pl.Float64, "upper end"),
+    Column("pairs_used", pl.Int32, "block pairs behind the figure"),
+    Column("pairs_measured", pl.Int32, "block pairs measured"),
+    Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
+    Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),
+    Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
+    Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
+    Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
+    Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s)"),
+    Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
+)
+
+ACCOUNTING = table(
+    "accounting",
+    "time per step of one category, from the profiler window",
+    _STANCE,
+    Column("category", pl.String, "as in kernels, or idle_* and other host categories"),
+    Column("kind", pl.String, "busy, idle, overhead, other"),
+    Column("ms", pl.Float64, "per step, overlaps counted once, scaled to the unprofiled median"),
+    Column("profiled_ms", pl.Float64, "per step, as profiled"),
+    Column("count", pl.Float64, "executions per step"),
+    Column("clock", pl.String, "device or host"),
+)
+
+STEP_COUNTS = table(
+    "step_counts",
+    "what one step of a stance does, from the profiler window",
+    _STANCE,
+    Column("steps", pl.Int32, "steps in the window"),
+    Column("step_ms", pl.Float64, "per step as profiled, host"),
+    Column("device_busy_ms", pl.Float64, "per step, union of device intervals; null without a GPU"),
+    Column("device_idle_ms", pl.Float64, "per step, step less busy; null without a GPU"),
+    Column("kernels", pl.Float64, "device executions (on a CPU: operators that do work) per step"),
+    Column("launches", pl.Float64, "launch calls per step; null without a GPU"),
+    Column("graph_launches", pl.Float64, "cudaGraphLaunch per step; null without a GPU"),
+    Column("syncs", pl.Float64, "synchronising calls per step; null without a GPU"),
+    Column("compiled_regions", pl.Float64, "Torch-Compiled Region marks per step"),
+    Column("cache_lookup_ms", pl.Float64, "TorchDynamo Cache Lookup per step, host"),
+    Column("call_overhead_ms", pl.Float64, "look-up, pre-graph bytecode and runtime wrappers per step, host"),
+    Column("gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"),
+    Column("gaps", pl.Float64, "such gaps per step"),
+)
+
+REGION_COSTS = table(
+    "region_costs",
+    "one region's part of a step",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "see regions"),
+    Column("name", pl.String, "see regions"),
+    Column("calls", pl.Int64, "calls seen in all"),
+    Column("calls_per_step", pl.Float64, "in the profiler window (compiled)"),
+    Column("eager_ms", pl.Float64, "host time per step in the profiler window"),
+    Column("compiled_ms", pl.Float64, "host time per step in the profiler window"),
+    Column("share", pl.Float64, "of the step's host time (compiled), 0 to 1"),
+    Column("compile_s", pl.Float64, "seconds of compiles that belong to it"),
+    Column("compiles", pl.Int32, "compiles that belong to it"),
+)
+
+COMPILE_COSTS = table(
+    "compile_costs",
+    "compile seconds of one frame, phases exclusive (they add up)",
+    Column("co_name", pl.String, "code object"),
+    Column("co_filename", pl.String, "its file"),
+    Column("co_firstlineno", pl.Int32, "its first line"),
+    Column("user_file", pl.String, "user's own location"),
+    Column("user_line", pl.Int32, "line there"),
+    Column("compiles", pl.Int32, "compiles of the frame"),
+    Column("total_s", pl.Float64, "all of it"),
+    Column("dynamo_s", pl.Float64, "tracing: dynamo less AOT"),
+    Column("aot_s", pl.Float64, "AOTAutograd less Inductor"),
+    Column("inductor_s", pl.Float64, "Inductor less code generation"),
+    Column("codegen_s", pl.Float64, "code generation and kernel compilation"),
+    Column("first_started_us", pl.Float64, "Unix time of its first compile, µs"),
+)
+
+KERNEL_GROUPS = table(
+    "kernel_groups",
+    "all executions of one kernel (on a CPU: operator) in one stance",
+    _STANCE,
+    Column("name", pl.String, "kernel or operator"),
+    Column("category", pl.String, "as in kernels"),
+    Column("count", pl.Float64, "executions per step"),
+    Column("ms", pl.Float64, "per step, as profiled"),
+    Column("share", pl.Float64, "of the busy time of that stance, 0 to 1"),
+    Column("clock", pl.String, "device or host"),
+    Column("cpu_op", pl.String, "operator that launched it most often"),
+    Column("compile_id", pl.String, "for generated kernels"),
+    Column("fused_ops", pl.List(pl.String), "aten operators in it, for generated kernels"),
+    Column("user_lines", pl.List(pl.String), "file:line, for generated kernels"),
+)
+
+SETTINGS = table(
+    "settings",
+    "one setting of the analysis",
+    Column("name", pl.String, "job_steps, assumed_steps, …"),
+    Column("value", pl.Float64, "its value"),
+)
+
+TABLES = (
+    BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
+    SETTINGS,
+)  # fmt: skip

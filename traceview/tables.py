@@ -1,0 +1,87 @@
+"""The tables of one run: polars frames that match their declarations, in memory or as Parquet.
+
+A table that was not recorded is *absent* (``tables.has(name)`` is False), which is not the same as a
+table with no rows: the first means "we cannot say", the second "we looked and there was none".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from traceview.schema import TableSpec, all_tables
+
+
+class Tables:
+    """A set of declared tables by name."""
+
+    def __init__(self, frames: Mapping[str, pl.DataFrame] | None = None) -> None:
+        self._frames: dict[str, pl.DataFrame] = {}
+        for name, frame in (frames or {}).items():
+            self.put(name, frame)
+
+    def put(self, name: str, frame: pl.DataFrame) -> None:
+        """Keep ``frame`` as table ``name``; it is cast to, and checked against, the declaration."""
+        self._frames[name] = conform(spec_of(name), frame)
+
+    def has(self, name: str) -> bool:
+        """Whether the table was recorded at all."""
+        return name in self._frames
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        """The table, or an empty one of the right columns where it was not recorded."""
+        return self._frames[name] if name in self._frames else empty(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def save(self, folder: Path) -> None:
+        """Write every table as ``folder/NAME.parquet``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, frame in self._frames.items():
+            frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
+
+    @classmethod
+    def load(cls, folder: Path) -> Tables:
+        """Read what ``save`` wrote; a file that no declaration names is left alone."""
+        known = all_tables()
+        found = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
+        return cls({name: pl.read_parquet(found[name]) for name in known if name in found})
+
+
+def spec_of(name: str) -> TableSpec:
+    """The declaration of ``name``; KeyError with the name where there is none."""
+    return all_tables()[name]
+
+
+def empty(name: str) -> pl.DataFrame:
+    """Table ``name`` without rows."""
+    return pl.DataFrame(schema=spec_of(name).polars_schema)
+
+
+def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Table ``name`` from dicts; a column that a row lacks is null, an undeclared key is a ValueError."""
+    schema = spec_of(name).polars_schema
+    data = list(rows)
+    unknown = {key for row in data for key in row} - schema.keys()
+    if unknown:
+        raise ValueError(f"table {name} declares no column {', '.join(sorted(unknown))}")
+    columns = {column: [row.get(column) for row in data] for column in schema}
+    return pl.DataFrame(columns, schema=schema, strict=False)
+
+
+def conform(spec: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:
+    """``frame`` with exactly the declared columns and dtypes; missing ones become null."""
+    unknown = set(frame.columns) - spec.polars_schema.keys()
+    if unknown:
+        raise ValueError(f"table {spec.name} declares no column {', '.join(sorted(unknown))}")
+    present = set(frame.columns)
+    return frame.select(
+        pl.col(column.name).cast(column.dtype)
+        if column.name in present
+        else pl.lit(None, dtype=column.dtype).alias(column.name)
+        for column in spec.columns
+    )
