@@ -16,6 +16,7 @@ BLOCK_PAIRS = table(
     "block_pairs",
     "one eager block with the compiled block beside it",
     Column("pid", pl.Int64, "process id"),
+    Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
     Column("pair_index", pl.Int32, "in order of running"),
     Column("eager_ms", pl.Float64, "per step"),
     Column("compiled_ms", pl.Float64, "per step"),
@@ -23,6 +24,7 @@ BLOCK_PAIRS = table(
     Column("steps", pl.Int32, "timed steps per block (the smaller of the two)"),
     Column("clock", pl.String, "device or host"),
     Column("used", pl.Boolean, "part of the figure"),
+    Column("compiles_inside", pl.Int32, "compiles that ended inside one of the two blocks"),
     Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
 )
 
@@ -40,12 +42,14 @@ SPEEDUPS = table(
     Column("pairs_used", pl.Int32, "block pairs behind the figure"),
     Column("pairs_measured", pl.Int32, "block pairs measured"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
+    Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure: 0 unless it never went quiet"),
     Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),
     Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
     Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
     Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
     Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s)"),
     Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
+    Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured; null otherwise"),
 )
 
 ACCOUNTING = table(
@@ -127,6 +131,20 @@ KERNEL_GROUPS = table(
     Column("user_lines", pl.List(pl.String), "file:line, for generated kernels"),
 )
 
+SCRIPT_TIMERS = table(
+    "script_timers",
+    "one clock of the script's own that runs around a region's first call, read from its source",
+    Column("region_id", pl.Int32, "see regions"),
+    Column("file", pl.String, "user's file"),
+    Column("start_line", pl.Int32, "where the clock is read first"),
+    Column("read_line", pl.Int32, "where it is read again, after the call"),
+    Column("call_line", pl.Int32, "line between them that led to the first call"),
+    Column("function", pl.String, "function that holds all three, or <module>"),
+    Column("clock", pl.String, "time.perf_counter, torch.cuda.Event, timeit.timeit, …"),
+    Column("calls_in_loop", pl.Boolean, "several calls lie between the two readings (a loop is between)"),
+    Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
+)
+
 SETTINGS = table(
     "settings",
     "one setting of the analysis",
@@ -136,5 +154,5 @@ SETTINGS = table(
 
 TABLES = (
     BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
-    SETTINGS,
+    SCRIPT_TIMERS, SETTINGS,
 )  # fmt: skip

@@ -1,0 +1,60 @@
+# Everything here makes what it needs, in .venv, and can be run again.
+#
+#   make demo     diagnose a bundled script; ends with the verdict and the path of report.html
+#   make test     run the tests
+#   make check    what has to hold before a change lands: tests, ruff, mypy, packaging
+
+PYTHON ?= python3
+TORCH  ?= torch==2.13.0
+DEMO   ?= pointwise
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test check lint types package clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.installed
+	@echo "== diagnosing the bundled script '$(DEMO)' (a minute or two: it compiles, measures, profiles)"
+	@$(BIN)/traceview demo $(DEMO)
+
+test: $(VENV)/.installed-dev
+	@echo "== running the tests"
+	@$(BIN)/python -m pytest -n auto
+
+check: test lint types package
+
+lint: $(VENV)/.installed-dev
+	@echo "== ruff"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+package: $(VENV)/.installed-dev
+	@echo "== building and looking into the wheel"
+	@$(BIN)/python -m pytest -q tests/test_packaging.py -m packaging
+
+$(VENV)/bin/python:
+	@echo "== making a virtual environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "traceview needs Python 3.10 or newer: say make PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.torch: $(VENV)/bin/python
+	@echo "== installing $(TORCH) (another build: make TORCH=...)"
+	@$(BIN)/python -m pip install --quiet "$(TORCH)" numpy
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml
+	@echo "== installing traceview"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "== installing what the tests need"
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

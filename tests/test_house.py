@@ -1,0 +1,131 @@
+"""The layout's own rules: imports point down, modules stay small, start-up stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"traceview": "traceview", "collectors": "traceview.collectors", "reports": "traceview.reports"}
+
+#: Lower number = further down. A module may import its own floor and those below.
+FLOORS = {
+    "traceview.errors": 0,
+    "traceview.compile_id": 0,
+    "traceview.run": 0,
+    "traceview.schema": 1,
+    "traceview.tables": 1,
+    "traceview.parse": 2,
+    "traceview.query": 2,
+    "traceview.derive": 3,
+    "traceview.rules": 4,
+    "traceview.diagnosis": 5,
+    "traceview.collectors": 6,
+    "traceview.reports": 6,
+    "traceview.demos": 6,
+    "traceview.cli": 7,
+    "traceview.__main__": 8,
+}
+#: Rooms on one floor that must not know each other.
+SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
+#: What runs in the target's process: the standard library and the torch that is there.
+CHILD_MAY_IMPORT = set(sys.stdlib_module_names) | {"torch", "triton", "_traceview_child", "pynvml"}
+
+
+def _modules():
+    for folder, package in FOLDERS.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            name = ".".join((package, *(part for part in parts if part != "__init__")))
+            yield name, path
+
+
+MODULES = dict(_modules())
+
+
+def _floor(module):
+    while module:
+        if module in FLOORS:
+            return module, FLOORS[module]
+        module = module.rpartition(".")[0]
+    return None
+
+
+def _imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if _floor(n)])
+def test_imports_point_down(name):
+    room, floor = _floor(name)
+    for imported in _imports(MODULES[name]):
+        target = _floor(imported)
+        if target is None or target[0] == room:
+            continue
+        assert target[1] <= floor, f"{name} imports {imported}, which is above it"
+        assert not {room, target[0]} >= SIDE_ROOMS, f"{name} knows the other side room"
+
+
+def test_every_module_has_a_floor():
+    homeless = [n for n in MODULES if _floor(n) is None and n != "traceview"]
+    assert homeless == []
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("traceview.collectors.child")])
+def test_the_child_needs_only_the_standard_library_and_torch(name):
+    outside = {module.partition(".")[0] for module in _imports(MODULES[name])} - CHILD_MAY_IMPORT
+    assert outside == set()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_stay_small(name):
+    assert len(MODULES[name].read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_functions_stay_small(name):
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (node.end_lineno - body[0].lineno + 1) if body else 0
+            assert length <= 40, f"{name}.{node.name}: {length} lines"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_say_what_they_are(name):
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if not n.startswith("traceview.demos.")])
+def test_no_print_in_the_library(name):
+    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        assert not (is_print and node.func.id == "print"), f"{name}:{node.lineno} prints"
+
+
+def test_importing_traceview_is_light():
+    code = "import sys, traceview; print(*sorted(m.partition('.')[0] for m in sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"polars", "jinja2", "click", "torch", "numpy", "msgspec", "pygments"}
+    assert heavy.isdisjoint(loaded.stdout.split())
+
+
+def test_help_imports_no_heavy_library():
+    code = (
+        "import sys\nfrom traceview.cli import traceview\n"
+        "try: traceview(['--help'])\nexcept SystemExit: pass\n"
+        "print(*sorted(m.partition('.')[0] for m in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "diagnose" in done.stdout
+    assert {"polars", "jinja2", "torch", "numpy", "pygments"}.isdisjoint(done.stderr.split())

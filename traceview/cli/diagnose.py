@@ -1,0 +1,77 @@
+"""``traceview diagnose``: run a script, measure, read, explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceview.cli.options import PASS_ON, collecting, reporting, split_target, targeting
+
+if TYPE_CHECKING:
+    from traceview.run import Run
+
+
+def collect(module: str | None, target: tuple[str, ...], *, to_stderr: bool, **options: Any) -> Run:  # noqa: ANN401 (click hands over its options)
+    """Run the target as the options say; the finished run folder."""
+    from traceview import collectors
+    from traceview.cli.console import Console
+
+    kind, name, arguments = split_target(module, target)
+    return collectors.collect(
+        collectors.CollectOptions(
+            kind=kind,
+            target=name,
+            args=arguments,
+            python=options["python"],
+            nproc=options["nproc"],
+            steps=options["steps"],
+            blocks=options["blocks"],
+            run_to_end=options["run_to_end"],
+            timeout_s=options["timeout"],
+            no_baseline=options["no_baseline"],
+            warm=options["warm"],
+            keep_cache=options["keep_cache"],
+            out=options["out"],
+            force=options["force"],
+            stdout_to_stderr=to_stderr,
+        ),
+        Console(),
+    )
+
+
+def diagnose(
+    ctx: click.Context,
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+    open_report: bool,
+    job_steps: int | None,
+    **options: Any,  # noqa: ANN401 (the collecting options, handed on)
+) -> None:
+    """Collect, explain, print, and end with the exit code that says how it went."""
+    from traceview.cli.console import Console
+    from traceview.cli.pipeline import exit_code, present, write_report
+
+    run = collect(module, target, to_stderr=as_json or as_markdown, **options)
+    Console().say("reading the logs")
+    diagnosis = write_report(run, job_steps, refresh=True)
+    present(run, diagnosis, as_json=as_json, as_markdown=as_markdown, open_report=open_report)
+    ctx.exit(exit_code(diagnosis))
+
+
+@click.command("diagnose", context_settings=PASS_ON)
+@collecting
+@reporting
+@targeting
+@click.pass_context
+def command(ctx: click.Context, **options: Any) -> None:  # noqa: ANN401 (click's options)
+    """Run SCRIPT, measure eager against compiled, and explain the result.
+
+    The script runs unmodified, as `python SCRIPT ARGS...` would run it; everything after its name
+    belongs to it. Ends with 0 (diagnosed), 2 (usage), 3 (the script failed; the report is written all
+    the same) or 4 (nothing to analyse).
+    """
+    diagnose(ctx, **options)

@@ -1,0 +1,29 @@
+"""``traceview doctor``: what is usable here, and what to install."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+_MARK = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("missing", "red")}
+
+
+@click.command("doctor")
+@click.option("--python", metavar="PATH", help="Interpreter that would run the script.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def command(python: str | None, as_json: bool) -> None:
+    """Say what of torch, triton, compiler, GPU, profiler and tlparse is usable here."""
+    from traceview.collectors.doctor import examine
+
+    checks = examine(python)
+    if as_json:
+        click.echo(json.dumps([asdict(check) for check in checks], indent=2))
+        return
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        word, color = _MARK[check.status]
+        click.echo(f"{click.style(f'{word:<7}', fg=color)}  {check.name:<{width}}  {check.detail}")
+        if check.status != "ok":
+            click.echo(f"{'':9}{'':{width}}  needed for {check.needed_for}; {check.remedy}")

@@ -1,0 +1,33 @@
+"""``traceview report``: render a run again, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from traceview.cli.options import reporting
+
+
+@click.command("report")
+@reporting
+@click.option("--refresh", is_flag=True, help="Read the raw logs again instead of the saved tables.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.pass_context
+def command(
+    ctx: click.Context,
+    run: Path,
+    refresh: bool,
+    as_json: bool,
+    as_markdown: bool,
+    open_report: bool,
+    job_steps: int | None,
+) -> None:
+    """Render the report of the run folder RUN again."""
+    from traceview.cli.pipeline import exit_code, present, write_report
+    from traceview.run import Run
+
+    opened = Run.open(run)
+    diagnosis = write_report(opened, job_steps, refresh=refresh)
+    present(opened, diagnosis, as_json=as_json, as_markdown=as_markdown, open_report=open_report)
+    ctx.exit(exit_code(diagnosis))
