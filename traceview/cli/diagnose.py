@@ -34,7 +34,7 @@ def collect(module: str | None, target: tuple[str, ...], *, to_stderr: bool, **o
             keep_cache=options["keep_cache"],
             out=options["out"],
             force=options["force"],
-            stdout_to_stderr=to_stderr,
+            quiet_stdout_to_stderr=to_stderr,
         ),
         Console(),
     )

@@ -1,0 +1,74 @@
+"""Tables → tables: pairing, attribution, accounting. Nothing here judges, nothing reads a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import polars as pl
+
+from traceview.derive.compile_costs import compile_costs, region_compiles
+from traceview.derive.pairs import block_pairs
+from traceview.derive.profile import profile_tables
+from traceview.derive.speedup import speedups
+from traceview.derive.user_timers import script_timers
+from traceview.tables import Tables, from_rows
+
+__all__ = ["derive"]
+
+ReadSource = Callable[[str], str | None]
+
+
+def derive(
+    tables: Tables, settings: Mapping[str, float], read_source: ReadSource | None = None
+) -> Tables:
+    """``tables`` with the derived ones added (an older derived table is replaced).
+
+    ``settings`` are kept as table ``settings``; ``job_steps`` is read here. ``read_source`` gives
+    the text of one of the user's files by its name in table ``sources``, None where there is no
+    copy.
+    """
+    result = Tables({name: tables[name] for name in tables})
+    if tables.has("blocks"):
+        result.put("block_pairs", block_pairs(tables))
+    if tables.has("runs"):
+        result.put("speedups", speedups(tables, result["block_pairs"], settings))
+    if tables.has("compiles"):
+        result.put("compile_costs", compile_costs(tables))
+    profiled = profile_tables(tables, _step_ms(result["speedups"]))
+    for name, frame in profiled.items():
+        if name != "region_costs":
+            result.put(name, frame)
+    if tables.has("regions"):
+        result.put("region_costs", _region_costs(tables, profiled.get("region_costs")))
+    if tables.has("regions") and read_source is not None:
+        result.put("script_timers", script_timers(tables, read_source))
+    kept = ({"name": name, "value": value} for name, value in settings.items())
+    result.put("settings", from_rows("settings", kept))
+    return result
+
+
+def _step_ms(found: pl.DataFrame) -> dict[str, float]:
+    """Stance → median milliseconds per step without a profiler, of the first rank."""
+    if found.is_empty():
+        return {}
+    times = {"eager": found["eager_ms"][0], "compiled": found["compiled_ms"][0]}
+    return {stance: ms for stance, ms in times.items() if ms is not None}
+
+
+def _region_costs(tables: Tables, profiled: pl.DataFrame | None) -> pl.DataFrame:
+    """Every region with what the profiler window and the compiles say about it."""
+    key = ("pass", "rank", "pid", "region_id")
+    measured = {} if profiled is None else {
+        tuple(row[k] for k in key): row for row in profiled.iter_rows(named=True)
+    }  # fmt: skip
+    compiled = region_compiles(tables) if tables.has("compiles") else None
+    merged = []
+    for region in tables["regions"].iter_rows(named=True):
+        identity = tuple(region[k] for k in key)
+        row = measured.get(identity, {k: region[k] for k in (*key, "name", "calls")})
+        if compiled is not None:
+            at = (region["pass"], region["pid"], region["region_id"])
+            seconds, compiles = compiled.get(at, (0.0, 0))
+            row = {**row, "compile_s": seconds, "compiles": compiles}
+        merged.append(row)
+    return from_rows("region_costs", merged)

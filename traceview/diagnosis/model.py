@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class AccountRow:
-    """Milliseconds per step of one category in one stance; ``kind`` busy, idle, overhead or other."""
+    """Milliseconds per step of one category in one stance; ``kind``: busy, idle, overhead, …"""
 
     category: str
     ms: float

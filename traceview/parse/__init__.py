@@ -1,0 +1,61 @@
+"""Raw files to tables: reads what the passes left, counts what it could not read, judges nothing.
+
+    collected    the collector's own events, and endings from the manifest
+    structured   TORCH_TRACE
+    textlogs     TORCH_LOGS text and stderr
+    kineto       profiler traces
+
+Each has ``read_pass(run, record, damage)``. Text logs come after the structured log, which knows
+which compiles repeat after a reset and which process is which rank.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.parse import store
+from traceview.parse.damage import Damage
+from traceview.parse.keys import CompileKeys
+from traceview.parse.merge import Frames, combine, concat, fill_ranks, ranks_of, without_device
+from traceview.run import PassRecord, Run
+from traceview.tables import Tables
+
+__all__ = ["load_or_parse", "parse_run"]
+
+
+def parse_run(run: Run) -> Tables:
+    """Every table that the run's raw files tell of, all passes one after the other.
+
+    A table that no log would have told of is absent. ``unreadable`` is always there.
+    """
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for record in run.manifest.passes:
+        for name, frame in _read_pass(run, record).items():
+            parts.setdefault(name, []).append(frame)
+    parts.setdefault("unreadable", [Damage().frame("")])
+    return Tables({name: concat(frames) for name, frames in parts.items()})
+
+
+def load_or_parse(run: Run, refresh: bool = False) -> Tables:
+    """``parse_run``, or what it made last time of the same raw files, kept in ``tables/``."""
+    kept = None if refresh else store.load(run)
+    if kept is not None:
+        return kept
+    tables = parse_run(run)
+    store.save(run, tables)
+    return tables
+
+
+def _read_pass(run: Run, record: PassRecord) -> Frames:
+    from traceview.parse import collected, kineto, structured, textlogs
+
+    damage = Damage()
+    own = collected.read_pass(run, record, damage)
+    trace = structured.read_pass(run, record, damage)
+    compiles = trace.get("compiles")
+    ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
+    text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
+    profile = without_device(kineto.read_pass(run, record, damage))
+    frames = {**own, **combine(trace, text), **profile}
+    frames = {name: fill_ranks(frame, ranks) for name, frame in frames.items()}
+    return {**frames, "unreadable": damage.frame(record.name)}

@@ -175,7 +175,15 @@ SOURCES = table(
     Column("sha256", pl.String, "of its bytes"),
 )
 
+NOTES = table(
+    "notes",
+    "something that the collector could not do",
+    Column("pid", pl.Int64, "process id"),
+    Column("what", pl.String, "what was to be done"),
+    Column("why", pl.String, "why it was not"),
+)
+
 TABLES = (
     RUNS, ENVIRONMENT, REGIONS, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, MEMORY, PROFILE_WINDOWS,
-    SOURCES,
+    SOURCES, NOTES,
 )  # fmt: skip

@@ -179,6 +179,15 @@ FUSIONS = table(
     raw=True,
 )
 
+SCHEDULES = table(
+    "schedules",
+    "one generated kernel as Inductor's scheduler put it together (TORCH_LOGS=schedule, GPU only)",
+    *COMPILE,
+    Column("nodes", pl.List(pl.String), "scheduler nodes in it, in order"),
+    Column("text", pl.String, "torch's words"),
+    raw=True,
+)
+
 PERF_HINTS = table(
     "perf_hints",
     "one performance hint of Inductor's",
@@ -193,7 +202,7 @@ CUDAGRAPH_EVENTS = table(
     "cudagraph_events",
     "one event of cudagraph capture or replay",
     *COMPILE,
-    Column("event", pl.String, "skip, record, warmup, checkpoint, partition, dynamic_shapes, rerecord_limit, overwritten, other"),
+    Column("event", pl.String, "skip, tree (a graph is handed to cudagraphs), warmup, record (a capture), rerecord, checkpoint, partition, dynamic_shapes, rerecord_limit, overwritten, other"),
     Column("reason", pl.String, "torch's reason or message"),
     Column("function_id", pl.Int32, "cudagraph function"),
     Column("count", pl.Int32, "instances or sizes that the message names"),
@@ -226,7 +235,7 @@ WARNINGS = table(
     "one warning of torch's or of Python's that reached stderr",
     *COMPILE,
     Column("kind", pl.String, "recompile_limit, suppressed_failure, tf32, complex_fallback, item_break, cudagraph_skip, few_sms, python_warning, other"),
-    Column("category", pl.String, "Python warning class or log level"),
+    Column("category", pl.String, "Python warning class, class of a suppressed exception, or log level"),
     Column("message", pl.String, "the text"),
     Column("file", pl.String, "file that it names"),
     Column("line", pl.Int32, "line there"),
@@ -271,6 +280,6 @@ UNREADABLE = table(
 
 TABLES = (
     COMPILES, COMPILE_PHASES, GRAPH_BREAKS, RECOMPILES, CACHE_EVENTS, GRAPHS, GENERATED_KERNELS,
-    FUSIONS, PERF_HINTS, CUDAGRAPH_EVENTS, AUTOTUNE_CHOICES, WARNINGS, SYMBOLS, LOG_RECORDS,
+    FUSIONS, SCHEDULES, PERF_HINTS, CUDAGRAPH_EVENTS, AUTOTUNE_CHOICES, WARNINGS, SYMBOLS, LOG_RECORDS,
     UNREADABLE,
 )  # fmt: skip

@@ -1,0 +1,38 @@
+"""The collector's half that runs inside the target's interpreter.
+
+Standard library and the torch that is there; Python 3.10 or later. ``bootstrap/sitecustomize.py``
+loads this package under the private name ``_traceview_child`` before the user's script starts;
+nothing but the hook below is imported until the script itself imports torch.
+
+    bootstrap/sitecustomize  →  start()  →  importhook  ── after `import torch` ──  session
+    session    wires everything together and owns the end of the process
+    regions    torch.compile patched, describe what it was given; gate: the counting wrapper
+    driver     step edges: carries out what `plan` (pure) orders, with clock, window and memory
+    recorder   one JSON object a line, as docs/run-folder.md says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def start(raw_config: Mapping[str, Any]) -> None:
+    """Open this process's events file and wait for torch; raises what goes wrong."""
+    from .config import Config
+    from .importhook import after_import
+    from .recorder import Recorder
+
+    config = Config.from_json(raw_config)
+    recorder = Recorder(config.raw)
+    recorder.process(config.pass_name)
+
+    def collect(torch: Any) -> None:
+        from .session import Session
+
+        try:
+            Session(config, recorder, torch).begin()
+        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            recorder.note("collector not started", error)
+
+    after_import("torch", collect)

@@ -1,0 +1,107 @@
+"""Whose steps are the steps: one region's outermost calls, or one optimizer's steps."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Literal
+
+from .state import Control, Region
+
+CALL_PATIENCE = 50  # calls of other regions without one of the anchor's
+OPTIMIZER_PATIENCE = 200  # more: an evaluation between two epochs is no new kind of step
+MAX_MOVES = 4
+
+
+class Anchor:
+    """Chooses the anchor and notices when another one takes over.
+
+    An optimizer becomes the anchor when two of its steps in a row had calls of a region before
+    them; until then, and without one, the first region called is.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.region: Region | None = None
+        self.kind: Literal["call", "optimizer"] | None = None
+        self.left = 0
+        self._optimizer: weakref.ref[Any] | None = None
+        self._candidate: weakref.ref[Any] | None = None
+        self._hits = 0
+        self._calls_seen = 0
+        self._steps = 0
+        self._progress_seen = 0
+        self._others_seen = 0
+        self._moves = 0
+
+    @property
+    def region_id(self) -> int | None:
+        """The anchor region's id; None where optimizer steps are the steps."""
+        return self.region.region_id if self.region is not None else None
+
+    @property
+    def patience(self) -> int:
+        """Outermost calls of other regions until the anchor is thought over; doubles each time."""
+        base = OPTIMIZER_PATIENCE if self.kind == "optimizer" else CALL_PATIENCE
+        return base << self._moves
+
+    def called(self, region: Region) -> bool:
+        """A region's outermost call begins; true if that region is the anchor from now on."""
+        if self.kind is None:
+            return self._adopt_region(region)
+        if region is self.region or self._anchor_lives():
+            return False
+        others = self._others() - self._others_seen
+        return others >= self.patience and self._adopt_region(region)
+
+    def is_optimizer(self, optimizer: object) -> bool:
+        """Whether its steps are the steps; counts them."""
+        if self._optimizer is None or self._optimizer() is not optimizer:
+            return False
+        self._steps += 1
+        return True
+
+    def stepped(self, optimizer: object) -> bool:
+        """Another optimizer has stepped; true if it is the anchor from now on."""
+        calls = self._control.region_calls
+        worked = calls > self._calls_seen or (not self._control.regions and self._control.compiles)
+        self._calls_seen = calls
+        if self._candidate is None or self._candidate() is not optimizer:
+            self._candidate, self._hits = weakref.ref(optimizer), 0
+        self._hits = self._hits + 1 if worked else 0
+        needed = 2
+        if self.kind == "optimizer" and self._optimizer is not None:
+            needed = 2 if self._optimizer() is None else self.patience
+            if self._anchor_lives():
+                self._hits = 0
+        return self._hits >= needed and self._adopt_optimizer(optimizer)
+
+    def _anchor_lives(self) -> bool:
+        """Whether the anchor has moved on since this was last asked."""
+        progress = self._steps if self.region is None else self.region.outermost
+        lives = progress != self._progress_seen
+        if lives:
+            self._progress_seen, self._others_seen = progress, self._others()
+        return lives
+
+    def _others(self) -> int:
+        return sum(r.outermost for r in self._control.regions if r is not self.region)
+
+    def _adopt_region(self, region: Region) -> bool:
+        if not self._may_move():
+            return False
+        self.kind, self.region, self._optimizer = "call", region, None
+        region.was_anchor = True
+        self._progress_seen, self._others_seen = region.outermost, self._others()
+        return True
+
+    def _adopt_optimizer(self, optimizer: object) -> bool:
+        if not self._may_move():
+            return False
+        self.kind, self.region, self._optimizer = "optimizer", None, weakref.ref(optimizer)
+        self._progress_seen, self._others_seen = self._steps, self._others()
+        return True
+
+    def _may_move(self) -> bool:
+        if self.kind is not None:
+            self._moves += 1
+        return self._moves <= MAX_MOVES

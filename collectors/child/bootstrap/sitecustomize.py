@@ -1,0 +1,133 @@
+"""Imported by ``site`` before any code of the user's, because the parent put this folder first.
+
+It takes every trace of itself away (``sys.path``, the environment, ``sys.modules``), imports the
+``sitecustomize`` that Python would have found without it, and starts the collector. A failure of
+the collector is noted beside the events, and never reaches the user's script.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = "_traceview_child"
+CONFIG = "TRACEVIEW_CHILD_CONFIG"
+
+
+def main() -> None:
+    """Undo our own path entry, chain to the next sitecustomize, start collecting."""
+    sys.path[:] = [entry for entry in sys.path if not _is_here(entry)]
+    sys.path_importer_cache.pop(str(HERE), None)
+    path = os.environ.get(CONFIG)
+    config = _read(path) if path else None
+    launcher = bool(config) and _is_launcher(config or {})
+    if not launcher:
+        _restore_environment(config)
+    ours = _chain()
+    if config is not None and not launcher:
+        _start(config)
+    if ours is not None:
+        sys.meta_path.insert(0, _Leave(ours))
+
+
+def _is_here(entry: str) -> bool:
+    return bool(entry) and os.path.realpath(entry) == str(HERE)
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        config = json.loads(Path(path).read_text(encoding="utf-8"))
+        return config if isinstance(config, dict) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _is_launcher(config: dict[str, Any]) -> bool:
+    """Under torchrun the workers are collected; the launcher hands our variables on to them."""
+    return (config.get("nproc") or 1) > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
+
+
+def _restore_environment(config: dict[str, Any] | None) -> None:
+    """What the user's own subprocesses inherit must not lead back here."""
+    os.environ.pop(CONFIG, None)
+    if config is None:
+        kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        original: str | None = os.pathsep.join(e for e in kept if not _is_here(e)) or None
+    else:
+        original = config.get("pythonpath")
+    if original is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = original
+
+
+def _chain() -> ModuleType | None:
+    """Import the next ``sitecustomize``; where there is none, the module that must leave again."""
+    ours = sys.modules.pop("sitecustomize", None)
+    importlib.invalidate_caches()
+    try:
+        importlib.import_module("sitecustomize")
+    except ModuleNotFoundError as error:
+        if error.name != "sitecustomize":
+            raise
+        if ours is not None:  # importlib wants to find what it is loading
+            sys.modules["sitecustomize"] = ours
+        return ours
+    return None
+
+
+class _Leave:
+    """On the first import after us it takes our name out of ``sys.modules``, and goes too."""
+
+    def __init__(self, ours: ModuleType) -> None:
+        self._ours = ours
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        if sys.modules.get("sitecustomize") is self._ours:
+            del sys.modules["sitecustomize"]
+        # the import system is walking the list that has just lost an entry: walk it to the end here
+        specs = (finder.find_spec(name, path, target) for finder in list(sys.meta_path))
+        return next((spec for spec in specs if spec is not None), None)
+
+
+def _start(config: dict[str, Any]) -> None:
+    try:
+        _package().start(config)
+    except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+        _note(config, error)
+
+
+def _package() -> Any:
+    folder = HERE.parent
+    spec: ModuleSpec | None = importlib.util.spec_from_file_location(
+        PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder} can't be imported")
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = package
+    spec.loader.exec_module(package)
+    return package
+
+
+def _note(config: dict[str, Any], error: Exception) -> None:
+    why = f"{type(error).__name__}: {error}"
+    line = json.dumps({"event": "note", "t": None, "what": "collector not started", "why": why})
+    try:
+        with (Path(config["raw"]) / f"events-{os.getpid()}.jsonl").open("a") as file:
+            file.write(line + "\n")
+    except (OSError, KeyError, TypeError):
+        return
+
+
+main()

@@ -1,0 +1,117 @@
+"""Timing blocks at their edges only: device events where a GPU is in use, the host clock always."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from .memory import Memory
+from .plan import OpenBlock
+from .recorder import Recorder
+
+
+@dataclass
+class _Block:
+    """An open or finished block, until its events can be read."""
+
+    keys: dict[str, Any]
+    compiles: int
+    calls: int
+    opened_ns: int
+    start: Any = None
+    end: Any = None
+
+
+class BlockTimer:
+    """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance."""
+
+    def __init__(self, torch: Any, recorder: Recorder, memory: Memory) -> None:
+        self._torch = torch
+        self._recorder = recorder
+        self._memory = memory
+        self._open: _Block | None = None
+        self._pending: list[_Block] = []
+        self._next_index = 0
+        self.device = False
+        self.step_ms: dict[str, float] = {}
+
+    @property
+    def timing(self) -> bool:
+        """Whether a block is open."""
+        return self._open is not None
+
+    def open(
+        self, order: OpenBlock, *, step: int, anchor: int | None, compiles: int, calls: int
+    ) -> None:
+        """Record the first edge; it is the last thing done before the timed steps begin."""
+        self.settle()
+        self._memory.open()
+        keys = {
+            "block_index": self._next_index,
+            "pair_index": order.pair,
+            "stance": order.stance,
+            "anchor_region_id": anchor,
+            "first_step": step,
+            "steps": order.steps,
+            "skipped_steps": order.skipped,
+            "started_us": time.time_ns() / 1000,
+        }
+        self._next_index += 1
+        block = _Block(keys, compiles, calls, 0)
+        self._open = block
+        block.start = self._edge()
+        block.opened_ns = time.perf_counter_ns()
+
+    def close(self, now: int, *, compiles: int, calls: int) -> None:
+        """Record the last edge, which the host reached at ``now`` (perf_counter_ns)."""
+        block, self._open = self._open, None
+        if block is None:
+            return
+        block.end = self._edge()
+        block.keys["host_ms"] = (now - block.opened_ns) / 1e6
+        block.keys["region_calls"] = calls - block.calls
+        block.keys["compiles_inside"] = compiles - block.compiles
+        self._memory.close(block.keys["stance"], block.keys["block_index"])
+        self._pending.append(block)
+        self.settle()
+
+    def drop(self) -> None:
+        """Forget an open block: its steps are not what the plan meant."""
+        self._open = None
+
+    def settle(self, *, wait: bool = False) -> None:
+        """Write the finished blocks whose events are complete; ``wait`` for them at the end."""
+        while self._pending:
+            block = self._pending[0]
+            if block.end is not None and not wait and not block.end.query():
+                # the host's view will do as an estimate until the device has caught up
+                self.step_ms[block.keys["stance"]] = block.keys["host_ms"] / block.keys["steps"]
+                return
+            self._pending.pop(0)
+            self._write(block)
+
+    def _write(self, block: _Block) -> None:
+        keys = block.keys
+        if block.end is not None:
+            block.end.synchronize()
+            duration = block.start.elapsed_time(block.end)
+            self._recorder.write("block", **keys, clock="device", duration_ms=duration)
+        else:
+            duration = keys["host_ms"]
+            self._recorder.write("block", **keys, clock="host", duration_ms=duration)
+        if duration > 0:
+            self.step_ms[keys["stance"]] = duration / keys["steps"]
+
+    def _edge(self) -> Any:
+        if not self.device:
+            return None
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+def gpu_in_use(torch: Any) -> bool:
+    """Whether the script has put anything on a CUDA device; never initialises CUDA itself."""
+    cuda = torch.cuda
+    return bool(cuda.is_initialized()) and cuda.memory_allocated() > 0

@@ -1,0 +1,41 @@
+"""What the parent asks for: the keys of ``child.json`` (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Mode = Literal["paired", "compiled", "eager"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One pass's orders; unknown keys are left out, missing ones have these defaults."""
+
+    run: Path
+    raw: Path
+    pass_name: str = "cold"
+    mode: Mode = "paired"
+    nproc: int = 1
+    steps: int | None = None
+    blocks: int = 8
+    run_to_end: bool = False
+    stop_after_steps: int | None = None
+    profile: bool = True
+    user_logs: tuple[str, ...] = ()
+    script_root: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Config:
+        """From the object in ``child.json``; KeyError without ``run`` or ``raw``."""
+        names = ("mode", "nproc", "steps", "blocks", "run_to_end", "stop_after_steps")
+        given = {key: data[key] for key in (*names, "profile", "script_root") if key in data}
+        return cls(
+            run=Path(data["run"]),
+            raw=Path(data["raw"]),
+            pass_name=data.get("pass", "cold"),
+            user_logs=tuple(data.get("user_logs") or ()),
+            **given,
+        )

@@ -1,0 +1,71 @@
+"""What one torch.compile call was given, as plain data for the ``region`` event."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from types import MethodType
+from typing import Any
+
+CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
+
+
+def arguments(
+    compile_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """All arguments by name with torch's defaults; only the keywords if they don't bind."""
+    try:
+        bound = inspect.signature(compile_fn).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return dict(kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``region`` event's keys about how to compile."""
+    backend = given.get("backend") or "inductor"
+    options = given.get("options")
+    return {
+        "backend": backend if isinstance(backend, str) else repr(backend),
+        "backend_is_callable": not isinstance(backend, str),
+        "mode": given.get("mode"),
+        "dynamic": str(given.get("dynamic")),
+        "fullgraph": bool(given.get("fullgraph")),
+        "disable": bool(given.get("disable")),
+        "options": None if options is None else json.dumps(options, default=repr, skipkeys=True),
+    }
+
+
+def uses_cudagraphs(given: Mapping[str, Any]) -> bool:
+    """Whether these arguments ask for cudagraphs."""
+    options = given.get("options")
+    asked = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
+    return given.get("mode") in CUDAGRAPH_MODES or asked
+
+
+def target_of(model: Any, module_type: type) -> dict[str, Any]:
+    """``kind``, ``name``, ``target_file`` and ``target_line`` of what is being compiled."""
+    kind, named, code_of = _kind(model, module_type)
+    code = getattr(inspect.unwrap(code_of) if callable(code_of) else None, "__code__", None)
+    return {
+        "kind": kind,
+        "name": str(getattr(named, "__qualname__", None) or type(named).__qualname__),
+        "target_file": getattr(code, "co_filename", None),
+        "target_line": getattr(code, "co_firstlineno", None),
+    }
+
+
+def _kind(model: Any, module_type: type) -> tuple[str, Any, Any]:
+    """The kind, the object that gives the name, and the function that gives the place."""
+    if isinstance(model, module_type):
+        return "module", type(model), getattr(type(model), "forward", None)
+    if isinstance(model, MethodType):
+        owner = model.__self__
+        if isinstance(owner, module_type) and model.__name__ in ("_call_impl", "_lazy_forward"):
+            return "module_compile", type(owner), getattr(type(owner), "forward", None)
+        return "method", model, model.__func__
+    if inspect.isfunction(model):
+        return "function", model, model
+    return "other", model, model

@@ -1,0 +1,153 @@
+"""What the script ran in: versions, device, variables, settings that are not torch's defaults."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .recorder import Recorder
+
+_VARIABLES = ("TORCH", "PYTORCH", "CUDA", "CUBLAS", "NVIDIA", "NCCL", "OMP", "MKL", "TRITON",
+              "INDUCTOR", "KMP", "ATEN")  # fmt: skip
+_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
+_OURS = frozenset(
+    {
+        "TORCH_TRACE",
+        "TORCH_LOGS",
+        "TORCH_LOGS_OUT",
+        "INDUCTOR_PROVENANCE",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "TRITON_CACHE_DIR",
+    }
+)
+_CONFIGS = {
+    "dynamo_config": "torch._dynamo.config",
+    "inductor_config": "torch._inductor.config",
+    "functorch_config": "torch._functorch.config",
+}
+# what the variables that the parent sets change in torch's configs
+_OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracking_level"})
+MAX_TEXT = 2000
+
+
+def write_environment(torch: Any, recorder: Recorder) -> None:
+    """The ``torch`` event and one ``setting`` event each. Imports nothing and starts no CUDA."""
+    recorder.write("torch", **_versions(torch))
+    for name in sorted(os.environ):
+        if name.startswith(_VARIABLES):
+            hidden = any(word in name for word in _SECRET)
+            value = "hidden" if hidden else os.environ[name]
+            _setting(recorder, "env", name, value, None, ours=name in _OURS)
+    for section, module in _CONFIGS.items():
+        for name, value, default in _changed(sys.modules.get(module)):
+            ours = name in _OUR_SETTINGS
+            _setting(recorder, section, name, _text(value), _text(default), ours=ours)
+    for name, value in _precision(torch):
+        _setting(recorder, "precision", name, _text(value), None, ours=False)
+    grad = _text(torch.is_grad_enabled())
+    _setting(recorder, "torch", "grad_enabled_steps", grad, None, ours=False)
+
+
+def compiling_disabled() -> str | None:
+    """What switches torch.compile off for the whole process: ``env``, ``config`` or nothing."""
+    names = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
+    if any(os.environ.get(name, "") == "1" for name in names):
+        return "env"
+    config = sys.modules.get("torch._dynamo.config")
+    return "config" if getattr(config, "disable", False) else None
+
+
+def _setting(
+    recorder: Recorder, section: str, name: str, value: str, default: str | None, *, ours: bool
+) -> None:
+    set_by = "traceview" if ours else "user"
+    recorder.write(
+        "setting", section=section, name=name, value=value, default=default, set_by=set_by
+    )
+
+
+def _versions(torch: Any) -> dict[str, Any]:
+    cuda = torch.cuda.is_initialized()
+    return {
+        "torch_version": str(torch.__version__),
+        "triton_version": _triton_version(),
+        "cuda_version": torch.version.cuda,
+        "driver_version": _driver_version(),
+        "device_name": torch.cuda.get_device_name() if cuda else None,
+        "device_count": torch.cuda.device_count() if cuda else None,
+        "device_capability": ".".join(map(str, torch.cuda.get_device_capability()))
+        if cuda
+        else None,
+        "cpu_threads": torch.get_num_threads(),
+        "torch_file": torch.__file__,
+    }
+
+
+def _triton_version() -> str | None:
+    """Without importing it: from the module if it is loaded, else from its metadata."""
+    loaded = getattr(sys.modules.get("triton"), "__version__", None)
+    if loaded is not None or importlib.util.find_spec("triton") is None:
+        return loaded
+    from importlib import metadata
+
+    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _driver_version() -> str | None:
+    """From the kernel module's own file; nvidia-smi takes a second."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return found.group(1) if found else None
+
+
+def _changed(config: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Entries of a torch config module that are not at their default: name, value, default."""
+    for name, entry in list(getattr(config, "_config", {}).items()):
+        try:
+            if getattr(entry, "alias", None) is not None or config._is_default(name):
+                continue
+            value, default = getattr(config, name), getattr(entry, "default", None)
+            if value != default:  # set to what it was
+                yield name, value, default
+        except Exception:  # noqa: BLE001 - torch's internals differ between versions
+            continue
+
+
+def _precision(torch: Any) -> Iterator[tuple[str, Any]]:
+    yield "float32_matmul_precision", torch.get_float32_matmul_precision()
+    backends = torch.backends
+    flags = (
+        ("cuda.matmul", "allow_tf32"),
+        ("cuda.matmul", "allow_fp16_reduced_precision_reduction"),
+        ("cuda.matmul", "allow_bf16_reduced_precision_reduction"),
+        ("cudnn", "allow_tf32"),
+        ("cudnn", "benchmark"),
+        ("cudnn", "deterministic"),
+        ("cudnn", "enabled"),
+    )
+    for path, flag in flags:
+        owner = backends
+        for part in path.split("."):
+            owner = getattr(owner, part, None)
+        try:
+            yield f"{path}.{flag}", getattr(owner, flag)
+        except (AttributeError, RuntimeError):  # the flag is not known, or mixed with the new API
+            continue
+    yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled()
+
+
+def _text(value: object) -> str:
+    return str(value)[:MAX_TEXT]

@@ -1,0 +1,74 @@
+"""Whose file is it: the user's, torch's, a library's, or ours. And stacks of the user's frames."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as co_filename is
+MAX_FRAMES = 64
+
+
+class Frames:
+    """Classifies files, given where torch lies and which folder is the script's."""
+
+    def __init__(self, torch_file: str, script_root: str | None) -> None:
+        self._torch = os.path.dirname(os.path.abspath(torch_file)) + os.sep  # noqa: PTH100, PTH120
+        self._root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
+        paths = sysconfig.get_paths()
+        self._stdlib = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})
+
+    def is_torch(self, file: str) -> bool:
+        """Whether ``file`` is part of the installed torch."""
+        return file.startswith(self._torch)
+
+    def is_user(self, file: str) -> bool:
+        """Whether ``file`` is the user's own: not a library's, not Python's, torch's or ours."""
+        if file.startswith(("<", OURS, self._torch)):
+            return file in ("<stdin>", "<string>")
+        in_root = self._root is not None and file.startswith(self._root)
+        shown = file[len(self._root or "") :] if in_root else file
+        if f"{os.sep}site-packages{os.sep}" in os.sep + shown or "dist-packages" in shown:
+            return False
+        return in_root or not file.startswith(self._stdlib)
+
+    def stack(self, frame: FrameType | None = None) -> list[dict[str, Any]]:
+        """The user's stack frames above ``frame`` (default: the caller), outermost first."""
+        found = [
+            _entry(each.f_code, each.f_lineno)
+            for each in outward(frame or sys._getframe(1))
+            if self.is_user(each.f_code.co_filename)
+        ]
+        return found[:MAX_FRAMES][::-1]
+
+    def call_site(self, frame: FrameType) -> dict[str, Any] | None:
+        """The nearest stack frame of the user's; else the nearest outside torch and us."""
+        outside = None
+        for each in outward(frame):
+            file = each.f_code.co_filename
+            if self.is_user(file):
+                return _entry(each.f_code, each.f_lineno)
+            if outside is None and not self.is_torch(file) and not file.startswith(OURS):
+                outside = _entry(each.f_code, each.f_lineno)
+        return outside
+
+    def traceback(self, tb: TracebackType | None) -> list[dict[str, Any]]:
+        """The user's stack frames of a traceback, outermost first; the last ones of many."""
+        walked = [_entry(frame.f_code, line or 0) for frame, line in traceback.walk_tb(tb)]
+        return [entry for entry in walked if self.is_user(entry["file"])][-MAX_FRAMES:]
+
+
+def outward(frame: FrameType | None) -> Iterator[FrameType]:
+    """``frame`` and its callers, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _entry(code: CodeType, line: int) -> dict[str, Any]:
+    return {"file": code.co_filename, "line": line, "function": code.co_name}

@@ -1,0 +1,85 @@
+"""The counting wrapper around one compiled callable. Every line here runs on every call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, Protocol
+
+from .state import Control, Gate, Region
+
+Opened = tuple[int, int, int, Any]  # Unix µs, perf_counter_ns, compiles so far, profiler mark
+
+
+class Listener(Protocol):
+    """Whom the wrapper tells, off the fast path."""
+
+    def before(self, region: Region) -> Opened | None:
+        """An outermost call begins: a step edge may be here. None: don't time the call."""
+
+    def after(self, region: Region, opened: Opened) -> None:
+        """The call that ``before`` opened has ended."""
+
+    def nested(self, region: Region) -> Opened | None:
+        """A call begins inside another region's, or in another thread, while watching."""
+
+    def after_nested(self, region: Region, opened: Opened) -> None:
+        """The call that ``nested`` opened has ended."""
+
+    def failed(self, region: Region, error: BaseException) -> None:
+        """``error`` passes through the region's call on its way out."""
+
+
+def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., Any]:
+    """A function that calls ``gate.target`` and counts; it adds one frame to a traceback."""
+    region = gate.region
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if control.depth or get_ident() != control.thread:
+            region.nested += 1
+            if not control.watching:
+                return gate.target(*args, **kwargs)
+            return _watched(gate, listener, args, kwargs)
+        region.outermost += 1
+        region.left -= 1
+        opened = listener.before(region) if region.left < 0 else None
+        control.depth = 1
+        try:
+            return gate.target(*args, **kwargs)
+        except BaseException as error:
+            listener.failed(region, error)
+            raise
+        finally:
+            control.depth = 0
+            if opened is not None:
+                listener.after(region, opened)
+
+    return call
+
+
+def _watched(gate: Gate, listener: Listener, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    opened = listener.nested(gate.region)
+    try:
+        return gate.target(*args, **kwargs)
+    finally:
+        if opened is not None:
+            listener.after_nested(gate.region, opened)
+
+
+def dress(call: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``call`` look as what torch.compile gave back, to the user and to Dynamo.
+
+    Dynamo never traces a function that has ``_torchdynamo_inline``: it inlines what that names.
+    ``_torchdynamo_wrapper_id`` must be the id of the function that carries it, or a second
+    torch.compile would not unwrap it.
+    """
+    functools.update_wrapper(call, compiled)
+    attributes = call.__dict__
+    if hasattr(compiled, "__wrapped__"):
+        attributes["__wrapped__"] = compiled.__wrapped__
+    else:
+        attributes.pop("__wrapped__", None)
+    if attributes.get("_torchdynamo_wrapper_id") == id(compiled):
+        attributes["_torchdynamo_wrapper_id"] = id(call)
+    return call

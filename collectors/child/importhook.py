@@ -1,0 +1,75 @@
+"""Act right after a module's first import has finished, without importing it ourselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call ``act(module)`` once ``name`` has been imported; at once if it has been already."""
+    module = sys.modules.get(name)
+    if module is not None:
+        act(module)
+    else:
+        sys.meta_path.insert(0, _Finder(name, act))
+
+
+class _Finder:
+    """Stands in front of the real finders for one name, until that name has been found."""
+
+    def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._act = act
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader, self, self._act)  # type: ignore[assignment]
+                return spec
+        return None
+
+    def leave(self) -> None:
+        """The import has succeeded: stand in nobody's way any more."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+class _Loader:
+    """The real loader, which it puts back into the module before the module runs."""
+
+    def __init__(
+        self,
+        loader: Any,
+        finder: _Finder,
+        act: Callable[[ModuleType], None],
+    ) -> None:
+        self._loader = loader
+        self._finder = finder
+        self._act = act
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._finder.leave()
+        self._act(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)

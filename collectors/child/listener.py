@@ -1,0 +1,132 @@
+"""What the gates and the optimizers' hook report to: finds the edges, times watched calls."""
+
+from __future__ import annotations
+
+import sys
+import time
+from threading import get_ident
+from typing import Any
+
+from .driver import Driver
+from .gate import Opened
+from .parts import Parts
+from .state import FOREVER, Region
+
+UNCOMPILED_STEPS = 100
+UNCOMPILED_SECONDS = 30.0
+MAX_ROWS = 5000  # calls of one region that are written one by one
+
+
+class Calls:
+    """The `Listener` of every gate."""
+
+    def __init__(self, parts: Parts, driver: Driver) -> None:
+        self._parts = parts
+        self._control = parts.control
+        self._driver = driver
+        self._stacks: dict[int, list[dict[str, Any]]] = {}
+        self._uncompiled = 0
+        self._began = 0.0
+        self.failure: dict[str, Any] = {}
+
+    def before(self, region: Region) -> Opened | None:
+        if self._control.off:
+            region.left = FOREVER
+            return None
+        if self._driver.anchor.called(region):
+            self._driver.restart()
+        if self._driver.anchor.region is region:
+            self._driver.edge()
+        else:
+            region.left = 0 if self._driver.watching else self._driver.anchor.patience
+        return self._open(region, outermost=True) if self._driver.watching else None
+
+    def after(self, region: Region, opened: Opened) -> None:
+        self._close(region, opened, outermost=True)
+
+    def nested(self, region: Region) -> Opened | None:
+        if not self._control.depth and self._driver.step < 0:
+            self._control.thread = get_ident()  # the script calls from a thread of its own
+        return self._open(region, outermost=False)
+
+    def after_nested(self, region: Region, opened: Opened) -> None:
+        self._close(region, opened, outermost=False)
+
+    def failed(self, region: Region, error: BaseException) -> None:
+        self.failure = {
+            "id": id(error),
+            "region_id": region.region_id,
+            "stance": self._parts.stances.name,
+            "phase": self._driver.phase,
+        }
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """A step has ended, in no graph; an edge if this optimizer is the anchor."""
+        control, anchor = self._control, self._driver.anchor
+        if control.off or control.depth or get_ident() != control.thread:
+            return
+        if anchor.is_optimizer(optimizer):
+            anchor.left -= 1
+            if anchor.left < 0:
+                self._driver.edge()
+        elif self._driver.complete:
+            self._driver.edge()
+        elif anchor.stepped(optimizer):
+            self._driver.restart()
+            self._driver.edge()
+        elif not control.regions:
+            self._uncompiled_step()
+
+    def _uncompiled_step(self) -> None:
+        """Steps of a script that has compiled nothing yet; give up on it after a while."""
+        self._parts.compiles.listen()
+        now = time.monotonic()
+        self._began = self._began or now
+        self._uncompiled += 1
+        self._driver.step += 1
+        enough = self._uncompiled >= UNCOMPILED_STEPS and now - self._began >= UNCOMPILED_SECONDS
+        if enough and not self._control.compiles:
+            self._driver.give_up()
+
+    def _open(self, region: Region, *, outermost: bool) -> Opened:
+        if not region.first_called and region.region_id not in self._stacks:
+            stack = self._parts.frames.stack(sys._getframe(2))
+            self._stacks[region.region_id] = stack
+        mark = None
+        if outermost and self._parts.window.open:
+            mark = self._parts.window.mark(f"traceview region {region.region_id}")
+        return (time.time_ns() // 1000, time.perf_counter_ns(), self._control.compiles, mark)
+
+    def _close(self, region: Region, opened: Opened, *, outermost: bool) -> None:
+        started_us, started_ns, compiles, mark = opened
+        host_ms = (time.perf_counter_ns() - started_ns) / 1e6
+        if mark is not None:
+            mark.__exit__(None, None, None)
+        if self._control.off:
+            return
+        compiled = self._control.compiles - compiles
+        driver, recorder = self._driver, self._parts.recorder
+        if not region.first_called:
+            self._first(region, host_ms)
+        if region.calls <= MAX_ROWS or compiled:
+            recorder.row(
+                "calls",
+                [region.calls - 1, driver.step, started_us, host_ms, compiled, outermost],
+                region_id=region.region_id,
+                phase=driver.phase,
+                stance=self._parts.stances.name,
+            )
+            recorder.flush(due=True)
+
+    def _first(self, region: Region, host_ms: float) -> None:
+        region.first_called = True
+        stack = self._stacks.pop(region.region_id, [])
+        for entry in stack:
+            self._parts.sources.keep(entry["file"])
+        self._parts.recorder.write(
+            "first_call",
+            region_id=region.region_id,
+            host_ms=host_ms,
+            stack=stack,
+            step=self._driver.step,
+        )

@@ -1,0 +1,78 @@
+"""Memory peaks of a block: the CUDA caching allocator's, or the process's resident set on a CPU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from .recorder import Recorder
+
+_CLEAR = Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
+
+
+class Memory:
+    """Read at block edges only. Bytes."""
+
+    def __init__(self, torch: Any, recorder: Recorder) -> None:
+        self._torch = torch
+        self._recorder = recorder
+        self._start: int | None = None
+        self._resettable = True
+        self.device = False
+
+    def open(self) -> None:
+        """Begin a new peak."""
+        if self.device:
+            self._torch.cuda.reset_peak_memory_stats()
+            self._start = self._torch.cuda.memory_allocated()
+        elif self._resettable:
+            self._resettable = _reset_peak()
+            self._start = _status_bytes("VmRSS")
+
+    def close(self, stance: str, block_index: int) -> None:
+        """Write the peak since ``open``; nothing where peaks can't be reset."""
+        if self.device:
+            cuda = self._torch.cuda
+            device, source = f"cuda:{cuda.current_device()}", "allocator"
+            peak: int | None = cuda.max_memory_allocated()
+            reserved: int | None = cuda.max_memory_reserved()
+        elif self._resettable:
+            device, source, peak, reserved = "cpu", "process", _status_bytes("VmHWM"), None
+        else:
+            return
+        self._recorder.write(
+            "memory",
+            stance=stance,
+            device=device,
+            source=source,
+            block_index=block_index,
+            peak_bytes=peak,
+            peak_reserved_bytes=reserved,
+            start_bytes=self._start,
+        )
+
+
+def _reset_peak() -> bool:
+    """Set the peak resident set to the present one (proc(5), clear_refs 5); false if refused."""
+    try:
+        fd = os.open(_CLEAR, os.O_WRONLY)
+        try:
+            os.write(fd, b"5")
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _status_bytes(name: str) -> int | None:
+    """A kB field of /proc/self/status, in bytes."""
+    try:
+        for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        return None
+    return None

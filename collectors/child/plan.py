@@ -1,0 +1,290 @@
+"""The measuring plan: phases, pairs of blocks and profiler windows. Pure: no clock, no torch.
+
+A plan is a generator. It yields orders and is sent the `Moment` of the step edge that it is at;
+only `Wait` lets steps pass, every other order is carried out at the same edge. So a whole run
+reads from top to bottom:
+
+    cold, warmup   until compiling has gone quiet
+    block          pairs of blocks, eager and compiled by turns; small first, then of full length
+    profile        one window per stance, after the first few pairs
+    block          the remaining pairs
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Stance = Literal["eager", "compiled"]
+Phase = Literal["cold", "warmup", "block", "profile", "tail"]
+
+QUIET_STEPS_LIMIT = 64
+QUIET_SECONDS_LIMIT = 60.0
+QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
+FIXED_QUIET_STEPS = 20
+FIXED_BLOCK_STEPS = 10
+BUDGET_MS = 20_000.0
+LEAST_PAIRS = 5
+GROWTH = 2
+SMALL_PAIRS = 2  # of optimizer steps, before blocks begin to grow
+SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
+LONG_STEP_MS = 50.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown."""
+
+    step: int
+    seconds: float
+    compiles: int
+    step_ms: Mapping[str, float]
+    step_kind: Literal["call", "optimizer"] = "call"
+    device: bool = False
+    calm_steps: int = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers."""
+
+    stances: tuple[Stance, ...] = ("eager", "compiled")
+    steps: int | None = None
+    blocks: int = 8
+    profile: bool = True
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Enter:
+    """A phase begins."""
+
+    phase: Phase
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Take:
+    """Run from here on in this stance."""
+
+    stance: Stance
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let ``steps`` steps pass; ``watch``: with a clock around every step and call."""
+
+    steps: int
+    watch: bool = False
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Compiling has gone quiet, or will not."""
+
+    never_quiet: bool
+
+
+@dataclass(frozen=True)
+class OpenBlock:
+    """The first edge of a timed block."""
+
+    stance: Stance
+    pair: int
+    steps: int
+    skipped: int
+
+
+@dataclass(frozen=True)
+class CloseBlock:
+    """The last edge of the block."""
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """Start the profiler here."""
+
+    stance: Stance
+
+
+@dataclass(frozen=True)
+class CloseWindow:
+    """Stop it and write the trace."""
+
+
+Order = Enter | Take | Wait | Steady | OpenBlock | CloseBlock | OpenWindow | CloseWindow
+Steps = Generator[Order, Moment, Moment]
+
+
+def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
+    """The whole plan; returns when it is complete. Pairs are numbered from ``first_pair``."""
+    quiet = yield from _quiet(settings)
+    blocks = _Blocks(settings, first_pair, never_quiet=quiet)
+    profiled = not settings.profile
+    moment = yield Enter("block", f"1/{settings.blocks}")
+    while not blocks.complete:
+        moment = yield from blocks.pair(moment)
+        if not profiled and blocks.pairs >= _pairs_before_profile(settings, moment):
+            profiled = True
+            moment = yield from _windows(settings)
+            moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
+    if not profiled:
+        moment = yield from _windows(settings)
+    return moment
+
+
+def _pairs_before_profile(settings: Settings, moment: Moment) -> int:
+    """Early, because the script's length is unknown: a training script may end after 30 steps."""
+    return min(settings.blocks, SMALL_PAIRS if moment.step_kind == "optimizer" else 3)
+
+
+def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
+    """Wait until no compile ran for ``calm_steps`` steps; true if that never came."""
+    moment = yield Enter("cold")
+    if settings.fixed:
+        yield Wait(FIXED_QUIET_STEPS, watch=True)
+        yield Steady(never_quiet=False)
+        return False
+    first, calm, warm = moment, 0, False
+    while calm < moment.calm_steps:
+        before = moment.compiles
+        moment = yield Wait(1, watch=True)
+        calm = calm + 1 if moment.compiles == before else 0
+        if calm and not warm:
+            warm = True
+            moment = yield Enter("warmup")
+        if calm < moment.calm_steps and _given_up(first, moment):
+            yield Steady(never_quiet=True)
+            return True
+    yield Steady(never_quiet=False)
+    return False
+
+
+def _given_up(first: Moment, now: Moment) -> bool:
+    steps = now.step - first.step
+    too_long = now.seconds - first.seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
+    return steps >= QUIET_STEPS_LIMIT or too_long
+
+
+class _Blocks:
+    """Pairs of blocks: how long each is, which stance comes first, when there are enough."""
+
+    def __init__(self, settings: Settings, first_pair: int, *, never_quiet: bool) -> None:
+        self._settings = settings
+        self._first_pair = first_pair
+        self._never_quiet = never_quiet
+        self._sizes: dict[Stance, int] = {}
+        self._spent_ms = 0.0
+        self._attempts = 0
+        self.pairs = 0
+        self.full = 0
+
+    @property
+    def complete(self) -> bool:
+        wanted = self._settings.blocks
+        if self._settings.fixed:
+            return self.pairs >= wanted
+        if self.full >= wanted or self._attempts >= 2 * wanted:
+            return True
+        return self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted)
+
+    @property
+    def shown(self) -> int:
+        """Number of the pair that comes next, as the progress line shows it."""
+        done = self.pairs if self._settings.fixed else self.full
+        return min(done + 1, self._settings.blocks)
+
+    def pair(self, moment: Moment) -> Steps:
+        """One block in every stance; the stance that comes first alternates."""
+        order = self._settings.stances if self.pairs % 2 == 0 else self._settings.stances[::-1]
+        compiles = moment.compiles
+        full = True
+        for stance in order:
+            size = self._size(stance, moment)
+            full = full and size >= self._target(stance, moment)
+            moment = yield Take(stance)
+            skipped = self._skip(stance, size, moment)
+            moment = yield Wait(skipped)
+            moment = yield OpenBlock(stance, self._first_pair + self.pairs, size, skipped)
+            moment = yield Wait(size)
+            moment = yield CloseBlock()
+            self._sizes[stance] = size
+            self._spent_ms += size * _estimate(stance, moment)
+        shown = self.shown
+        self.pairs += 1
+        if full:
+            self._attempts += 1
+            self.full += self._never_quiet or moment.compiles == compiles
+        if self.shown != shown:
+            moment = yield Enter("block", f"{self.shown}/{self._settings.blocks}")
+        return moment
+
+    def _size(self, stance: Stance, moment: Moment) -> int:
+        target = self._target(stance, moment)
+        previous = self._sizes.get(stance)
+        if self._settings.steps is not None or self._settings.fixed:
+            return target
+        if previous is None:
+            first = 3 if _estimate(stance, moment) < SHORT_STEP_MS else 2
+            return min(first, target)
+        small = moment.step_kind == "optimizer" and self.pairs < SMALL_PAIRS
+        return min(target, previous if small else previous * GROWTH)
+
+    def _target(self, stance: Stance, moment: Moment) -> int:
+        """Steps of a block of full length."""
+        if self._settings.steps is not None:
+            return max(1, self._settings.steps)
+        if self._settings.fixed:
+            return FIXED_BLOCK_STEPS
+        return max(2, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
+
+    def _skip(self, stance: Stance, size: int, moment: Moment) -> int:
+        """Steps left out after a switch."""
+        if self._settings.fixed:
+            return 3
+        small = size <= 3
+        step_ms = _estimate(stance, moment)
+        if step_ms >= LONG_STEP_MS:
+            return 1
+        if moment.step_kind == "optimizer" or step_ms >= SHORT_STEP_MS:
+            return 1 if small else 2
+        return 2 if small else 3
+
+
+def _block_ms(moment: Moment) -> float:
+    """Length of a full block: short where calls are timed by a device, longer for noisy clocks."""
+    if moment.step_kind == "optimizer":
+        return 300.0
+    return 50.0 if moment.device else 100.0
+
+
+def _estimate(stance: Stance, moment: Moment) -> float:
+    """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
+    known = moment.step_ms.get(stance) or next(iter(moment.step_ms.values()), 1.0)
+    return max(known, 1e-3)
+
+
+def _windows(settings: Settings) -> Steps:
+    """One profiler window per stance, each after a warm-up step in that stance."""
+    moment: Moment | None = None
+    for number, stance in enumerate(settings.stances, start=1):
+        moment = yield Enter("profile", f"{number}/{len(settings.stances)}")
+        moment = yield Take(stance)
+        moment = yield Wait(1)
+        moment = yield OpenWindow(stance)
+        moment = yield Wait(_window_steps(settings, stance, moment), watch=True)
+        moment = yield CloseWindow()
+    assert moment is not None
+    return moment
+
+
+def _window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
+    if settings.fixed:
+        return 3
+    step_ms = _estimate(stance, moment)
+    if moment.step_kind == "optimizer":
+        return 3 if step_ms < 2000.0 else 2
+    limits = ((2.0, 10), (50.0, 5), (2000.0, 3))
+    return next((steps for limit, steps in limits if step_ms < limit), 2)

@@ -1,0 +1,175 @@
+"""torch.compile, patched: every call becomes a region, and its result counts its calls.
+
+What the script gets back is what it would have got: a module's result is torch's own
+``OptimizedModule`` whose instance attribute ``forward`` counts, a function's result is a function
+with all of torch's attributes. Everything else (classes, ``disable=True``) is passed on untouched.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from . import describe
+from .frames import OURS, Frames, outward
+from .gate import Listener, counting, dress
+from .recorder import Recorder
+from .sources import Sources
+from .state import Control, Gate, Region
+
+# torch's own ways to torch.compile: the decorator with arguments, and nn.Module.compile
+_DOORS = (os.path.join("torch", "__init__.py"), os.path.join("nn", "modules", "module.py"))  # noqa: PTH118
+
+
+class Regions:
+    """Patches ``torch.compile`` and keeps count of what it gave back."""
+
+    def __init__(
+        self,
+        torch: Any,
+        control: Control,
+        recorder: Recorder,
+        frames: Frames,
+        sources: Sources,
+    ) -> None:
+        self._torch = torch
+        self._control = control
+        self._recorder = recorder
+        self._frames = frames
+        self._sources = sources
+        self.on_first: Callable[[], None] | None = None
+
+    def install(self, listener: Listener) -> None:
+        """Replace ``torch.compile``; ``listener`` hears of the calls of every region."""
+        compile_fn = self._torch.compile
+
+        @functools.wraps(compile_fn)
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            given = describe.arguments(compile_fn, args, kwargs)
+            model = given.get("model")
+            if self._control.off or model is None or self._from_torch(sys._getframe(1)):
+                return compile_fn(*args, **kwargs)
+            event = self._describe(model, given, sys._getframe(1))
+            cudagraphs = describe.uses_cudagraphs(given)
+            region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
+            self._control.regions.append(region)
+            try:
+                result = compile_fn(*args, **kwargs)
+            except Exception as error:
+                self._recorder.write("region", **event, error=f"{type(error).__name__}: {error}")
+                raise
+            self._recorder.write("region", **event, error=None)
+            return self._count(result, model, region, listener)
+
+        self._torch.compile = compile
+
+    def _from_torch(self, frame: Any) -> bool:
+        """Whether torch itself asks (flex attention does): no region of the user's."""
+        for each in outward(frame):
+            file = each.f_code.co_filename
+            if file.startswith(OURS) or file.endswith(_DOORS):
+                continue
+            return self._frames.is_torch(file)
+        return False
+
+    def _describe(self, model: Any, given: dict[str, Any], frame: Any) -> dict[str, Any]:
+        site = self._frames.call_site(frame) or {}
+        target = describe.target_of(model, self._torch.nn.Module)
+        self._sources.keep(target["target_file"])
+        self._sources.keep(site.get("file"))
+        return {
+            "region_id": len(self._control.regions),
+            **target,
+            "call_file": site.get("file"),
+            "call_line": site.get("line"),
+            "call_function": site.get("function"),
+            **describe.options_of(given),
+        }
+
+    def _count(self, result: Any, model: Any, region: Region, listener: Listener) -> Any:
+        try:
+            wrapped = self._wrap(result, model, region, listener)
+        except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
+            self._recorder.note(f"region {region.region_id} is not counted", error)
+            return result
+        if self.on_first is not None:
+            first, self.on_first = self.on_first, None
+            first()
+        return wrapped
+
+    def _wrap(self, result: Any, model: Any, region: Region, listener: Listener) -> Any:
+        if result is model:  # disabled: torch.compile is a no-op
+            return result
+        optimized = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
+        if isinstance(result, optimized):
+            gate = Gate(region, result.forward, result._orig_mod)
+            call = dress(counting(gate, self._control, listener), result.forward)
+            object.__setattr__(result, "forward", call)
+            _watch_methods(optimized)
+            _methods[result] = region
+            wrapped = result
+        elif type(result) is FunctionType:
+            gate = Gate(region, result, _innermost(model))
+            wrapped = call = dress(counting(gate, self._control, listener), result)
+        else:
+            return result
+        hide_from_dynamo(call)
+        self._control.admit(gate)
+        weakref.finalize(wrapped, _died, region).atexit = False
+        return wrapped
+
+
+def _innermost(fn: Any) -> Any:
+    """The user's own function below torch's and our wrappers, as torch's ``innermost_fn``."""
+    while hasattr(fn, "_torchdynamo_orig_callable") and (
+        getattr(fn, "_torchdynamo_wrapper_id", id(fn)) == id(fn)
+    ):
+        fn = fn._torchdynamo_orig_callable
+    return fn
+
+
+def hide_from_dynamo(call: Callable[..., Any]) -> None:
+    """Keep Dynamo's frame hook away from a wrapper that runs inside a broken graph."""
+    skip = getattr(sys.modules["torch._dynamo.eval_frame"], "skip_code", None)
+    if skip is not None:
+        skip(call.__code__)
+
+
+def _died(region: Region) -> None:
+    region.collected_uncalled = region.calls == 0
+
+
+_methods: weakref.WeakKeyDictionary[Any, Region] = weakref.WeakKeyDictionary()
+
+
+def _watch_methods(optimized: Any) -> None:
+    """Record which methods of the user's class are fetched through an ``OptimizedModule``."""
+    plain = optimized.__getattr__
+    if hasattr(plain, "_traceview"):
+        return
+
+    @functools.wraps(plain)
+    def __getattr__(self: Any, name: str) -> Any:
+        value = plain(self, name)
+        if name[:1] != "_" and callable(value):
+            _note_method(self, name)
+        return value
+
+    __getattr__._traceview = True  # type: ignore[attr-defined]
+    optimized.__getattr__ = __getattr__
+
+
+def _note_method(module: Any, name: str) -> None:
+    region = _methods.get(module)
+    if region is None or name in region.methods_used or name == "forward":
+        return
+    for cls in type(module._orig_mod).__mro__:
+        if name in vars(cls):
+            if cls.__module__.split(".")[0] != "torch" and callable(vars(cls)[name]):
+                region.methods_used.append(name)
+            return

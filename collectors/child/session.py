@@ -1,0 +1,153 @@
+"""One collected process: the parts put together, and the end of the process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from .clock import BlockTimer
+from .compiles import Compiles
+from .config import Config
+from .driver import Driver
+from .environment import compiling_disabled, write_environment
+from .frames import Frames
+from .listener import Calls
+from .logs import quiet_stderr
+from .memory import Memory
+from .optimizers import on_optimizer_step
+from .parts import Parts
+from .recorder import Recorder
+from .regions import Regions
+from .sources import Sources
+from .stances import Stances
+from .state import Control
+from .window import Window
+
+MAX_MESSAGE = 4096
+
+
+class Session:
+    """Made right after the script's ``import torch``."""
+
+    def __init__(self, config: Config, recorder: Recorder, torch: Any) -> None:
+        control = Control()
+        frames = Frames(torch.__file__, config.script_root)
+        memory = Memory(torch, recorder)
+        self._config = config
+        self._environment_written = False
+        self._parts = Parts(
+            torch=torch,
+            control=control,
+            recorder=recorder,
+            frames=frames,
+            sources=Sources(config.run, recorder, frames),
+            stances=Stances(control, recorder),
+            memory=memory,
+            timer=BlockTimer(torch, recorder, memory),
+            window=Window(torch, recorder),
+            compiles=Compiles(control, recorder, lambda: self._driver.step),
+        )
+        self._driver = Driver(config, self._parts, self._steady)
+        self._calls = Calls(self._parts, self._driver)
+
+    def begin(self) -> None:
+        """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
+        parts = self._parts
+        atexit.register(self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+        self._try("stderr keeps torch's logs", lambda: quiet_stderr(self._config.user_logs))
+        regions = Regions(parts.torch, parts.control, parts.recorder, parts.frames, parts.sources)
+        regions.on_first = self._first_region
+        regions.install(self._calls)
+        on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+
+    def _first_region(self) -> None:
+        """Dynamo has been imported by now."""
+        self._parts.compiles.listen()
+        if self._config.mode == "eager":
+            self._parts.stances.take("eager")
+        disabled = compiling_disabled()
+        if disabled is not None:
+            self._parts.recorder.write("disabled", by=disabled)
+
+    def _steady(self) -> None:
+        self._write_environment()
+        self._write_region_ends()
+
+    def _write_environment(self) -> None:
+        if not self._environment_written:
+            self._environment_written = True
+            parts = self._parts
+            self._try("environment", lambda: write_environment(parts.torch, parts.recorder))
+
+    def _write_region_ends(self) -> None:
+        for region in self._parts.control.regions:
+            self._parts.recorder.write(
+                "region_end",
+                region_id=region.region_id,
+                calls=region.calls,
+                outermost_calls=region.outermost,
+                methods_used=region.methods_used,
+                collected_uncalled=region.collected_uncalled,
+                is_anchor=region is self._driver.anchor.region,
+            )
+
+    def _try(self, what: str, act: Any) -> None:
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            self._parts.recorder.note(what, error)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _forked(self) -> None:
+        """In a forked child: write nothing, pass everything through."""
+        self._parts.recorder.close()
+        self._parts.control.switch_off()
+        self._parts.stances.abandon()
+
+    def _end(self) -> None:
+        """At exit: what is still open, the exception that got here, totals."""
+        parts, driver = self._parts, self._driver
+        if parts.control.off:
+            return
+        steps = driver.steps_seen
+        parts.control.off = True
+        self._try("profiler window", parts.window.stop)
+        self._write_error()
+        self._try("last blocks", lambda: parts.timer.settle(wait=True))
+        parts.stances.look()
+        self._write_environment()
+        self._write_region_ends()
+        parts.recorder.flush()
+        parts.recorder.write(
+            "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
+        )
+
+    def _write_error(self) -> None:
+        """The interpreter keeps an uncaught exception in ``sys`` before it prints it."""
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        if not isinstance(error, BaseException):
+            return
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            return
+        stack = self._parts.frames.traceback(error.__traceback__)
+        for entry in stack:
+            self._parts.sources.keep(entry["file"])
+        last = stack[-1] if stack else {}
+        failure = self._calls.failure if self._calls.failure.get("id") == id(error) else {}
+        self._parts.recorder.write(
+            "error",
+            type=type(error).__qualname__,
+            message=str(error)[:MAX_MESSAGE],
+            stance=failure.get("stance", self._parts.stances.name),
+            phase=failure.get("phase", self._driver.phase),
+            region_id=failure.get("region_id"),
+            stack=stack,
+            file=last.get("file"),
+            line=last.get("line"),
+            function=last.get("function"),
+        )

@@ -1,0 +1,72 @@
+"""Switching between the script's own stance and eager."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .recorder import Recorder
+from .state import Control
+
+
+class Stances:
+    """Points our gates, and sets torch's stance besides for what is compiled without a gate."""
+
+    def __init__(self, control: Control, recorder: Recorder) -> None:
+        self._control = control
+        self._recorder = recorder
+        self._forced: Any = None
+        self._user = "default"
+
+    @property
+    def name(self) -> str:
+        return "eager" if self._control.eager else "compiled"
+
+    def take(self, stance: str) -> None:
+        """Switch; only at a step edge, outside every compiled call."""
+        eager = stance == "eager"
+        self._control.point(eager=eager)
+        if eager:
+            self._force()
+        else:
+            self._release()
+
+    def look(self) -> None:
+        """Record the script's own stance where it is a new one."""
+        module = sys.modules.get("torch._dynamo.eval_frame")
+        own = getattr(getattr(module, "_stance", None), "stance", self._user)
+        if self._forced is None and own != self._user:
+            self._user = own
+            self._recorder.write("stance", stance=own)
+
+    def abandon(self) -> None:
+        """Back to the script's stance in a forked child, if it can be set there."""
+        try:
+            self._release()
+        except RuntimeError:  # forked inside a compiled frame: the child keeps what is in force
+            return
+
+    def _force(self) -> None:
+        self.look()
+        dynamo = sys.modules.get("torch._dynamo")
+        if self._forced is None and hasattr(dynamo, "set_stance"):
+            self._forced = dynamo.set_stance("force_eager")  # type: ignore[union-attr]
+
+    def _release(self) -> None:
+        """Back to the script's stance, unless the script has set another one meanwhile."""
+        forced, self._forced = self._forced, None
+        if forced is None:
+            return
+        current = getattr(sys.modules["torch._dynamo.eval_frame"], "_stance", None)
+        if current is forced.stance:
+            forced.__exit__(None, None, None)
+        self.look()
+
+
+def inside_compiled_frame() -> bool:
+    """Whether Dynamo's frame hook is active on this thread, so that no stance can be set."""
+    module = sys.modules.get("torch._C._dynamo.eval_frame")
+    probe = getattr(module, "get_eval_frame_callback", None)
+    if probe is None:
+        return False
+    return probe() not in (None, False)

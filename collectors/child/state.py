@@ -1,0 +1,103 @@
+"""What the counting wrappers read on every call, and what is remembered of a region."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+FOREVER = 1 << 60
+
+
+class Region:
+    """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
+
+    Holds no reference to the user's objects: it outlives them.
+    """
+
+    __slots__ = (
+        "collected_uncalled",
+        "cudagraphs",
+        "first_called",
+        "left",
+        "methods_used",
+        "name",
+        "nested",
+        "outermost",
+        "region_id",
+        "was_anchor",
+    )
+
+    def __init__(self, region_id: int, name: str, *, cudagraphs: bool = False) -> None:
+        self.region_id = region_id
+        self.name = name
+        self.cudagraphs = cudagraphs
+        self.left = 0
+        self.outermost = 0
+        self.nested = 0
+        self.first_called = False
+        self.collected_uncalled = False
+        self.was_anchor = False
+        self.methods_used: list[str] = []
+
+    @property
+    def calls(self) -> int:
+        return self.outermost + self.nested
+
+
+class Gate:
+    """Where a wrapper's calls go; lives and dies with the wrapper that owns it."""
+
+    __slots__ = ("__weakref__", "compiled", "original", "region", "target")
+
+    def __init__(
+        self, region: Region, compiled: Callable[..., Any], original: Callable[..., Any]
+    ) -> None:
+        self.region = region
+        self.compiled = compiled
+        self.original = original
+        self.target = compiled
+
+
+class Control:
+    """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region."""
+
+    __slots__ = ("compiles", "depth", "eager", "gates", "off", "regions", "thread", "watching")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.thread = threading.main_thread().ident
+        self.watching = True
+        self.eager = False
+        self.off = False
+        self.compiles = 0
+        self.regions: list[Region] = []
+        self.gates: weakref.WeakSet[Gate] = weakref.WeakSet()
+
+    def admit(self, gate: Gate) -> None:
+        """A new gate, pointed as the stance in force says."""
+        gate.target = gate.original if self.eager else gate.compiled
+        self.gates.add(gate)
+
+    def point(self, *, eager: bool) -> None:
+        """Point every gate at the original callables or at the compiled ones."""
+        self.eager = eager
+        for gate in list(self.gates):
+            gate.target = gate.original if eager else gate.compiled
+
+    def grant(self, left: int) -> None:
+        """Let every region make ``left`` outermost calls before it reports again."""
+        for region in self.regions:
+            region.left = left
+
+    def switch_off(self) -> None:
+        """Pass everything through for good (a forked child, or the end)."""
+        self.off = True
+        self.watching = False
+        self.point(eager=False)
+        self.grant(FOREVER)
+
+    @property
+    def region_calls(self) -> int:
+        return sum(region.calls for region in self.regions)

@@ -1,0 +1,214 @@
+"""One run of the target: started as the user would have started it, watched until it has ended."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from traceview.collectors.events import EventTail, Story
+from traceview.collectors.options import Console
+from traceview.collectors.processes import kill_tree, out_of_memory_kills, send
+from traceview.collectors.signals import Arrived, SignalDesk
+from traceview.collectors.tee import StderrTee
+from traceview.errors import TargetUnusable
+from traceview.run import Ending
+
+_TICK_S = 0.1
+_DRAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds that the child gets before the next, harder step."""
+
+    interrupted_s: float = 30.0
+    stopping_s: float = 30.0
+    terminated_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is run and where its streams go.
+
+    ``stdin`` and ``stdout`` are descriptors, None to inherit ours; ``stderr`` is where the child's
+    stderr is passed on to, besides ``raw/stderr.txt``.
+    """
+
+    command: list[str]
+    variables: dict[str, str]
+    raw: Path
+    timeout_s: float | None = None
+    stdin: int | None = None
+    stdout: int | None = None
+    stderr: int = 2
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def marker(self) -> str:
+        """An entry of the environment that every process of this pass inherits, and no other."""
+        return f"TORCH_TRACE={self.variables.get('TORCH_TRACE')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended, what the events told, and what the user should know besides."""
+
+    ending: Ending
+    story: Story
+    notes: tuple[str, ...]
+
+
+def launch(plan: Launch, console: Console) -> Outcome:
+    """Run the command to its end; TargetUnusable if it can't even be started."""
+    shown = _Shown(console)
+    tee = StderrTee(plan.raw / "stderr.txt", plan.stderr, shown.clear)
+    kills_before = out_of_memory_kills()
+    try:
+        with SignalDesk() as desk:
+            process = _start(plan, tee)
+            desk.child_started()
+            tee.started()
+            watch = _Watch(plan, process, EventTail(plan.raw), desk, tee, shown)
+            watch.until_ended()
+    finally:
+        shown.clear()
+        tee.close()
+    story = watch.tail.finish()
+    notes = _notes(tee, kills_before)
+    return Outcome(watch.ending(story), story, notes)
+
+
+class _Shown:
+    """The progress line: shown once for every new text, cleared before the child's bytes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._text: str | None = None
+
+    def show(self, text: str | None) -> None:
+        if text != self._text:
+            self._console.progress(text)
+            self._text = text
+
+    def clear(self) -> None:
+        self.show(None)
+
+
+class _Watch:
+    """The loop around one child: bytes, signals, events, and what is due."""
+
+    def __init__(
+        self,
+        plan: Launch,
+        process: subprocess.Popen[bytes],
+        tail: EventTail,
+        desk: SignalDesk,
+        tee: StderrTee,
+        shown: _Shown,
+    ) -> None:
+        self._plan, self._process, self._desk = plan, process, desk
+        self._tee, self._shown = tee, shown
+        self.tail = tail
+        self._began = time.monotonic()
+        self._cause: str | None = None
+        self._due: list[tuple[float, signal.Signals]] = []
+        self._interrupts = 0
+
+    def until_ended(self) -> None:
+        """Return when the child has ended and its stderr has been read, a second later at most."""
+        while self._process.poll() is None:
+            self._tee.pump(_TICK_S)
+            self._tick(time.monotonic())
+        self._tee.drain(_DRAIN_S)
+        self._wall_s = time.monotonic() - self._began
+        if self._cause == "timeout":
+            kill_tree(None, self._plan.marker)  # workers that outlived it
+
+    def ending(self, story: Story) -> Ending:
+        """Our own stop counts as such whatever the exit code: the plan was complete by then."""
+        returned = self._process.returncode
+        died = returned < 0
+        cause = self._cause or ("stopped" if story.stopping else None)
+        return Ending(
+            kind=cause or ("signal" if died else "exit"),
+            code=None if died else returned,
+            signal=-returned if died else None,
+            wall_s=round(self._wall_s, 3),
+        )
+
+    def _tick(self, now: float) -> None:
+        for arrived in self._desk.take():
+            self._signalled(arrived, now)
+        self.tail.poll()
+        patience, timeout_s = self._plan.patience, self._plan.timeout_s
+        if self._cause is None and timeout_s is not None and now - self._began >= timeout_s:
+            self._end("timeout", now)
+        elif self._cause is None and self.tail.story.stopping:
+            self._end("stopped", now + patience.stopping_s)
+        while self._due and self._due[0][0] <= now:
+            self._send(self._due.pop(0)[1])
+        if self._tee.at_line_start:
+            self._shown.show(self.tail.story.words)
+
+    def _signalled(self, arrived: Arrived, now: float) -> None:
+        if arrived.number == signal.SIGWINCH:
+            self._tee.resize()
+            if self._tee.is_terminal:  # the kernel's own SIGWINCH came before the new size
+                send(self._process.pid, signal.SIGWINCH)
+            return
+        if not arrived.from_terminal:
+            send(self._process.pid, arrived.number)
+        self._interrupts += 1
+        if self._interrupts == 1:
+            self._end("interrupted", now + self._plan.patience.interrupted_s)
+        elif self._interrupts >= 3:
+            self._send(signal.SIGKILL)
+
+    def _end(self, cause: str, terminate_at: float) -> None:
+        """The child has to end: SIGTERM at that time, SIGKILL for the whole tree after it."""
+        self._cause = self._cause or cause
+        kill_at = terminate_at + self._plan.patience.terminated_s
+        self._due = [(terminate_at, signal.SIGTERM), (kill_at, signal.SIGKILL)]
+
+    def _send(self, number: signal.Signals) -> None:
+        if number == signal.SIGKILL:
+            kill_tree(self._process.pid, self._plan.marker)
+        else:
+            send(self._process.pid, number)
+
+
+def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
+    """The child in our own process group (see signals.py), with the descriptors that we got.
+
+    ``close_fds`` stays off: what a shell opened for the script (``<(…)``, ``3>log``) is its own;
+    ours are all close-on-exec.
+    """
+    try:
+        return subprocess.Popen(
+            plan.command,
+            env=plan.variables,
+            stdin=plan.stdin,
+            stdout=plan.stdout,
+            stderr=tee.child_end,
+            close_fds=False,
+        )
+    except OSError as error:
+        fact = f"{plan.command[0]} can't be started ({error.strerror})."
+        remedy = "Check the interpreter with `traceview doctor`."
+        raise TargetUnusable(fact, remedy, slug="no-start") from error
+
+
+def _notes(tee: StderrTee, kills_before: int | None) -> tuple[str, ...]:
+    notes = []
+    if tee.full is not None:
+        notes.append(f"The script's stderr could not be kept to its end ({tee.full}).")
+    kills = out_of_memory_kills()
+    if kills is not None and kills_before is not None and kills > kills_before:
+        notes.append(
+            "The kernel killed a process of this control group for want of memory while the script"
+            " ran."
+        )
+    return tuple(notes)

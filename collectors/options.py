@@ -1,0 +1,50 @@
+"""What collecting is asked to do, and whom it speaks to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+
+class Console(Protocol):
+    """Where the collector's few words go; the command line decides how they look."""
+
+    def say(self, text: str) -> None:
+        """One sentence that stays on the screen."""
+
+    def progress(self, text: str | None) -> None:
+        """The phase that is running, or None to take it off the screen again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectOptions:
+    """One command line, checked.
+
+    ``target`` is a path for a script, a dotted name for a module; ``args`` are the script's own.
+    ``python`` None means: find one that has torch. ``steps`` None means: chosen from the step's
+    time. ``timeout_s`` holds for every pass. ``quiet_stdout_to_stderr`` keeps our stdout free for
+    the diagnosis (``--json``).
+    """
+
+    kind: Literal["script", "module"]
+    target: str
+    args: tuple[str, ...] = ()
+    python: str | None = None
+    nproc: int = 1
+    run_to_end: bool = False
+    steps: int | None = None
+    blocks: int = 8
+    timeout_s: float | None = None
+    no_baseline: bool = False
+    warm: bool = False
+    keep_cache: bool = False
+    out: Path | None = None
+    force: bool = False
+    quiet_stdout_to_stderr: bool = False
+    profile: bool = True
+
+    @property
+    def command_words(self) -> list[str]:
+        """The target as the user would give it to ``python``."""
+        return [*(["-m"] if self.kind == "module" else []), self.target, *self.args]

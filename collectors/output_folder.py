@@ -1,0 +1,96 @@
+"""Where a run is written. Nothing that we did not write is ever deleted or overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+from traceview.collectors.options import CollectOptions, Console
+from traceview.errors import RunFolderError
+from traceview.run import MANIFEST
+
+NEEDED_MB = 100
+_OURS = (
+    MANIFEST,
+    "raw",
+    "cache",
+    "tables",
+    "tlparse",
+    "diagnosis.json",
+    "report.html",
+    "report.md",
+)
+_ANOTHER = "Name another folder with -o DIR."
+
+
+def output_folder(options: CollectOptions, console: Console) -> Path:
+    """A new or empty folder, made; RunFolderError if there can be none.
+
+    A folder that is there already is used if it is empty, cleared of an earlier run of ours with
+    ``--force``, and otherwise left alone: the next free name is taken.
+    """
+    wanted = Path(os.path.abspath(options.out or _default_name(options)))  # noqa: PTH100
+    try:
+        if options.force and os.path.lexists(wanted):
+            clear_run(wanted)
+            folder = wanted
+        else:
+            folder = _next_free(wanted)
+        free_mb = shutil.disk_usage(folder).free // 1_000_000
+    except OSError as error:
+        fact = f"The run folder {wanted} can't be made ({error.strerror})."
+        raise RunFolderError(fact, _ANOTHER, slug="unwritable") from error
+    if free_mb < NEEDED_MB:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        # torch would fail in the middle of the script: its caches and logs go into this folder.
+        fact = f"The disk of {folder} is full: {free_mb} MB are free, a run needs {NEEDED_MB} MB."
+        raise RunFolderError(fact, "Name a folder on another disk with -o DIR.", slug="disk-full")
+    if folder != wanted:
+        console.say(f"{wanted.name} is there already and was left as it is: writing {folder.name}.")
+    return folder
+
+
+def clear_run(folder: Path) -> None:
+    """Remove an earlier run of ours from ``folder``; RunFolderError if it holds none."""
+    if not folder.is_dir() or not (_is_run(folder) or not any(folder.iterdir())):
+        fact = f"{folder} exists and is not a run folder of traceview: nothing was deleted."
+        raise RunFolderError(fact, _ANOTHER, slug="not-ours")
+    for name in _OURS:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _is_run(folder: Path) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and {"format", "traceview", "passes"} <= manifest.keys()
+
+
+def _default_name(options: CollectOptions) -> str:
+    stem = Path(options.target).stem if options.kind == "script" else options.target
+    return "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
+
+
+def _next_free(wanted: Path) -> Path:
+    """``wanted``, or it with -2, -3, …: made here, so that two runs at once never share one."""
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    folder, number = wanted, 1
+    while True:
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            if number == 1 and folder.is_dir() and not any(folder.iterdir()):
+                return folder
+        number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")

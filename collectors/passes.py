@@ -1,0 +1,205 @@
+"""The passes over the target: cold always, then baseline or warm where they add something."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import traceview
+from traceview.collectors import environment
+from traceview.collectors.launch import Launch, Outcome, launch
+from traceview.collectors.options import CollectOptions, Console
+from traceview.collectors.output_folder import output_folder
+from traceview.collectors.probe import Target, find_target
+from traceview.collectors.stdin import Stdin
+from traceview.collectors.tlparse_report import write_reports
+from traceview.errors import RunFolderError
+from traceview.run import Manifest, PassName, PassRecord, Run
+
+CHILD_FORMAT = 1
+# Steps past the one that crashed: enough to say that eager survives it.
+_BEYOND_CRASH = 3
+# Signals that a program raises by its own fault; others were sent by somebody who wanted its end.
+_FAULTS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one pass asks of the collector's half in the target; the keys are child.json's."""
+
+    name: PassName
+    mode: str
+    why: str | None = None
+    stop_after_steps: int | None = None
+    blocks: int | None = None
+    profile: bool | None = None
+    run_to_end: bool | None = None
+
+
+def collect(options: CollectOptions, console: Console) -> Run:
+    """Run the target and return the run folder, whatever the target's end was.
+
+    TargetUnusable if it can't be run at all, RunFolderError if the folder can't be written.
+    """
+    target = find_target(options, console)
+    run = Run.create(output_folder(options, console), _manifest(options, target))
+    try:
+        collector = _Collector(options, target, run, console, os.environ)
+        cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
+        for again in _more_passes(options, cold):
+            collector.run_pass(again)
+    finally:
+        if not options.keep_cache:
+            shutil.rmtree(run.folder / "cache", ignore_errors=True)
+    for record in run.manifest.passes:
+        run.manifest.notes += write_reports(run, record)
+    run.save()
+    return run
+
+
+class _Collector:
+    """One run folder and what every pass into it has in common."""
+
+    def __init__(
+        self,
+        options: CollectOptions,
+        target: Target,
+        run: Run,
+        console: Console,
+        user: Mapping[str, str],
+    ) -> None:
+        self._options, self._target, self._run = options, target, run
+        self._console, self._user = console, user
+        self._stdin = Stdin()
+
+    def run_pass(self, asked: Pass) -> Outcome:
+        """Run the target once; its record is in the manifest before it starts."""
+        run, options = self._run, self._options
+        record = PassRecord(name=asked.name, raw=f"raw/{asked.name}", why=asked.why)
+        raw = run.raw(record)
+        prepared = environment.for_pass(self._user, self._target, raw, run.folder / "cache")
+        stdin, note = self._stdin.for_next_pass()
+        self._note(*prepared.notes, *([f"Pass {asked.name}: {note}"] if note else []))
+        self._announce(asked)
+        record.command = _command(options, self._target.python)
+        record.environment = prepared.ours
+        record.started_us = time.time() * 1e6
+        run.manifest.passes.append(record)
+        self._write_child_config(raw, asked)
+        run.save()
+        plan = Launch(
+            command=record.command,
+            variables=prepared.variables,
+            raw=raw,
+            timeout_s=options.timeout_s,
+            stdin=stdin,
+            stdout=2 if options.quiet_stdout_to_stderr else None,
+        )
+        outcome = launch(plan, self._console)
+        record.ending = outcome.ending
+        self._note(*outcome.notes)
+        with contextlib.suppress(RunFolderError):
+            run.save()  # on a full disk collect() tries again, when the caches have made room
+        return outcome
+
+    def _note(self, *notes: str) -> None:
+        """Keep what is new in the manifest."""
+        known = self._run.manifest.notes
+        known += [note for note in dict.fromkeys(notes) if note not in known]
+
+    def _announce(self, asked: Pass) -> None:
+        if asked.why:
+            self._console.say(asked.why)
+        elif asked.mode == "paired":
+            self._console.say(
+                "Once compiling is quiet, eager and compiled blocks alternate: times that the"
+                " script itself prints mix both."
+            )
+
+    def _write_child_config(self, raw: Path, asked: Pass) -> None:
+        options = self._options
+        config = {
+            "format": CHILD_FORMAT,
+            "run": str(self._run.folder),
+            "raw": str(raw),
+            "pass": asked.name,
+            "mode": asked.mode,
+            "nproc": options.nproc,
+            "steps": options.steps,
+            "blocks": options.blocks if asked.blocks is None else asked.blocks,
+            "run_to_end": options.run_to_end if asked.run_to_end is None else asked.run_to_end,
+            "stop_after_steps": asked.stop_after_steps,
+            "profile": options.profile if asked.profile is None else asked.profile,
+            "pythonpath": self._user.get("PYTHONPATH"),
+            "user_logs": environment.user_logs(self._user.get("TORCH_LOGS")),
+            "script_root": self._target.script_root,
+        }
+        try:
+            for folder in (raw / "structured", raw / "profile"):
+                folder.mkdir(parents=True, exist_ok=True)
+            (raw / "child.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            fact = f"The run folder {self._run.folder} can't be written ({error.strerror})."
+            remedy = "Name a folder on another disk with -o DIR."
+            raise RunFolderError(fact, remedy, slug="unwritable") from error
+
+
+def _manifest(options: CollectOptions, target: Target) -> Manifest:
+    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
+    return Manifest(
+        traceview=traceview.__version__,
+        created_us=time.time() * 1e6,
+        target=[options.target, *options.args],
+        target_kind=options.kind,
+        cwd=str(Path.cwd()),
+        python=target.python,
+        options=kept,
+        nproc=options.nproc,
+    )
+
+
+def _command(options: CollectOptions, python: str) -> list[str]:
+    """The user's own command line; ``-m`` and torchrun put the same words where they belong."""
+    if options.nproc == 1:
+        return [python, *options.command_words]
+    torchrun = ["-m", "torch.distributed.run", "--standalone"]
+    return [python, *torchrun, f"--nproc-per-node={options.nproc}", *options.command_words]
+
+
+def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
+    """What the cold pass left to be found out."""
+    ending, story = cold.ending, cold.story
+    if ending.kind in ("timeout", "interrupted") or not story.called:
+        return []
+    succeeded = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
+    passes = []
+    baseline = None if options.no_baseline or story.disabled else _baseline(cold)
+    if baseline:
+        passes.append(baseline)
+    if options.warm and succeeded:
+        why = "Running the script once more on the warm cache (--warm)."
+        passes.append(Pass("warm", "compiled", why, blocks=1, profile=False, run_to_end=False))
+    return passes
+
+
+def _baseline(cold: Outcome) -> Pass | None:
+    """An all-eager pass: after a crash under compile, or where no eager block was measured."""
+    ending, story = cold.ending, cold.story
+    faulted = ending.signal in _FAULTS
+    if ending.kind == "signal" and not faulted:
+        return None
+    stance = story.crash_stance if story.crashed else story.stance
+    if (story.crashed or faulted) and stance == "compiled":
+        why = "The script crashed while compiled: running it once more, all in eager, to compare."
+        return Pass("baseline", "eager", why, (story.last_step or 0) + _BEYOND_CRASH)
+    if story.crashed or "eager" in story.stances_measured:
+        return None
+    why = "The script ended before eager steps were measured: running it once more, all in eager."
+    return Pass("baseline", "eager", why)

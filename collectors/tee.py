@@ -1,0 +1,127 @@
+"""The child's stderr: passed on live, byte for byte, and kept in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import termios
+import time
+import tty
+from collections.abc import Callable
+from pathlib import Path
+
+_CHUNK = 1 << 16
+
+
+class StderrTee:
+    """One end for the child to write to (``child_end``), one for us to read from.
+
+    Where our own stderr is a terminal the child gets a terminal too, so that progress bars and
+    colours stay as they were; otherwise a pipe. ``full`` says why the file could not take all.
+    ``before_bytes`` is called before any are passed on: it clears the progress line.
+    """
+
+    def __init__(self, path: Path, onto: int, before_bytes: Callable[[], None]) -> None:
+        self._before_bytes = before_bytes
+        self._onto: int | None = onto
+        self.is_terminal = os.isatty(onto)
+        self.full: str | None = None
+        self.at_line_start = True
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._keeps = True
+        if self.is_terminal:
+            self._ours, self.child_end = _verbatim_terminal(onto)
+        else:
+            self._ours, self.child_end = os.pipe()
+        self._open = True
+
+    def fileno(self) -> int:
+        """What to wait on."""
+        return self._ours
+
+    @property
+    def ended(self) -> bool:
+        """Every process that could write has closed its end."""
+        return not self._open
+
+    def started(self) -> None:
+        """The child has its end: close ours, or the end would never be seen."""
+        os.close(self.child_end)
+
+    def pump(self, wait_s: float) -> bool:
+        """Wait so long for bytes and pass on what is there; False if there was nothing."""
+        if not self._open:
+            time.sleep(wait_s)
+            return False
+        if not select.select([self._ours], [], [], wait_s)[0]:
+            return False
+        try:
+            data = os.read(self._ours, _CHUNK)
+        except OSError:  # EIO: the last writer of a pseudo-terminal is gone
+            data = b""
+        if not data:
+            self._open = False
+            return False
+        self._pass_on(data)
+        return True
+
+    def drain(self, at_most_s: float) -> None:
+        """Take what is still there; a grandchild that keeps its end open can't hold us up."""
+        until = time.monotonic() + at_most_s
+        while self._open and (left := until - time.monotonic()) > 0:
+            self.pump(left)
+
+    def resize(self) -> None:
+        """Give the child's terminal the size of ours."""
+        if self.is_terminal and self._onto is not None:
+            _copy_size(self._onto, self._ours)
+
+    def close(self) -> None:
+        """Close what is ours."""
+        os.close(self._ours)
+        os.close(self._file)
+
+    def _pass_on(self, data: bytes) -> None:
+        self._before_bytes()
+        self.at_line_start = data.endswith(b"\n")
+        if self._onto is not None:
+            try:
+                _write_all(self._onto, data)
+            except OSError:  # our stderr was closed; the file still gets everything
+                self._onto = None
+        if self._keeps:
+            try:
+                _write_all(self._file, data)
+            except OSError as error:
+                self._keeps = False
+                self.full = error.strerror or str(error)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:  # a terminal that someone set to non-blocking
+            select.select([], [descriptor], [], 1.0)
+
+
+def _verbatim_terminal(like: int) -> tuple[int, int]:
+    """A pseudo-terminal of the size of ``like`` that changes no byte: ours, the child's end."""
+    ours, theirs = os.openpty()
+    with contextlib.suppress(termios.error):
+        attributes = termios.tcgetattr(theirs)
+        # The real terminal turns \n into \r\n itself; done twice, files and widths would differ.
+        attributes[tty.OFLAG] &= ~termios.OPOST
+        attributes[tty.LFLAG] &= ~(termios.ECHO | termios.ECHONL)
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    _copy_size(like, ours)
+    return ours, theirs
+
+
+def _copy_size(source: int, target: int) -> None:
+    with contextlib.suppress(OSError):
+        size = fcntl.ioctl(source, termios.TIOCGWINSZ, b"\0" * 8)
+        fcntl.ioctl(target, termios.TIOCSWINSZ, size)

@@ -1,0 +1,60 @@
+"""tlparse's own report beside ours, one for each structured log. Its failures are notes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from traceview.run import PassRecord, Run
+
+WITHIN_S = 60.0
+LARGEST_MB = 500
+
+
+def find_tlparse() -> str | None:
+    """The program beside our interpreter, else on PATH."""
+    beside = Path(sys.executable).with_name("tlparse")
+    return str(beside) if beside.is_file() else shutil.which("tlparse")
+
+
+def write_reports(run: Run, record: PassRecord) -> Iterator[str]:
+    """Write ``tlparse/PASS/N/index.html`` for every log of a pass; yields what went wrong."""
+    logs = sorted((run.raw(record) / "structured").glob("*.log"))
+    program = find_tlparse()
+    if program is None and logs:
+        yield "tlparse was not found: its own report is missing (pip install tlparse)."
+        return
+    until = time.monotonic() + WITHIN_S
+    for number, log in enumerate(logs):
+        out = run.folder / "tlparse" / record.name / str(number)
+        megabytes = log.stat().st_size // 1_000_000
+        if megabytes > LARGEST_MB:
+            yield f"tlparse was not run on {run.relative(log)}: it has {megabytes} MB."
+            continue
+        problem = _run(str(program), log, out, until - time.monotonic())
+        if problem:
+            yield f"tlparse failed on {run.relative(log)}: {problem}"
+
+
+def _run(program: str, log: Path, out: Path, within_s: float) -> str | None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [program, str(log), "-o", str(out), "--overwrite", "--no-browser"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=max(within_s, 0.1),
+            check=False,
+        )
+    except OSError as error:
+        return error.strerror or str(error)
+    except subprocess.TimeoutExpired:
+        return f"it was not done within {WITHIN_S:.0f} s."
+    if done.returncode != 0:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return (words[-1] if words else f"exit status {done.returncode}")[:300]
+    return None

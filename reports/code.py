@@ -1,0 +1,72 @@
+"""Source text to HTML, a line at a time, with classes instead of colours."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from markupsafe import Markup, escape
+from pygments.lexer import Lexer
+from pygments.lexers import BashLexer, CppLexer, DiffLexer, PythonLexer
+from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, _TokenType
+
+from traceview.reports.text import clean
+
+# token type: class in report.css. What is not here stays plain, which keeps the file small.
+_CLASSES = (
+    (Comment.Preproc, "p"),
+    (Comment, "c"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Decorator, "d"),
+    (Name.Builtin, "b"),
+    (String, "s"),
+    (Number, "n"),
+    (Generic.Inserted, "gi"),
+    (Generic.Deleted, "gd"),
+    (Generic.Heading, "c"),
+    (Generic.Subheading, "c"),
+)
+
+
+def language_of(text: str) -> str:
+    """``cpp`` for what Inductor writes for a CPU, else ``python`` (Triton is Python)."""
+    head = text[:4000]
+    return "cpp" if "#include" in head or 'extern "C"' in head else "python"
+
+
+def highlight(text: str, language: str) -> list[Markup]:
+    """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
+    lines: list[Markup] = []
+    current: list[Markup] = []
+    for token, value in _lexer(language).get_tokens(clean(text)):
+        first, *others = value.split("\n")
+        current.append(_piece(token, first))
+        for other in others:
+            lines.append(Markup("").join(current))
+            current = [_piece(token, other)]
+    return lines  # the lexer ends every text with one newline, so nothing is left in current
+
+
+def plain(text: str) -> list[Markup]:
+    """As ``highlight`` with no classes: cheap, for text beyond the budget."""
+    return [escape(line) for line in clean(text).split("\n")]
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    lexers = {"cpp": CppLexer, "diff": DiffLexer, "shell": BashLexer}
+    return lexers.get(language, PythonLexer)(stripnl=False)
+
+
+@cache
+def _class(token: _TokenType) -> str | None:
+    return next((name for kind, name in _CLASSES if token in kind), None)
+
+
+def _piece(token: _TokenType, text: str) -> Markup:
+    name = _class(token)
+    if not name or not text.strip():
+        return escape(text)
+    return Markup('<span class="{}">{}</span>').format(name, text)

@@ -1,0 +1,84 @@
+"""report.html: one self-contained page. No network, no script needed, under ``MAX_BYTES``."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from traceview.diagnosis.model import Diagnosis
+from traceview.reports import format as fmt
+from traceview.reports import links, pictures, view, words
+from traceview.reports.text import clean, one_line
+from traceview.reports.view import Limits, View
+
+MAX_BYTES = 2_000_000
+# Tried in turn until the page fits: what goes first is what the run folder holds anyway.
+_LEVELS = (
+    Limits(text=6000, rows=400, code=600_000, coloured=200_000, one_code=60_000),
+    Limits(text=2000, rows=120, code=200_000, coloured=100_000, one_code=20_000),
+    Limits(text=600, rows=40, code=80_000, coloured=80_000, one_code=8_000),
+    Limits(text=160, rows=15, code=20_000, coloured=20_000, one_code=2_000),
+)
+
+
+def render(diagnosis: Diagnosis) -> str:
+    """The whole page. Where it would pass ``MAX_BYTES`` it is rendered again with less detail."""
+    page = ""
+    for limits in _LEVELS:
+        page = _render(diagnosis, limits)
+        if len(page.encode()) <= MAX_BYTES:
+            return page
+    return page
+
+
+def _render(diagnosis: Diagnosis, limits: Limits) -> str:
+    script = _asset("report.js")
+    template = _environment(limits).get_template("report.html.j2")
+    return template.render(
+        d=diagnosis,
+        view=View(diagnosis, limits),
+        style=Markup(_asset("report.css")),
+        script=Markup(script),
+        script_hash=_csp_hash(script),
+    )
+
+
+def _environment(limits: Limits) -> Environment:
+    """Autoescape on, undefined names are errors, every printed value goes through ``shown``."""
+
+    def shown(value: object) -> object:
+        if value is None:
+            return fmt.MISSING
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return clean(value, limits.text)
+        return value
+
+    environment = Environment(
+        loader=PackageLoader("traceview.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links)
+    environment.globals.update(environment_groups=view.environment_groups)
+    environment.filters["prose"] = lambda text: view.prose(text, limits.text)
+    environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))
+    environment.filters["path"] = view.breakable
+    environment.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
+    return environment
+
+
+def _asset(name: str) -> str:
+    return (files("traceview.reports") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _csp_hash(script: str) -> str:
+    """The hash by which the page's Content-Security-Policy knows our one script."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()

@@ -1,0 +1,103 @@
+"""The diagnosis on a terminal, in about 30 lines: verdict, dearest findings, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.diagnosis.model import Diagnosis
+from traceview.reports import format as fmt
+from traceview.reports import words
+from traceview.reports.text import one_line, wrap
+from traceview.rules.finding import Finding
+
+_BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m"
+_OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
+_SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
+_NARROWEST, _WIDEST = 20, 100
+_FINDINGS = 3
+
+
+def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
+    """Lines of at most ``width`` columns (20 to 100 are used); no newline at the end.
+
+    Escape codes are written only if ``color``; those in the diagnosis' own texts never are.
+    """
+    columns = max(_NARROWEST, min(width, _WIDEST))
+    lines = [
+        *_verdict(diagnosis, columns, color),
+        *_facts(diagnosis, columns),
+        *_findings(diagnosis, columns, color),
+        *_ending(diagnosis, columns, color),
+    ]
+    return "\n".join(lines)
+
+
+def _painted(lines: list[str], codes: str, color: bool) -> list[str]:
+    return [f"{codes}{line}{_RESET}" for line in lines] if color and codes else lines
+
+
+def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    verdict = diagnosis.verdict
+    mark, _ = words.outcome(verdict.outcome)
+    tone = _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
+    sentence = one_line(f"{mark} {verdict.sentence}", 400)
+    yield from _painted(wrap(sentence, width, hanging="  "), _BOLD + tone, color)
+    if verdict.outcome == "failed" and verdict.ended:
+        yield from wrap(one_line(f"How it ended: {verdict.ended}", 200), width, "  ")
+
+
+def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
+    """Times, compile seconds, break-even and memory, each on a line of its own."""
+    verdict = diagnosis.verdict
+    if verdict.eager_ms is not None or verdict.compiled_ms is not None:
+        times = f"eager {fmt.milliseconds(verdict.eager_ms)}"
+        times += f" → compiled {fmt.milliseconds(verdict.compiled_ms)}"
+        if verdict.speedup is not None:
+            times += f", {fmt.ratio(verdict.speedup)}"
+        if verdict.speedup_interval is not None:
+            times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
+        yield from wrap(times, width, "  ")
+        yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
+    compile_time = diagnosis.compile_time
+    parts = [f"cold compile {fmt.seconds(compile_time.seconds)}"]
+    if compile_time.warm_seconds is not None:
+        parts.append(f"warm {fmt.seconds(compile_time.warm_seconds)}")
+    parts.append(f"break-even {words.break_even(diagnosis)}")
+    parts.append(f"peak memory {words.peak_memory(diagnosis)}")
+    yield from wrap(" · ".join(parts), width, "  ")
+
+
+def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    yield ""
+    if not diagnosis.findings:
+        yield from wrap("No rule found anything to report.", width)
+    for finding in diagnosis.findings[:_FINDINGS]:
+        yield from _finding(finding, diagnosis, width, color)
+    if len(diagnosis.findings) > _FINDINGS:
+        rest = len(diagnosis.findings) - _FINDINGS
+        yield from wrap(f"{fmt.plural(rest, 'more finding')} in the report.", width)
+
+
+def _finding(finding: Finding, diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    """What, where and the cost; then what to do."""
+    mark = words.SEVERITIES[finding.severity]
+    title = one_line(f"{mark} {finding.code} {finding.title}", 200)
+    tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
+    where = one_line(words.place(finding.location, diagnosis), 120)
+    yield from _painted(wrap(title, width, hanging="  "), tone, color)
+    cost = wrap(f"{where} · {words.cost(finding.cost)}", width, "  ")
+    yield from _painted(cost, _DIM, color)
+    yield from wrap(one_line(f"→ {finding.what_to_do}", 240), width, "  ", "    ")
+
+
+def _ending(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    said = []
+    if diagnosis.not_checked:
+        verb = "was" if len(diagnosis.not_checked) == 1 else "were"
+        said.append(f"{fmt.plural(len(diagnosis.not_checked), 'rule')} {verb} not checked")
+    if diagnosis.reading.unreadable:
+        said.append(f"{fmt.plural(diagnosis.reading.unreadable, 'record')} could not be read")
+    if said:
+        sentence = f"{'; '.join(said)}: the report says which and why."
+        yield from _painted(wrap(sentence, width), _DIM, color)

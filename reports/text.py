@@ -1,0 +1,84 @@
+"""Text from logs made safe to show: no control characters, bounded length, known width.
+
+Escaping for HTML, Markdown or a terminal comes after this and is each renderer's own business.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Whole escape sequences first (CSI, OSC, two-byte), so that "[31m" does not stay behind.
+_ANSI = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|\x1b[@-Z\\^_]|\x9b[0-?]*[ -/]*[@-~]"
+)
+# C0 (less tab and newline), DEL, C1, bidirectional controls, zero-width marks, lone surrogates.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+# Emoji sequences and Indic scripts need the joiners; they reorder nothing.
+_HARMLESS = frozenset("\u200c\u200d")
+
+
+def clean(text: str, limit: int | None = None) -> str:
+    """``text`` without escape sequences; other invisible characters are shown as ``<U+202E>``.
+
+    With ``limit``, at most that many characters are kept and the sentence says how many are not.
+    """
+    if limit is not None and len(text) > limit:
+        left_out = len(text) - limit
+        return clean(text[:limit]) + f"… ({left_out:,} more characters)"
+    text = _ANSI.sub("", text.replace("\r\n", "\n"))
+    return _INVISIBLE.sub(_shown, text)
+
+
+def _shown(match: re.Match[str]) -> str:
+    character = match.group()
+    return character if character in _HARMLESS else f"<U+{ord(character):04X}>"
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """``clean`` with every run of white space made one space."""
+    return clean(" ".join(text.split()), limit)
+
+
+def display_width(text: str) -> int:
+    """Terminal columns that ``text`` takes: wide characters two, combining ones none."""
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
+    """Lines of at most ``width`` columns; a word that is longer is cut where the line ends."""
+    hanging = indent if hanging is None else hanging
+    lines: list[str] = []
+    current, empty = indent, True
+    for word in text.split():
+        while word:
+            gap = "" if empty else " "
+            if display_width(current + gap + word) <= width:
+                current, empty, word = current + gap + word, False, ""
+            elif not empty:
+                lines.append(current)
+                current, empty = hanging, True
+            else:
+                head = cut(word, max(1, width - display_width(current)))
+                lines.append(current + head)
+                current, word = hanging, word[len(head) :]
+    return lines if empty and lines else [*lines, current]
+
+
+def cut(text: str, width: int) -> str:
+    """The longest head of ``text`` that fits ``width`` columns, at least one character."""
+    used = 0
+    for index, character in enumerate(text):
+        used += _columns(character)
+        if used > width:
+            return text[: max(1, index)]
+    return text

@@ -1,0 +1,168 @@
+"""The measuring plan as a pure generator: a made-up script's steps go in, orders come out."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from traceview.collectors.child import plan
+
+
+class Script:
+    """Steps of known length per stance; compiles when told to."""
+
+    def __init__(self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), **moment):
+        self.ms = {"eager": eager_ms, "compiled": compiled_ms}
+        self.compiles_at = compiles_at
+        self.moment = moment
+        self.step = self.compiles = 0
+        self.seconds = 0.0
+        self.stance = "compiled"
+        self.known = {"compiled": compiled_ms}  # as the watched steps have shown
+        self.orders = []
+
+    def now(self):
+        return plan.Moment(self.step, self.seconds, self.compiles, dict(self.known), **self.moment)
+
+    def run(self, settings, steps=10**9, first_pair=0):
+        """Whether the plan came to its end before the script did."""
+        running = plan.measuring_plan(settings, first_pair)
+        order = next(running)
+        try:
+            while True:
+                self.orders.append((self.step, order))
+                if isinstance(order, plan.Take):
+                    self.stance = order.stance
+                if isinstance(order, plan.CloseBlock):
+                    self.known[self.stance] = self.ms[self.stance]
+                if isinstance(order, plan.Wait) and not self.pass_steps(order.steps, steps):
+                    return False
+                order = running.send(self.now())
+        except StopIteration:
+            return True
+
+    def pass_steps(self, count, limit):
+        for _ in range(count):
+            self.compiles += self.step in self.compiles_at
+            self.seconds += self.ms[self.stance] / 1000
+            self.step += 1
+        return self.step < limit
+
+    def of(self, kind):
+        return [order for _, order in self.orders if isinstance(order, kind)]
+
+    @property
+    def windows(self):
+        return [order.stance for order in self.of(plan.OpenWindow)]
+
+
+def test_quiet_means_three_steps_without_a_compile():
+    script = Script(compiles_at=(0, 2))
+    script.run(plan.Settings(), steps=2000)
+    (at,) = [step for step, order in script.orders if isinstance(order, plan.Steady)]
+    assert at == 6  # the compile ran in step 2; steps 3, 4 and 5 were quiet
+    assert [o.phase for o in script.of(plan.Enter)][:3] == ["cold", "warmup", "block"]
+
+
+def test_cudagraphs_wait_longer():
+    script = Script(calm_steps=5)
+    script.run(plan.Settings(), steps=2000)
+    (at,) = [step for step, order in script.orders if isinstance(order, plan.Steady)]
+    assert at == 6
+
+
+def test_a_script_that_compiles_for_ever_is_measured_all_the_same():
+    script = Script(compiles_at=range(10**6))
+    assert script.run(plan.Settings(blocks=2))
+    assert script.of(plan.Steady) == [plan.Steady(never_quiet=True)]
+    assert len(script.of(plan.OpenBlock)) >= 4
+
+
+def test_a_slow_first_compile_is_no_reason_to_give_up():
+    script = Script(compiled_ms=120_000.0)
+    script.run(plan.Settings(), steps=8)
+    assert script.of(plan.Steady) == [plan.Steady(never_quiet=False)]
+
+
+def test_pairs_alternate_their_order_and_grow_to_full_length():
+    script = Script(device=True)
+    assert script.run(plan.Settings(blocks=4))
+    blocks = script.of(plan.OpenBlock)
+    order = ["eager", "compiled", "compiled", "eager"]
+    assert [b.stance for b in blocks[:4]] == order
+    assert Counter(b.pair for b in blocks) == dict.fromkeys(range(len(blocks) // 2), 2)
+    sizes = [b.steps for b in blocks if b.stance == "compiled"]
+    assert sizes[0] == 3
+    assert all(later <= 2 * earlier for earlier, later in pairwise(sizes))
+    assert sizes[-1] == 500  # 50 ms of 0.1 ms steps
+    assert sum(b.steps == 500 for b in blocks) >= 4
+
+
+def test_every_block_leaves_out_the_steps_after_the_switch():
+    script = Script()
+    script.run(plan.Settings(blocks=2))
+    for index, (_, order) in enumerate(script.orders):
+        if isinstance(order, plan.OpenBlock):
+            assert script.orders[index - 1][1] == plan.Wait(order.skipped)
+            assert script.orders[index - 2][1] == plan.Take(order.stance)
+            assert order.skipped >= 1
+
+
+@pytest.mark.parametrize("step_ms", [1.0, 27.0, 400.0])
+def test_a_training_script_of_thirty_steps_gets_pairs_and_both_windows(step_ms):
+    script = Script(eager_ms=step_ms, compiled_ms=step_ms, step_kind="optimizer")
+    assert not script.run(plan.Settings(), steps=30)
+    assert len(script.of(plan.CloseBlock)) >= 4
+    assert script.windows == ["eager", "compiled"]
+
+
+def test_a_hundred_calls_are_enough_for_three_pairs_and_both_windows():
+    script = Script(device=True)
+    assert not script.run(plan.Settings(), steps=100)
+    assert len(script.of(plan.CloseBlock)) >= 6
+    assert script.windows == ["eager", "compiled"]
+
+
+def test_slow_steps_stop_at_the_time_budget_after_five_pairs():
+    script = Script(eager_ms=3000.0, compiled_ms=2000.0, step_kind="optimizer")
+    assert script.run(plan.Settings(blocks=8))
+    assert len(script.of(plan.OpenBlock)) == 10
+    assert {b.steps for b in script.of(plan.OpenBlock)} == {2}
+
+
+def test_a_pair_with_a_compile_inside_is_repeated():
+    calm = Script(eager_ms=20.0, compiled_ms=20.0)
+    calm.run(plan.Settings(blocks=3, steps=4))
+    noisy = Script(eager_ms=20.0, compiled_ms=20.0, compiles_at=(0, 9))
+    noisy.run(plan.Settings(blocks=3, steps=4))
+    assert len(noisy.of(plan.OpenBlock)) == len(calm.of(plan.OpenBlock)) + 2
+
+
+def test_fixed_steps_do_not_depend_on_times_or_compiles():
+    settings = plan.Settings(fixed=True, blocks=3)
+    fast, slow = Script(), Script(eager_ms=90.0, compiled_ms=70.0, compiles_at=(0, 5, 30, 41))
+    assert fast.run(settings)
+    assert slow.run(settings)
+    assert fast.orders == slow.orders
+    assert {b.steps for b in fast.of(plan.OpenBlock)} == {10}
+
+
+def test_steps_option_fixes_the_block_length():
+    script = Script()
+    script.run(plan.Settings(steps=7, blocks=2))
+    assert {b.steps for b in script.of(plan.OpenBlock)} == {7}
+
+
+@pytest.mark.parametrize("stance", ["eager", "compiled"])
+def test_one_stance_only(stance):
+    script = Script()
+    assert script.run(plan.Settings(stances=(stance,), blocks=2))
+    assert {order.stance for order in script.of(plan.Take)} == {stance}
+    assert script.windows == [stance]
+
+
+def test_pairs_go_on_counting_after_a_new_anchor():
+    script = Script()
+    script.run(plan.Settings(blocks=1, profile=False), first_pair=5)
+    assert script.of(plan.OpenBlock)[0].pair == 5
+    assert script.windows == []

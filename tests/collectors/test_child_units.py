@@ -1,0 +1,282 @@
+"""The small parts of the collector's child half, without torch and without a script."""
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from traceview.collectors.child.anchor import Anchor
+from traceview.collectors.child.config import Config
+from traceview.collectors.child.frames import Frames
+from traceview.collectors.child.gate import counting
+from traceview.collectors.child.importhook import after_import
+from traceview.collectors.child.logs import Chosen
+from traceview.collectors.child.recorder import Recorder
+from traceview.collectors.child.sources import Sources
+from traceview.collectors.child.state import FOREVER, Control, Gate, Region
+
+
+def lines(recorder):
+    path = recorder.raw / f"events-{os.getpid()}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_event_is_a_whole_line_at_once(tmp_path):
+    recorder = Recorder(tmp_path)
+    recorder.write("note", what="ünicode \udcff", why=object)
+    (event,) = lines(recorder)
+    assert event["event"] == "note"
+    assert event["what"] == "ünicode \udcff"
+    assert event["t"] > 1e15
+    recorder.close()
+
+
+def test_rows_are_batched_by_their_keys(tmp_path):
+    recorder = Recorder(tmp_path)
+    recorder.row("steps", [0, 1.0], phase="cold", stance="compiled")
+    recorder.row("steps", [1, 2.0], phase="cold", stance="compiled")
+    recorder.row("steps", [2, 3.0], phase="block", stance="eager")
+    recorder.flush(due=True)
+    assert lines(recorder) == []
+    recorder.flush()
+    batches = [(e["phase"], e["stance"], e["rows"]) for e in lines(recorder)]
+    assert batches == [
+        ("cold", "compiled", [[0, 1.0], [1, 2.0]]),
+        ("block", "eager", [[2, 3.0]]),
+    ]
+    recorder.close()
+
+
+def test_a_full_disk_is_tried_once(tmp_path, monkeypatch):
+    recorder = Recorder(tmp_path)
+    tries = []
+
+    def full(fd, data):
+        tries.append(data)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    recorder.write("note")
+    recorder.write("note")
+    assert len(tries) == 1
+
+
+def test_config_ignores_unknown_keys_and_fills_in_missing_ones():
+    config = Config.from_json({"run": "/r", "raw": "/r/raw", "pass": "warm", "later": 1})
+    assert (config.raw, config.pass_name, config.mode, config.blocks) == (
+        Path("/r/raw"), "warm", "paired", 8,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def frames(tmp_path):
+    return Frames("/venv/lib/python3.11/site-packages/torch/__init__.py", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "user"),
+    [
+        ("{root}/train.py", True),
+        ("{root}/.venv/lib/python3.11/site-packages/numpy/core.py", False),
+        ("/elsewhere/project/model.py", True),
+        ("/venv/lib/python3.11/site-packages/transformers/models.py", False),
+        ("/venv/lib/python3.11/site-packages/torch/nn/functional.py", False),
+        (json.__file__, False),
+        ("<frozen importlib._bootstrap>", False),
+        ("<stdin>", True),
+    ],
+)
+def test_whose_file_it_is(frames, tmp_path, file, user):
+    assert frames.is_user(file.format(root=tmp_path)) is user
+
+
+def test_sources_are_copied_once_and_only_the_users(frames, tmp_path):
+    recorder = Recorder(tmp_path)
+    sources = Sources(tmp_path / "run", recorder, frames)
+    script = tmp_path / "my script.py"
+    script.write_text("x = 1\n")
+    for file in (str(script), str(script), json.__file__, str(tmp_path / "gone.py"), None):
+        sources.keep(file)
+    (event,) = lines(recorder)
+    assert (tmp_path / "run" / event["copy"]).read_text() == "x = 1\n"
+    assert event["copy"].endswith("-my script.py")
+    recorder.close()
+
+
+def test_the_import_hook_acts_after_the_module_and_leaves_no_trace(tmp_path, monkeypatch):
+    (tmp_path / "late_module.py").write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = list(sys.meta_path)
+    seen = []
+    after_import("late_module", lambda module: seen.append(module.value))
+    import late_module
+
+    assert seen == [1]
+    assert sys.meta_path == before
+    assert type(late_module.__spec__.loader).__name__ == "SourceFileLoader"
+    assert late_module.__loader__ is late_module.__spec__.loader
+    del sys.modules["late_module"]
+
+
+def test_the_import_hook_stays_while_the_import_fails(tmp_path, monkeypatch):
+    module = tmp_path / "shaky_module.py"
+    module.write_text("raise RuntimeError('first time')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = []
+    after_import("shaky_module", seen.append)
+    with pytest.raises(RuntimeError, match="first time"):
+        __import__("shaky_module")
+    assert seen == []
+    module.write_text("value = 'second time, and longer'\n")
+    assert __import__("shaky_module").value in seen[0].value
+    del sys.modules["shaky_module"]
+
+
+class Listener:
+    def __init__(self):
+        self.heard = []
+
+    def before(self, region):
+        self.heard.append("before")
+        region.left = FOREVER
+
+    def failed(self, region, error):
+        self.heard.append(error)
+
+
+def gated(control, target):
+    gate = Gate(Region(0, "f"), target, lambda *args: "original")
+    control.regions.append(gate.region)
+    control.admit(gate)
+    return gate, counting(gate, control, listener := Listener()), listener
+
+
+def test_the_gate_counts_and_reports_only_when_its_grant_is_used_up():
+    control = Control()
+    gate, call, listener = gated(control, lambda x: x + 1)
+    assert [call(1), call(2), call(3)] == [2, 3, 4]
+    assert listener.heard == ["before"]
+    assert (gate.region.outermost, gate.region.nested) == (3, 0)
+    control.point(eager=True)
+    assert call(1) == "original"
+
+
+def test_a_failing_call_is_reported_and_leaves_the_depth_at_zero():
+    control = Control()
+    error = ValueError("from the user")
+
+    def fail():
+        raise error
+
+    _, call, listener = gated(control, fail)
+    with pytest.raises(ValueError, match="from the user") as caught:
+        call()
+    assert listener.heard == ["before", error]
+    assert control.depth == 0
+    assert len([e for e in caught.traceback if e.path.name == "gate.py"]) == 1
+
+
+def test_a_call_inside_another_is_nested():
+    control = Control()
+    control.watching = False
+    inner_gate, inner, _ = gated(control, lambda: "inner")
+    outer_gate, outer, _ = gated(control, lambda: inner())
+    assert outer() == "inner"
+    assert (outer_gate.region.outermost, inner_gate.region.nested) == (1, 1)
+    assert inner_gate.region.outermost == 0
+
+
+class Optimizer:
+    pass
+
+
+def test_the_first_region_called_is_the_anchor_until_an_optimizer_steps_twice():
+    control = Control()
+    region = Region(0, "f")
+    control.regions.append(region)
+    anchor, optimizer = Anchor(control), Optimizer()
+    assert anchor.called(region)
+    verdicts = []
+    for _ in range(2):
+        region.outermost += 1
+        verdicts.append(anchor.stepped(optimizer))
+    assert verdicts == [False, True]
+    assert (anchor.kind, anchor.region) == ("optimizer", None)
+    assert anchor.is_optimizer(optimizer)
+
+
+def test_an_optimizer_of_steps_without_compiled_calls_is_no_anchor():
+    control = Control()
+    control.regions.append(Region(0, "f"))
+    anchor, optimizer = Anchor(control), Optimizer()
+    assert not any(anchor.stepped(optimizer) for _ in range(100))
+
+
+def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
+    control = Control()
+    first, second = Region(0, "first"), Region(1, "second")
+    control.regions += [first, second]
+    anchor = Anchor(control)
+    first.outermost += 1
+    anchor.called(first)
+    verdicts = []
+    for _ in range(60):
+        second.outermost += 1
+        verdicts.append(anchor.called(second))
+    assert verdicts.index(True) == 49
+    assert anchor.region is second
+
+
+def test_two_regions_by_turns_keep_the_anchor():
+    control = Control()
+    first, second = Region(0, "first"), Region(1, "second")
+    control.regions += [first, second]
+    anchor = Anchor(control)
+    moved = 0
+    for _ in range(300):
+        for region in (first, second):
+            region.outermost += 1
+            moved += anchor.called(region)
+    assert moved == 1
+    assert anchor.region is first
+
+
+REGISTRY = SimpleNamespace(
+    log_alias_to_log_qnames={"dynamo": ["torch._dynamo"], "inductor": ["torch._inductor"]},
+    artifact_names={"graph_breaks", "fusion"},
+    off_by_default_artifact_names={"fusion"},
+    get_log_qnames=lambda: {"torch._dynamo", "torch._inductor"},
+)
+
+
+@pytest.mark.parametrize(
+    ("user_logs", "name", "level", "passes"),
+    [
+        ([], "torch._dynamo.x.__graph_breaks", logging.DEBUG, False),
+        (["graph_breaks"], "torch._dynamo.x.__graph_breaks", logging.DEBUG, True),
+        (["+dynamo"], "torch._dynamo.x.__graph_breaks", logging.DEBUG, True),
+        (["+inductor"], "torch._inductor.x.__fusion", logging.DEBUG, False),
+        (["fusion"], "torch._inductor.x.__fusion", logging.DEBUG, True),
+        ([], "torch._dynamo.convert_frame", logging.WARNING, True),
+        (["-dynamo"], "torch._dynamo.convert_frame", logging.WARNING, False),
+        (["dynamo"], "torch._dynamo.convert_frame", logging.INFO, True),
+        (["dynamo"], "torch._inductor.graph", logging.INFO, False),
+        (["all"], "torch._inductor.graph", logging.INFO, True),
+    ],
+)
+def test_stderr_gets_what_the_user_asked_for(user_logs, name, level, passes):
+    record = logging.LogRecord(name, level, "f.py", 1, "text", (), None)
+    assert Chosen(user_logs, REGISTRY).filter(record) is passes
+
+
+def test_nothing_here_needs_more_than_the_standard_library():
+    child = Path(sys.modules[Config.__module__].__file__).parent
+    for file in child.rglob("*.py"):
+        text = file.read_text()
+        assert "import traceview" not in text
+        assert "from traceview" not in text
+        assert "\nimport torch" not in text

@@ -1,0 +1,58 @@
+"""Bad ends with a real torch and both halves of the collector."""
+
+import importlib.util
+import json
+import sys
+
+import pytest
+from parent_helpers import Listener, ending, run_script
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
+]
+
+
+def events(run, name):
+    lines = []
+    for path in (run.folder / "raw" / name).glob("events-*.jsonl"):
+        lines += path.read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_crash_in_the_compiled_stance_only(tmp_path):
+    body = """
+    import torch
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def step(x):
+        torch._dynamo.graph_break()
+        return torch.sin(x)
+
+    for _ in range(20):
+        step(torch.randn(1))
+    """
+    run = run_script(tmp_path, sys.executable, body)
+    assert [record.name for record in run.manifest.passes] == ["cold", "baseline"]
+    assert ending(run)["code"] == 1
+    (error,) = [event for event in events(run, "cold") if event["event"] == "error"]
+    assert error["stance"] == "compiled"
+    assert ending(run, 1)["kind"] == "stopped"
+    assert b"Unsupported" in (run.folder / "raw/cold/stderr.txt").read_bytes()
+
+
+def test_a_script_of_three_steps(tmp_path):
+    body = """
+    import torch
+    model = torch.compile(torch.nn.Linear(4, 4), backend="eager")
+    for _ in range(3):
+        model(torch.randn(2, 4))
+    """
+    console = Listener()
+    run = run_script(tmp_path, sys.executable, body, console)
+    assert [record.name for record in run.manifest.passes] == ["cold", "baseline"]
+    assert "cold compile" in console.shown
+    for name in ("cold", "baseline"):
+        (end,) = [event for event in events(run, name) if event["event"] == "end"]
+        assert end["steps_seen"] == 3
+    assert len(list((run.folder / "tlparse/cold").glob("*/index.html"))) == 1

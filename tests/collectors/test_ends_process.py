@@ -1,0 +1,228 @@
+"""However the target ends, the run folder says so and what the script wrote is all there."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from parent_helpers import Listener, driver_command, ending, environment, record, run_script
+
+from traceview.collectors.launch import Launch, Patience, launch
+from traceview.run import Run
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return environment(tmp_path_factory.mktemp("ends"))
+
+
+def wait_for(path, within_s=20.0):
+    until = time.monotonic() + within_s
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.02)
+
+
+def start(folder, python, body, **options):
+    command = driver_command(folder, python, body, **options)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def launch_here(folder, body, **changes):
+    """Launch a program without the collector around it, in raw folder ``folder``."""
+    command = [sys.executable, "-c", body]
+    variables = {**os.environ, "TORCH_TRACE": str(folder / "structured")}
+    return launch(Launch(command, variables, folder, **changes), Listener())
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_exit_codes_are_the_scripts_own(tmp_path, python, code):
+    run = run_script(tmp_path, python, f"sys.exit({code})")
+    assert (ending(run)["kind"], ending(run)["code"]) == ("exit", code)
+
+
+def test_sys_exit_with_a_sentence(tmp_path, python):
+    run = run_script(tmp_path, python, "sys.exit('out of data')")
+    assert ending(run)["code"] == 1
+    assert (run.folder / "raw/cold/stderr.txt").read_bytes() == b"out of data\n"
+
+
+def test_an_exception_before_anything_compiled(tmp_path, python):
+    run = run_script(tmp_path, python, "raise ValueError('early')")
+    assert ending(run)["code"] == 1
+    stderr = (run.folder / "raw/cold/stderr.txt").read_text()
+    assert stderr.startswith("Traceback (most recent call last):\n")
+    assert stderr.endswith("ValueError: early\n")
+    assert len(run.manifest.passes) == 1
+
+
+def test_a_signal_by_somebody_else(tmp_path, python):
+    run = run_script(tmp_path, python, "tell(event='first_call'); os.kill(os.getpid(), 9)")
+    assert ending(run) == {**ending(run), "kind": "signal", "code": None, "signal": 9}
+    assert len(run.manifest.passes) == 1  # killed on purpose or for want of memory: not run again
+
+
+def test_a_memory_error(tmp_path, python):
+    body = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    bytearray(1 << 31)
+    """
+    run = run_script(tmp_path, python, body)
+    assert ending(run)["code"] == 1
+    assert "MemoryError" in (run.folder / "raw/cold/stderr.txt").read_text()
+
+
+def test_a_kill_for_want_of_memory_is_noted(tmp_path, monkeypatch):
+    counts = iter([3, 4])
+    monkeypatch.setattr("traceview.collectors.launch.out_of_memory_kills", lambda: next(counts))
+    outcome = launch_here(tmp_path, "import os; os.kill(os.getpid(), 9)")
+    assert outcome.ending.signal == 9
+    assert "want of memory" in outcome.notes[0]
+
+
+def test_stopping_is_a_success_whatever_the_exit_code(tmp_path, python):
+    body = "tell(event='done', step=9, stopping=True); sys.exit(1)"
+    assert ending(run_script(tmp_path, python, body))["kind"] == "stopped"
+
+
+def test_a_script_that_goes_on_after_the_plan_ends_by_itself(tmp_path, python):
+    run = run_script(tmp_path, python, "tell(event='done', step=9, stopping=False)")
+    assert ending(run)["kind"] == "exit"
+
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(worker.pid, file=sys.stderr, flush=True)
+{more}
+time.sleep(60)
+"""
+QUICK = Patience(interrupted_s=0.2, stopping_s=0.2, terminated_s=0.3)
+
+
+def worker_of(folder):
+    return int((folder / "stderr.txt").read_text().split()[0])
+
+
+def gone(pid, within_s=5.0):
+    """Ended, or a zombie that whoever adopted it has not waited for yet."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_time_out_ends_the_whole_tree(tmp_path):
+    outcome = launch_here(tmp_path, STUBBORN.format(more=""), timeout_s=1.0, patience=QUICK)
+    assert (outcome.ending.kind, outcome.ending.signal) == ("timeout", signal.SIGKILL)
+    assert 1.0 <= outcome.ending.wall_s < 10
+    assert gone(worker_of(tmp_path))
+
+
+def test_a_time_out_takes_orphaned_workers_along(tmp_path):
+    body = STUBBORN.format(more="").replace("signal.SIG_IGN", "signal.SIG_DFL")
+    outcome = launch_here(tmp_path, body, timeout_s=1.0, patience=QUICK)
+    assert (outcome.ending.kind, outcome.ending.signal) == ("timeout", signal.SIGTERM)
+    assert gone(worker_of(tmp_path))
+
+
+def test_a_script_that_does_not_end_after_stopping_is_ended(tmp_path):
+    event = '{"event": "done", "stopping": true}\\n'
+    more = f"open({str(tmp_path / 'events-1.jsonl')!r}, 'w').write({event!r})"
+    more = more.replace("\\\\n", "\\n")
+    outcome = launch_here(tmp_path, STUBBORN.format(more=more), patience=QUICK)
+    assert (outcome.ending.kind, outcome.ending.signal) == ("stopped", signal.SIGKILL)
+    assert gone(worker_of(tmp_path))
+
+
+def test_a_worker_that_keeps_stderr_open_does_not_hold_us_up(tmp_path):
+    body = """
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
+"""
+    began = time.monotonic()
+    outcome = launch_here(tmp_path, body)
+    assert outcome.ending.code == 0
+    assert time.monotonic() - began < 8
+
+
+COUNTS = """
+import signal, time
+seen = []
+signal.signal(signal.{name}, lambda *_: seen.append(1))
+Path("ready").touch()
+until = time.monotonic() + 20
+while not seen and time.monotonic() < until:
+    time.sleep(0.01)
+time.sleep(0.5)
+print("signals", len(seen))
+sys.exit(4)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_us_alone_is_forwarded_once(tmp_path, python, name):
+    process = start(tmp_path, python, COUNTS.format(name=name))
+    wait_for(tmp_path / "ready")
+    process.send_signal(getattr(signal, name))
+    out, err = process.communicate(timeout=30)
+    assert b"signals 1\n" in out, err
+    assert b"COLLECTED" in out
+    ended = record(tmp_path)["ending"]
+    assert (ended["kind"], ended["code"]) == ("interrupted", 4)
+
+
+def test_an_interrupted_script_is_not_run_again(tmp_path, python):
+    body = "import time\ntell(event='first_call')\nPath('ready').touch()\ntime.sleep(20)"
+    process = start(tmp_path, python, body)
+    wait_for(tmp_path / "ready")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in err
+    assert b"COLLECTED ['cold']" in out
+    assert record(tmp_path)["ending"]["signal"] == signal.SIGINT
+
+
+def test_a_third_signal_kills_at_once(tmp_path, python):
+    body = """
+    import signal, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path("ready").touch()
+    time.sleep(60)
+    """
+    process = start(tmp_path, python, body)
+    wait_for(tmp_path / "ready")
+    for _ in range(3):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.4)
+    process.communicate(timeout=10)
+    ended = record(tmp_path)["ending"]
+    assert (ended["kind"], ended["signal"]) == ("interrupted", signal.SIGKILL)
+
+
+def test_a_signal_that_we_were_told_to_ignore_stays_ignored(tmp_path, python):
+    body = "import signal; print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)"
+    command = driver_command(tmp_path, python, body)
+    done = subprocess.run(["nohup", *command], capture_output=True, check=True, cwd=tmp_path)
+    assert done.stdout.startswith(b"True\n")
+
+
+def test_when_we_are_killed_the_folder_still_tells_what_ran(tmp_path, python):
+    process = start(tmp_path, python, "import time\nPath('ready').touch()\ntime.sleep(3)")
+    wait_for(tmp_path / "ready")
+    process.kill()
+    process.communicate(timeout=30)
+    run = Run.open(tmp_path / "out")
+    assert run.manifest.passes[0].ending.kind == "unknown"
+    assert run.manifest.passes[0].command[0] == python

@@ -1,0 +1,99 @@
+"""Compile seconds by phase and frame, and the region that each compile belongs to."""
+
+import pytest
+
+from traceview.derive.compile_costs import PHASES, assign_regions, compile_costs, region_compiles
+from traceview.tables import Tables, from_rows
+
+
+def compiled(key="a", **more):
+    return {
+        "pass": "cold",
+        "pid": 1,
+        "compile_key": key,
+        "compile_id": key,
+        "is_forward": True,
+        "co_name": "forward",
+        "co_filename": "m.py",
+        "co_firstlineno": 7,
+        "started_us": 0.0,
+        "duration_us": 10e6,
+        "dynamo_us": 10e6,
+        "aot_us": 7e6,
+        "inductor_us": 5e6,
+        "codegen_us": 4e6,
+    } | more
+
+
+def costs(*rows):
+    return compile_costs(Tables({"compiles": from_rows("compiles", rows)})).to_dicts()
+
+
+def test_nested_times_become_exclusive_phases_that_add_up():
+    (row,) = costs(compiled())
+    assert [row[name] for name in PHASES] == [3.0, 2.0, 1.0, 4.0]
+    assert row["total_s"] == 10.0
+
+
+def test_a_lazy_backward_has_no_tracing_of_its_own_and_is_no_further_compile():
+    backward = {"is_forward": False, "started_us": 50e6, "duration_us": 6e6, "backward_us": 6e6}
+    lazy = compiled(**backward, dynamo_us=None, aot_us=None)
+    (row,) = costs(compiled(), lazy)
+    assert row["compiles"] == 1
+    assert row["total_s"] == 16.0
+    assert row["dynamo_s"] == 3.0
+    assert row["aot_s"] == 3.0
+
+
+def test_a_compile_inside_another_is_counted_once():
+    inner = compiled("b", co_name="inner", co_firstlineno=30, started_us=1e6, duration_us=2e6,
+                     dynamo_us=2e6, aot_us=1e6, inductor_us=1e6, codegen_us=0.0)  # fmt: skip
+    rows = {row["co_name"]: row for row in costs(compiled(), inner)}
+    assert rows["forward"]["total_s"] == 8.0
+    assert rows["inner"]["total_s"] == 2.0
+
+
+def test_a_skipped_frame_without_metrics_costs_what_is_known():
+    none = dict.fromkeys(("duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us"))
+    (row,) = costs(compiled(**none))
+    assert row["total_s"] == 0.0
+    assert row["compiles"] == 1
+
+
+def regional(compiles, calls=()):
+    regions = [
+        {"pass": "cold", "pid": 1, "region_id": i, "target_file": "m.py", "target_line": 7 + i}
+        for i in range(2)
+    ]
+    return Tables(
+        {
+            "regions": from_rows("regions", regions),
+            "compiles": from_rows("compiles", compiles),
+            "calls": from_rows("calls", calls),
+        }
+    )
+
+
+def call(region, started_us, host_ms):
+    return {
+        "pass": "cold", "pid": 1, "region_id": region, "started_us": started_us,
+        "host_ms": host_ms, "compiles_inside": 1,
+    }  # fmt: skip
+
+
+def test_a_compile_belongs_to_the_innermost_call_around_it():
+    calls = [call(0, 0.0, 100_000.0), call(1, 40e6, 20_000.0)]
+    tables = regional([compiled("a", started_us=45e6), compiled("b", started_us=5e6)], calls)
+    assert {row["compile_key"]: key[2] for key, row in assign_regions(tables)} == {"a": 1, "b": 0}
+
+
+def test_without_calls_the_code_object_decides_and_backwards_follow():
+    backward = compiled(
+        "a", is_forward=False, started_us=60e6, co_filename=None, co_firstlineno=None
+    )
+    tables = regional([compiled("a"), backward, compiled("z", co_firstlineno=99, started_us=30e6)])
+    owners = [(row["compile_key"], key[2]) for key, row in assign_regions(tables)]
+    assert owners == [("a", 0), ("a", 0)]  # nobody knows whose z is
+    seconds, compiles = region_compiles(tables)["cold", 1, 0]
+    assert compiles == 1
+    assert seconds == pytest.approx(20.0)

@@ -1,0 +1,127 @@
+"""Which block pairs a figure rests on, and why the others are left out."""
+
+import pytest
+
+from traceview.derive.pairs import block_pairs
+from traceview.tables import Tables, from_rows
+
+
+def block(pair, stance, ms_per_step, steps=100, **more):
+    return {
+        "pass": "cold",
+        "pid": 1,
+        "block_index": 2 * pair + (stance == "compiled"),
+        "pair_index": pair,
+        "stance": stance,
+        "steps": steps,
+        "clock": "host",
+        "duration_ms": ms_per_step * steps,
+        "host_ms": ms_per_step * steps,
+        "region_calls": steps,
+        "compiles_inside": 0,
+    } | more
+
+
+def pair(index, eager=2.0, compiled=1.0, *, e=None, c=None, **both):
+    return [
+        block(index, "eager", eager, **both, **(e or {})),
+        block(index, "compiled", compiled, **both, **(c or {})),
+    ]
+
+
+def pairs_of(*pairs):
+    rows = [row for blocks in pairs for row in blocks]
+    return block_pairs(Tables({"blocks": from_rows("blocks", rows)}))
+
+
+def left_out(frame):
+    return dict(frame.filter(~frame["used"]).select("pair_index", "left_out").iter_rows())
+
+
+def test_a_pair_is_its_two_blocks_per_step():
+    (row,) = pairs_of(pair(0, 3.0, 1.5)).to_dicts()
+    assert (row["eager_ms"], row["compiled_ms"], row["speedup"]) == (3.0, 1.5, 2.0)
+    assert row["used"]
+    assert row["left_out"] is None
+
+
+def test_a_block_without_its_partner_is_no_pair():
+    frame = pairs_of(pair(0), [block(1, "eager", 2.0)])
+    assert frame["pair_index"].to_list() == [0]
+
+
+def test_a_compile_inside_disqualifies():
+    frame = pairs_of(pair(0), pair(1, c={"compiles_inside": 2}), pair(2))
+    assert left_out(frame) == {1: "2 compile(s) ended inside"}
+
+
+def test_when_every_pair_holds_a_compile_that_is_the_steady_state():
+    frame = pairs_of(*(pair(i, c={"compiles_inside": 1}) for i in range(4)))
+    assert frame["used"].all()
+    assert frame["compiles_inside"].sum() == 4
+
+
+def test_other_work_in_the_block_shows_by_its_time():
+    usual = [pair(i, 2.0 + 0.01 * i, 1.0) for i in range(6)]
+    frame = pairs_of(*usual, pair(6, 4.5, 1.0))
+    assert list(left_out(frame)) == [6]
+    assert "other work between the edges of the eager block" in left_out(frame)[6]
+
+
+def test_noise_is_no_other_work():
+    frame = pairs_of(*(pair(i, ms, 1.0) for i, ms in enumerate([2.0, 2.4, 1.8, 2.1, 2.6, 1.9])))
+    assert frame["used"].all()
+
+
+def test_other_work_in_the_block_shows_by_its_calls():
+    usual = [pair(i) for i in range(5)]
+    frame = pairs_of(*usual, pair(5, c={"region_calls": 180}))
+    assert left_out(frame)[5].endswith("1.8 region calls a step, elsewhere 1")
+
+
+def test_one_call_more_at_the_edges_is_no_other_work():
+    frame = pairs_of(*(pair(i, steps=5) for i in range(5)), pair(5, steps=5, e={"region_calls": 6}))
+    assert frame["used"].all()
+
+
+@pytest.mark.parametrize(("full_size", "small_used"), [(3, True), (4, False)])
+def test_growing_blocks_count_only_until_there_are_enough(full_size, small_used):
+    frame = pairs_of(pair(0, steps=10), *(pair(1 + i) for i in range(full_size)))
+    assert frame["used"][0] is small_used
+    if not small_used:
+        assert left_out(frame)[0] == "warming up: blocks of 10 steps, later ones of 100"
+
+
+def test_the_anchor_with_most_timed_time_is_the_one_that_counts():
+    first = pair(0, 9.0, 9.0, anchor_region_id=3, steps=5)
+    frame = pairs_of(first, *(pair(i, anchor_region_id=4) for i in range(3)))
+    used = frame.filter(frame["used"])
+    assert used["anchor_region_id"].unique().to_list() == [4]
+    assert frame.height == 4
+
+
+def test_blocks_without_time_or_of_two_clocks_are_left_out():
+    frame = pairs_of(
+        pair(0), pair(1, c={"duration_ms": None}), pair(2, c={"clock": "device"}), pair(3, steps=0)
+    )
+    assert left_out(frame) == {
+        1: "no time was recorded",
+        2: "the two blocks were timed by different clocks",
+        3: "no time was recorded",
+    }
+
+
+def test_processes_do_not_mix():
+    frame = pairs_of(pair(0), pair(0, 8.0, 1.0, pid=2))
+    assert sorted(frame["speedup"].to_list()) == [2.0, 8.0]
+
+
+def test_no_blocks_no_pairs():
+    assert pairs_of().is_empty()
+
+
+def test_small_blocks_do_not_make_others_look_odd():
+    noisy = [pair(i, ms, 1.0, steps=2) for i, ms in enumerate([0.4, 9.0, 3.0])]
+    frame = pairs_of(*noisy, *(pair(3 + i, 2.0 + i / 50, 1.0) for i in range(5)))
+    assert all(reason.startswith("warming up") for reason in left_out(frame).values())
+    assert frame["used"].sum() == 5

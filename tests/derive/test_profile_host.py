@@ -1,0 +1,115 @@
+"""A step's time on a CPU: the rows add up to the step, gaps and overhead are what the marks say."""
+
+from __future__ import annotations
+
+import pytest
+
+from traceview.derive.profile import profile_tables
+from traceview.tables import Tables, from_rows
+
+REGION = "Torch-Compiled Region: "
+GRAPH = "## Call CompiledFxGraph f1 ##"
+
+
+def window(ops, stance="compiled", regions=()):
+    """Tables of one step of 100 µs; an op is (name, category, start, duration, self, parent)."""
+    head = {"pass": "cold", "stance": stance, "step": 0, "tid": "1"}
+    marks = [("traceview step 4", "mark", 0, 100, 0, None), *ops]
+    rows = [
+        {**head, "op_id": n, "name": name, "category": category, "start_ns": start * 1000,
+         "duration_ns": duration * 1000, "self_ns": own * 1000, "parent_id": parent, "region": "0"}
+        for n, (name, category, start, duration, own, parent) in enumerate(marks)
+    ]  # fmt: skip
+    return Tables({"cpu_ops": from_rows("cpu_ops", rows), "regions": from_rows("regions", regions)})
+
+
+COMPILED = [
+    ("traceview region 0", "mark", 5, 80, 4, None),
+    ("TorchDynamo Cache Lookup", "overhead", 6, 4, 4, 1),
+    (REGION + "0/0", "overhead", 10, 72, 12, 1),
+    ("CompiledFunction", "overhead", 12, 20, 4, 3),
+    (GRAPH, "overhead", 14, 16, 6, 4),
+    ("graph_0_cpp_fused_add_0", "generated_pointwise", 16, 10, 10, 5),
+    ("TorchDynamo Cache Lookup", "overhead", 45, 5, 5, 3),
+    (REGION + "1/0", "overhead", 50, 30, 10, 3),
+    (GRAPH, "overhead", 55, 20, 5, 8),
+    ("aten::addmm", "gemm", 56, 15, 15, 9),
+]
+
+
+def test_rows_add_up_to_the_step():
+    found = profile_tables(window(COMPILED))["accounting"]
+    us = {row["category"]: round(row["profiled_ms"] * 1000) for row in found.to_dicts()}
+    assert us == {
+        "overhead_cache_lookup": 9,
+        "overhead_compiled_region": (72 - 20 - 5 - 30) + (30 - 20),
+        "overhead_runtime_wrappers": 4,
+        "overhead_generated_wrapper": 6 + 5,
+        "generated_pointwise": 10,
+        "gemm": 15,
+        "python": 20 + 4,
+    }
+    assert sum(us.values()) == 100
+    assert set(found["clock"]) == {"host"}
+
+
+def test_the_gap_lies_between_a_graph_and_the_next_look_up_even_inside_the_region():
+    counts = profile_tables(window(COMPILED))["step_counts"].row(0, named=True)
+    assert (counts["gaps"], counts["gap_ms"]) == (1.0, pytest.approx(0.013))
+    assert counts["compiled_regions"] == 2
+    assert counts["cache_lookup_ms"] == pytest.approx(0.009)
+    assert counts["call_overhead_ms"] == pytest.approx(0.013)
+    assert counts["device_busy_ms"] is None
+
+
+def test_kernels_on_a_cpu_are_the_operators_that_work():
+    made = profile_tables(window(COMPILED))
+    assert made["step_counts"]["kernels"].to_list() == [2.0]
+    groups = made["kernel_groups"].sort("ms")
+    assert groups.select("name", "share").rows() == [
+        ("graph_0_cpp_fused_add_0", 0.4), ("aten::addmm", 0.6),
+    ]  # fmt: skip
+
+
+def test_unrecorded_generated_kernels_are_the_wrappers_time():
+    tables = window([op for op in COMPILED if "cpp_fused" not in op[0]])
+    written = [{"pass": "cold", "kernel_name": "cpp_fused_add_0", "category": "cpp"}]
+    tables.put("generated_kernels", from_rows("generated_kernels", written))
+    categories = profile_tables(tables)["accounting"]["category"].to_list()
+    assert "generated_other" in categories
+    assert "overhead_generated_wrapper" not in categories
+
+
+def test_an_operator_across_the_last_edge_counts_with_its_part_inside():
+    tables = window([("Optimizer.step#SGD.step", "mark", 90, 30, 10, None),
+                     ("aten::add_", "elementwise", 95, 20, 20, 1)])  # fmt: skip
+    found = profile_tables(tables)["accounting"]
+    us = {row["category"]: round(row["profiled_ms"] * 1000) for row in found.to_dicts()}
+    assert us == {"elementwise": 5, "python": 95}
+
+
+def test_other_threads_do_not_lengthen_the_step():
+    tables = window([("aten::mm", "gemm", 10, 20, 20, None)])
+    other = tables["cpu_ops"].tail(1).to_dicts()[0] | {"tid": "9", "op_id": 7}
+    rows = [*tables["cpu_ops"].to_dicts(), other]
+    tables.put("cpu_ops", from_rows("cpu_ops", rows))
+    found = profile_tables(tables)["accounting"]
+    assert found["profiled_ms"].sum() == pytest.approx(0.1)
+
+
+def test_cpp_kernels_find_what_inductor_wrote():
+    tables = window(COMPILED)
+    written = [{"pass": "cold", "kernel_name": "cpp_fused_add_0", "category": "cpp",
+                "compile_id": "0/0", "fused_ops": ["aten.add"], "user_lines": ["a.py:3"]}]  # fmt: skip
+    tables.put("generated_kernels", from_rows("generated_kernels", written))
+    groups = profile_tables(tables)["kernel_groups"]
+    row = groups.filter(category="generated_pointwise").row(0, named=True)
+    assert (row["compile_id"], row["fused_ops"]) == ("0/0", ["aten.add"])
+
+
+def test_a_regions_part_of_the_step():
+    region = {"pass": "cold", "pid": 3, "region_id": 0, "name": "f", "calls": 50}
+    made = profile_tables(window(COMPILED, regions=[region]))["region_costs"].row(0, named=True)
+    assert made["compiled_ms"] == pytest.approx(0.08)
+    assert (made["calls_per_step"], made["share"]) == (1.0, pytest.approx(0.8))
+    assert made["eager_ms"] is None

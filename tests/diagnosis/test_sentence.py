@@ -1,0 +1,116 @@
+"""The verdict in one or two plain sentences."""
+
+from dataclasses import replace
+
+import pytest
+from factories import finding
+
+from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
+from traceview.diagnosis.sentence import sentence
+from traceview.diagnosis.words import count, milliseconds, ratio
+
+FIGURES = {
+    "speedup": 1.0, "speedup_interval": (0.98, 1.02), "eager_ms": 2.74, "compiled_ms": 2.78,
+    "clock": "device", "blocks": 8, "basis": "paired_blocks",
+}  # fmt: skip
+
+
+def said(outcome, reason=None, accounting=None, counts=None, findings=(), **figures):
+    verdict = Verdict(outcome, "", **(FIGURES | figures))
+    return sentence(verdict, reason, accounting or {}, counts or {}, findings)
+
+
+def accounts(**stances):
+    return {
+        stance: tuple(
+            AccountRow(name, ms, "idle" if "idle" in name else "busy") for name, ms in rows
+        )
+        for stance, rows in stances.items()
+    }
+
+
+def test_neutral_names_what_fills_both_steps():
+    both = accounts(eager=[("gemm", 9.2), ("idle", 0.8)], compiled=[("gemm", 9.4), ("copy", 0.6)])
+    assert said("neutral", accounting=both) == (
+        "torch.compile made no measurable difference: 92 % of the step is matrix multiplication "
+        "in both; a step takes 2.78 ms instead of 2.74 ms (1.00×, 95 % interval 0.98–1.02, "
+        "device time, 8 block pairs)."
+    )
+
+
+def test_neutral_without_a_dominant_category_names_the_first_cause():
+    text = said(
+        "neutral", findings=[finding(severity="info"), finding(title="graph breaks at x.py:3")]
+    )
+    assert text.endswith("First cause: graph breaks at x.py:3.")
+
+
+def test_hurt_without_findings_names_what_grew():
+    both = accounts(eager=[("elementwise", 1.0)], compiled=[("elementwise", 1.0), ("copy", 0.5)])
+    assert said("hurt", accounting=both).endswith("The main reason: 0.500 ms more copies.")
+
+
+def test_helped_by_less_of_something_when_kernels_are_as_many():
+    both = accounts(eager=[("elementwise", 3.0)], compiled=[("elementwise", 1.0)])
+    per_step = {"eager": StanceCounts(kernels=10.0), "compiled": StanceCounts(kernels=9.0)}
+    text = said("helped", accounting=both, counts=per_step)
+    assert text.endswith("The main reason: 2 ms less elementwise operators.")
+
+
+def test_failed_says_first_what_happened_then_the_figures():
+    text = said("failed", "the script raised ValueError at a.py:3: no")
+    assert text.startswith(
+        "The script raised ValueError at a.py:3: no. Measured until then: a step"
+    )
+    bare = said("failed", "the script ended with exit code 2", speedup=None)
+    assert bare == "The script ended with exit code 2."
+
+
+def test_not_compiled():
+    text = said("not_compiled", "the script never calls torch.compile", speedup=None)
+    assert text == "torch.compile was not used: the script never calls torch.compile."
+
+
+def test_not_measured_gives_the_side_that_is_known():
+    figures = {"speedup": None, "eager_ms": None, "steps_timed": 9}
+    text = said("not_measured", "eager steps were not measured", **figures)
+    assert text == (
+        "No verdict: eager steps were not measured. "
+        "A step takes compiled 2.78 ms (host time, 9 steps)."
+    )
+
+
+def test_two_runs_are_named():
+    text = said("helped", basis="two_runs", steps_timed=2000, clock="host")
+    assert "host time, two runs, 2,000 steps" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.05, "0.050 ms"),
+        (0.0042, "4.2 µs"),
+        (1.234, "1.23 ms"),
+        (345.6, "346 ms"),
+        (12345.0, "12.3 s"),
+    ],
+)
+def test_milliseconds(value, text):
+    assert milliseconds(value) == text
+
+
+def test_other_figures():
+    assert [ratio(x) for x in (0.984, 1.04, 6.93, 120.4)] == ["0.98", "1.04", "6.9", "120"]
+    assert [count(x) for x in (35.0, 0.5, 2.01)] == ["35", "0.5", "2"]
+
+
+def test_the_cause_is_about_steps_not_about_the_scripts_own_timer():
+    timer = replace(finding(title="its timer holds the compile", seconds=40.0), code="TV901")
+    text = said("hurt", findings=[timer, finding(title="slow start", seconds=9.0),
+                                  finding(title="slow step", ms=0.2)])  # fmt: skip
+    assert text.endswith("First cause: slow step.")
+
+
+def test_on_a_cpu_there_are_operators():
+    per_step = {"eager": StanceCounts(kernels=36.0), "compiled": StanceCounts(kernels=1.0)}
+    assert said("helped", counts=per_step).endswith("The main reason: 36 operators became 1.")

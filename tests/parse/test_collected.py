@@ -1,0 +1,223 @@
+import gzip
+import json
+
+from traceview.parse.collected import read_pass
+from traceview.parse.damage import Damage
+from traceview.run import Ending, Manifest, PassRecord, Run
+
+BEGIN = {
+    "event": "process", "t": 1e15, "pid": 7, "rank": None, "argv": ["t.py", "--lr", "1"],
+    "cwd": "/w",    "python": "3.12.1", "platform": "Linux x86_64", "pass": "cold",
+}  # fmt: skip
+TORCH = {
+    "event": "torch", "t": 1e15, "torch_version": "2.11.0+cu130", "device_name": "NVIDIA H200",
+    "device_count": 1, "device_capability": "9.0", "cpu_threads": 16, "cuda_version": "13.0",
+}  # fmt: skip
+REGION = {
+    "event": "region", "t": 1e15 + 1, "region_id": 0, "kind": "module", "name": "Net",
+    "call_file": "/w/t.py", "call_line": 5, "dynamic": "None", "fullgraph": False, "tomorrow": 1,
+}  # fmt: skip
+
+
+def read(folder, *processes, ending=None, tail=""):
+    """Tables of processes given as (pid, events); ``tail`` ends the last file."""
+    record = PassRecord(
+        "cold", "raw/cold", started_us=9e14, ending=ending or Ending("exit", 0, None, 3.5)
+    )
+    raw = folder / "raw" / "cold"
+    raw.mkdir(parents=True)
+    for pid, events in processes:
+        text = "".join(json.dumps(event) + "\n" for event in events)
+        (raw / f"events-{pid}.jsonl").write_text(text + tail)
+    damage = Damage()
+    tables = read_pass(Run(folder, Manifest()), record, damage)
+    return tables, damage
+
+
+def test_a_process_tells_where_it_ran_and_the_manifest_how_it_ended(tmp_path):
+    steady = {"event": "steady", "t": 1, "step": 4, "never_quiet": False, "step_kind": "call"}
+    end = {"event": "end", "t": 2, "steps_seen": 90, "step_kind": "call", "phase": "tail"}
+    done = {"event": "done", "t": 2, "step": 80, "stopping": True, "complete": True}
+    grad = {"event": "setting", "section": "torch", "name": "grad_enabled_steps", "value": "False"}
+    tables, _ = read(tmp_path, (7, [BEGIN, TORCH, steady, grad, done, end]))
+
+    row = tables["runs"].row(0, named=True)
+    assert (row["pid"], row["rank"], row["exit_kind"], row["exit_code"]) == (7, None, "exit", 0)
+    assert (row["wall_s"], row["started_us"]) == (3.5, 1e15)
+    assert (row["torch_version"], row["device_name"]) == ("2.11.0+cu130", "NVIDIA H200")
+    assert (row["steps_seen"], row["quiet_after_step"], row["never_quiet"]) == (90, 4, False)
+    assert (row["plan_complete"], row["grad_enabled_steps"]) == (True, False)
+    assert json.loads(row["argv"]) == ["t.py", "--lr", "1"]
+
+
+def test_a_killed_process_leaves_what_it_had_written(tmp_path):
+    steps = {
+        "event": "steps", "t": 2, "phase": "cold", "stance": "compiled",
+        "rows": [[0, 1.0, 900.0, 1], [1, 2.0, 3.5, 0]],
+    }  # fmt: skip
+    block = {"event": "block", "t": 3, "block_index": 0, "first_step": 2, "steps": 10}
+    tables, damage = read(
+        tmp_path,
+        (7, [BEGIN, steps, block]),
+        ending=Ending("signal", None, 9, 12.0),
+        tail='{"event": "calls", "rows": [[0, 1',
+    )
+
+    row = tables["runs"].row(0, named=True)
+    assert (row["exit_kind"], row["exit_code"], row["exit_signal"]) == ("signal", None, 9)
+    assert (row["steps_seen"], row["plan_complete"], row["quiet_after_step"]) == (12, False, None)
+    assert tables["steps"].select("step", "phase", "host_ms", "compiles_inside").rows() == [
+        (0, "cold", 900.0, 1),
+        (1, "cold", 3.5, 0),
+    ]
+    unreadable = damage.frame("cold").row(0, named=True)
+    assert (unreadable["kind"], unreadable["first_line"]) == ("truncated", 4)
+    assert unreadable["file"] == "raw/cold/events-7.jsonl"
+
+
+def test_a_process_that_never_wrote_has_its_ending(tmp_path):
+    tables, _ = read(tmp_path, ending=Ending("exit", 1, None, 0.2))
+    row = tables["runs"].row(0, named=True)
+    assert (row["pid"], row["exit_code"], row["started_us"]) == (None, 1, 9e14)
+    assert set(tables) == {"runs"}
+
+
+def test_ranks_end_each_in_its_own_way(tmp_path):
+    first = [BEGIN | {"rank": 0}, {"event": "end", "t": 1e15 + 5e6, "steps_seen": 3}]
+    second = [BEGIN | {"rank": 1, "t": 1e15 + 1, "pid": 8}]
+    error = {
+        "event": "error", "t": 1e15 + 2e6, "type": "ValueError", "message": "<b>" * 5000, "line": 3,
+        "file": "/w/t.py", "function": "f", "stance": "compiled",
+    }  # fmt: skip
+    tables, _ = read(tmp_path, (7, first), (8, [*second, error]), ending=Ending("exit", 1))
+
+    runs = tables["runs"]
+    assert runs.select("pid", "rank", "exit_kind", "exit_code").rows() == [
+        (7, 0, "exit", None),
+        (8, 1, "exit", 1),
+    ]
+    assert runs["wall_s"].to_list() == [5.0, (2e6 - 1) / 1e6]
+    failed = runs.row(1, named=True)
+    assert (failed["error_type"], failed["error_line"]) == ("ValueError", 3)
+    assert failed["error_message"] == ("<b>" * 5000)[:4096]
+
+
+def test_a_region_gathers_its_calls_and_totals(tmp_path):
+    first = {
+        "event": "first_call", "t": 2, "region_id": 0, "host_ms": 812.5, "step": 0,
+        "stack": [{"file": "/w/t.py", "line": 9, "function": "main"}],
+    }  # fmt: skip
+    totals = {
+        "event": "region_end",
+        "region_id": 0,
+        "is_anchor": True,
+        "methods_used": ["generate"],
+    }
+    events = [
+        BEGIN,
+        REGION,
+        first,
+        totals | {"t": 3, "calls": 4, "outermost_calls": 4},
+        totals | {"t": 4, "calls": 9, "outermost_calls": 8},
+    ]
+    row = read(tmp_path, (7, events))[0]["regions"].row(0, named=True)
+
+    assert (row["kind"], row["name"], row["call_line"]) == ("module", "Net", 5)
+    assert (row["calls"], row["outermost_calls"], row["is_anchor"]) == (9, 8, True)
+    assert (row["first_call_ms"], row["methods_used"]) == (812.5, ["generate"])
+    assert json.loads(row["first_call_stack"])[0]["line"] == 9
+
+
+def test_without_totals_calls_are_counted_from_the_batches(tmp_path):
+    calls = {
+        "event": "calls", "t": 2, "region_id": 0, "phase": "warmup", "stance": "compiled",
+        "rows": [[0, 0, 1.0, 2.0, 1, True], [1, 0, 2.0, 2.0, 0, False], "damaged"],
+    }  # fmt: skip
+    tables, damage = read(tmp_path, (7, [BEGIN, REGION, calls]))
+
+    region = tables["regions"].row(0, named=True)
+    assert (region["calls"], region["outermost_calls"]) == (2, 1)
+    assert tables["calls"].select("call_index", "region_id", "phase", "outermost").rows() == [
+        (0, 0, "warmup", True),
+        (1, 0, "warmup", False),
+    ]
+    assert damage.frame("cold")["kind"].to_list() == ["bad_event"]
+
+
+def test_values_of_the_wrong_type_become_null(tmp_path):
+    block = {
+        "event": "block",
+        "t": 1,
+        "block_index": "three",
+        "steps": 1e30,
+        "duration_ms": 5,
+        "clock": 3,
+    }
+    block |= {"host_ms": True}
+    row = read(tmp_path, (7, [BEGIN, block]))[0]["blocks"].row(0, named=True)
+    assert (row["block_index"], row["steps"], row["host_ms"]) == (None, None, None)
+    assert (row["duration_ms"], row["clock"]) == (5.0, "3")
+
+
+def test_foreign_lines_are_counted_and_unknown_events_passed_over(tmp_path):
+    tables, damage = read(
+        tmp_path, (7, [BEGIN, {"event": "of tomorrow"}, [1, 2], {"no": "event"}]), tail="not json\n"
+    )
+    found = damage.frame("cold").select("kind", "times", "first_line").rows()
+    assert sorted(found) == [("bad_event", 2, 3), ("bad_json", 1, 5)]
+    assert tables["runs"].height == 1
+
+
+def test_profile_files_and_sources_are_named_from_the_run_folder(tmp_path):
+    profile = {
+        "event": "profile",
+        "t": 1,
+        "stance": "eager",
+        "steps": 2,
+        "file": "profile/eager-7.json.gz",
+    }
+    failed = {"event": "profile", "t": 2, "stance": "compiled", "error": "no CUPTI", "file": None}
+    source = {
+        "event": "source",
+        "t": 1,
+        "file": "/w/t.py",
+        "copy": "raw/sources/t.py",
+        "sha256": "ab",
+    }
+    setting = {
+        "event": "setting", "t": 1, "section": "inductor_config", "name": "max_autotune",
+        "value": True,        "default": False, "set_by": "user",
+    }  # fmt: skip
+    note = {"event": "note", "t": 2, "what": "profiler window", "why": "no CUPTI"}
+    tables, _ = read(tmp_path, (7, [BEGIN, profile, failed, source, source, setting, note]))
+
+    windows = tables["profile_windows"].select("stance", "file", "error").rows()
+    assert windows == [
+        ("eager", "raw/cold/profile/eager-7.json.gz", None),
+        ("compiled", None, "no CUPTI"),
+    ]
+    assert tables["notes"].select("pid", "why").rows() == [(7, "no CUPTI")]
+    assert tables["sources"].select("file", "copy").rows() == [("/w/t.py", "raw/sources/t.py")]
+    assert tables["environment"].select("name", "value", "default").rows() == [
+        ("max_autotune", "True", "False")
+    ]
+
+
+def test_gzipped_events_are_read_and_a_cut_archive_is_counted(tmp_path):
+    raw = tmp_path / "raw" / "cold"
+    raw.mkdir(parents=True)
+    packed = gzip.compress("".join(json.dumps(e) + "\n" for e in [BEGIN] * 500).encode())
+    (raw / "events-7.jsonl.gz").write_bytes(packed[:-12])
+    damage = Damage()
+    record = PassRecord("cold", "raw/cold")
+    tables = read_pass(Run(tmp_path, Manifest()), record, damage)
+
+    assert tables["runs"]["pid"].to_list() == [7]
+    assert damage.frame("cold")["kind"].to_list() == ["truncated"]
+
+
+def test_a_plan_that_gave_up_is_not_complete(tmp_path):
+    done = {"event": "done", "t": 2, "step": 80, "stopping": True, "complete": False}
+    torch = TORCH | {"device_name": None}
+    row = read(tmp_path, (7, [BEGIN, torch, done]))[0]["runs"].row(0, named=True)
+    assert (row["plan_complete"], row["device_name"]) == (False, "cpu")

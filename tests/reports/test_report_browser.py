@@ -1,0 +1,159 @@
+"""The page in a real browser: no error, readable without scripts, no sideways scroll, contrast."""
+
+import shutil
+
+import pytest
+import sample
+
+from traceview.reports import html
+
+pytestmark = pytest.mark.browser
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run", "--disable-default-apps", "--hide-scrollbars",
+)  # fmt: skip
+# Every element that has text of its own, with its colours as the browser computed them. A label in
+# a bar lies on its neighbour's fill; anything else on the nearest ancestor that has a background.
+COLOURS = """
+const seen = [];
+for (const element of document.querySelectorAll("body *")) {
+  const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  if (!own || ["SCRIPT", "title", "desc", "TITLE"].includes(element.tagName)) continue;
+  const style = getComputedStyle(element);
+  const box = element.getBoundingClientRect();
+  if (!box.width || style.visibility === "hidden" || element.classList.contains("skip")) continue;
+  const svg = element.ownerSVGElement;
+  let back = null;
+  if (svg && element.classList.contains("inside")) {
+    back = getComputedStyle(element.parentElement.querySelector("rect")).fill;
+  } else {
+    for (let up = svg || element; up; up = up.parentElement) {
+      const colour = getComputedStyle(up).backgroundColor;
+      if (!/rgba\\(.*, 0\\)/.test(colour)) { back = colour; break; }
+    }
+  }
+  const name = element.tagName + "." + (element.getAttribute("class") || "");
+  seen.push([name, svg ? style.fill : style.color, back, element.textContent.trim().slice(0, 40)]);
+}
+return seen;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("chromium and chromedriver are not both on PATH")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    service = webdriver.ChromeService(executable_path=driver)
+    opened = webdriver.Chrome(options=options, service=service)
+    yield opened
+    opened.quit()
+    if service.process is not None:
+        service.process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, make in sample.ALL.items():
+        (folder / f"{name}.html").write_text(html.render(make()), encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in sample.ALL}
+
+
+def show(browser, address, width=1280, theme="light", script=True, media=""):
+    """Load a page as a reader of that screen, theme and script setting would."""
+    tell = browser.execute_cdp_cmd
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    tell("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": theme}
+    tell("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
+    tell("Emulation.setScriptExecutionDisabled", {"value": not script})
+    browser.get(address)
+
+
+def open_everything(browser):
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+
+@pytest.mark.parametrize("name", sample.ALL)
+def test_no_console_message_and_the_script_has_run(browser, addresses, name):
+    show(browser, addresses[name])
+    assert browser.get_log("browser") == []
+    if name == "helped":
+        assert browser.find_elements("css selector", "button.copy")
+
+
+@pytest.mark.parametrize("name", sample.ALL)
+def test_verdict_is_on_the_first_screen_without_scripts(browser, addresses, name):
+    show(browser, addresses[name], script=False)
+    headings = browser.find_elements("tag name", "h1")
+    assert len(headings) == 1
+    assert headings[0].is_displayed()
+    assert headings[0].text.strip()
+    if name != "hostile":
+        assert headings[0].location["y"] + headings[0].size["height"] < 900
+    assert not browser.find_elements("css selector", "button.copy")
+
+
+@pytest.mark.parametrize("width", [380, 768, 1280])
+@pytest.mark.parametrize("name", ["helped", "failed", "hostile"])
+def test_page_never_scrolls_sideways(browser, addresses, name, width):
+    show(browser, addresses[name], width=width)
+    open_everything(browser)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["helped", "hurt", "failed", "not_compiled"])
+def test_contrast(browser, addresses, name, theme):
+    show(browser, addresses[name], theme=theme)
+    open_everything(browser)
+    seen = browser.execute_script(COLOURS)
+    assert len(seen) > 50
+    weak = [item for item in seen if contrast(rgb(item[1]), rgb(item[2])) < 4.5]
+    assert weak == []
+
+
+def test_the_themes_differ_and_print_is_light(browser, addresses):
+    back = "return getComputedStyle(document.body).backgroundColor"
+    found = []
+    for theme, media in (("light", ""), ("dark", ""), ("dark", "print")):
+        show(browser, addresses["helped"], theme=theme, media=media)
+        found.append(sum(rgb(browser.execute_script(back))))
+    assert found[1] < 150 < found[0]
+    assert found[2] == 3 * 255
+
+
+def test_a_column_sorts_by_its_numbers(browser, addresses):
+    show(browser, addresses["helped"])
+    column = "#time table.sortable tbody tr td:nth-child(2)"
+    browser.find_element("css selector", "#time table.sortable th:nth-child(2)").click()
+    shown = [cell.text for cell in browser.find_elements("css selector", column)]
+    numbers = [float(text) for text in shown if text != "–"]
+    assert numbers == sorted(numbers, reverse=True)
+    assert shown[: len(numbers)] == [text for text in shown if text != "–"]
+
+
+def rgb(colour):
+    """The three channels of ``rgb(…)`` or ``rgba(…)`` as the browser writes it."""
+    numbers = colour[colour.index("(") + 1 : colour.index(")")].split(",")
+    return [float(number) for number in numbers[:3]]
+
+
+def contrast(one, other):
+    """WCAG 2's contrast ratio."""
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def luminance(channels):
+    scaled = [channel / 255 for channel in channels]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in scaled]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

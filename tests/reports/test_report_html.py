@@ -1,0 +1,148 @@
+"""The page as data: whole, self-contained, escaped, complete."""
+
+import base64
+import dataclasses
+import hashlib
+import re
+
+import pytest
+import sample
+from page import Page
+
+from traceview.diagnosis.model import AccountRow, Graph
+from traceview.reports import html
+
+ALLOWED_LINK = re.compile(r"#[\w-]+|\./[^:]*|https://meta-pytorch\.github\.io/[\w/.-]+")
+LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "xlink:href"}
+
+
+@pytest.fixture(scope="module", params=sample.ALL)
+def source(request):
+    return html.render(sample.ALL[request.param]())
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """Attacks in every text, short enough that nothing is cut away."""
+    return html.render(sample.hostile(0))
+
+
+def test_page_is_well_formed_and_small(source):
+    assert Page(source).problems == []
+    assert len(source.encode()) < 2_000_000
+
+
+def test_page_loads_nothing(source):
+    page = Page(source)
+    assert not page.all("link")
+    for tag, attributes in page.elements:
+        assert not LOADING & set(attributes), (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+        if "href" in attributes:
+            assert ALLOWED_LINK.fullmatch(attributes["href"]), attributes
+    style = source[source.index("<style>") : source.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_policy_names_the_one_script_by_its_hash(source):
+    page = Page(source)
+    assert len(page.all("script")) == 1
+    script = source[source.index("<script>") + 8 : source.index("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(m["content"] for m in page.all("meta") if "http-equiv" in m)
+    assert policy.startswith("default-src 'none'")
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_ids_are_unique_and_every_link_within_the_page_leads_somewhere(source):
+    page = Page(source)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    inner = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
+    assert set(inner) <= set(ids)
+
+
+def test_hostile_text_stays_text(hostile):
+    page = Page(hostile)
+    assert page.problems == []
+    assert not page.all("img")
+    assert len(page.all("script")) == 1
+    assert len(page.all("h1")) == 1
+    assert "<script>alert('pwned')</script>" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    for character in "\x1b\x07\x00\u202e\u2066\x9b":
+        assert character not in hostile
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if not re.fullmatch(r"[\w:-]+", name)]
+
+
+def test_every_picture_has_a_title_and_a_description():
+    page = Page(html.render(sample.helped()))
+    pictures = page.all("svg")
+    assert len(pictures) == 4
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    for picture in pictures:
+        assert picture["role"] == "img"
+        assert set(picture["aria-labelledby"].split()) <= ids
+
+
+def test_first_screen_comes_first_and_says_it_all():
+    page = Page(html.render(sample.helped()))
+    text = page.text
+    first = text[: text.index("From one profiler window per stance")]
+    order = [
+        "Helped", "a step takes 0.790", "5.76×", "95 % interval 5.71–5.80×",
+        "device clock, 8 of 9 block pairs, 640 steps timed", "1,206 steps", "4.53 s",
+        "2.00 GiB → 1.00 GiB", "37 → 3", "breaks the graph", "0.212 ms per step", "12.4 s once",
+    ]  # fmt: skip
+    places = [first.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_failed_target_is_said_before_anything_else():
+    text = Page(html.render(sample.failed())).text
+    words = ["The target failed", "exit code 1 after 4.2 s", "before a step was timed", "No step"]
+    places = [text.index(word, text.index("crash.py", 100)) for word in words]
+    assert places == sorted(places)
+
+
+def test_excerpt_marks_the_line():
+    source = html.render(sample.helped()).partition('id="regions"')[0]
+    marked = re.findall(
+        r'class="row here"><span class="no">▸(\d+)</span>(.*?)</span></span>', source
+    )
+    assert [number for number, _ in marked] == ["43"]
+
+
+def test_what_is_empty_differs_from_what_was_not_recorded():
+    nothing = Page(html.render(sample.empty())).text
+    assert "Not recorded: no log of the compiler was read." in nothing
+    assert "No graph break was recorded." not in nothing
+    looked = Page(html.render(sample.failed())).text
+    assert "No graph break was recorded." in looked
+    assert "None" not in nothing
+
+
+def test_too_much_code_is_cut_and_said_to_be():
+    long = "x = 1  # comment\n" * 40_000
+    graphs = tuple(Graph(f"{i}/0", "forward", f"g{i}", 1, long, long) for i in range(50))
+    source = html.render(dataclasses.replace(sample.helped(), graphs=graphs))
+    assert len(source.encode()) < 2_000_000
+    assert "characters are left out here to keep this file small" in source
+
+
+def test_absurd_figures_are_drawn_or_left_out():
+    rows = (AccountRow("gemm", float("nan"), "busy"), AccountRow("copy", 1e300, "busy"))
+    odd = dataclasses.replace(
+        sample.helped(),
+        accounting={"eager": rows, "compiled": ()},
+        pairs=({"speedup": None}, {"speedup": float("inf"), "used": True}),
+        compiles=tuple(
+            dataclasses.replace(c, started_s=0.0, seconds=0.0) for c in sample.helped().compiles
+        ),
+    )
+    page = html.render(odd)
+    assert Page(page).problems == []
+    assert "nan%" not in page
+    assert "inf%" not in page

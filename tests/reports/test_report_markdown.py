@@ -1,0 +1,83 @@
+import dataclasses
+import re
+
+import pytest
+import sample
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceview.diagnosis.model import GraphBreakSite
+from traceview.reports import markdown
+from traceview.rules.finding import Snippet
+
+OPEN, CLOSE = re.compile(r"<details><summary>"), re.compile(r"^</details>$", re.M)
+
+
+def without_code(text):
+    """The Markdown less fenced blocks and inline code: what GitHub would read as markup."""
+    text = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", text, flags=re.M | re.S)
+    return re.sub(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", text)
+
+
+@pytest.mark.parametrize("name", sample.ALL)
+def test_it_fits_a_ticket_and_its_details_are_balanced(name):
+    text = markdown.render(sample.ALL[name]())
+    assert len(text.encode()) < 60_000
+    assert len(OPEN.findall(text)) == len(CLOSE.findall(text))
+
+
+@pytest.mark.parametrize("size", [0, 3000])
+def test_hostile_text_breaks_out_of_nothing(size):
+    text = without_code(markdown.render(sample.hostile(size)))
+    tags = set(re.findall(r"<[^>\n]*>?", text))
+    assert {tag for tag in tags if not tag.startswith(("<details><", "<summary>"))} <= {
+        "</summary>", "</details>", "<details>",
+    }  # fmt: skip
+    links = re.findall(r"(?<!\\)\]\((.*?)\)", text)
+    assert all(link.startswith("https://meta-pytorch.github.io/") for link in links)
+    assert not re.search(r"(?<!\\)!\[", text)
+    assert "@a" not in text
+    assert "\x1b" not in text
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    text = markdown.render(sample.hostile(0))
+    cells = None
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            cells = None
+            continue
+        found = len(re.findall(r"(?<!\\)\|", line))
+        cells = cells or found
+        assert found == cells, line
+
+
+@given(st.text(alphabet="`ab \n", max_size=80))
+def test_a_fence_is_longer_than_what_it_holds(text):
+    lines = markdown.fenced(text, "python").splitlines()
+    fence = lines[0].removesuffix("python")
+    assert lines[-1] == fence
+    assert not any(line.strip().startswith(fence) for line in lines[1:-1])
+
+
+def test_snippet_with_a_fence_of_its_own():
+    finding = sample.finding(snippet=Snippet("shell", "echo\n````\n</details>\n"))
+    text = markdown.render(dataclasses.replace(sample.helped(), findings=(finding,)))
+    assert "`````shell\necho\n````\n</details>\n`````" in text
+
+
+def test_what_does_not_fit_is_said_to_be_left_out():
+    site = GraphBreakSite("a.py", 1, "f", "GB0124", "r" * 300, None, (), 1, False)
+    findings = tuple(sample.finding(explanation="word " * 2000) for _ in range(20))
+    snippet = Snippet("python", "y = 2\n" * 600)
+    findings = tuple(dataclasses.replace(f, snippet=snippet) for f in findings)
+    big = dataclasses.replace(sample.helped(), findings=findings, graph_breaks=(site,) * 90)
+    text = markdown.render(big)
+    assert len(text.encode()) < 60_000
+    assert text.endswith(
+        "_The rest is left out to fit an issue tracker; `report.html` has all of it._"
+    )
+
+
+def test_torch_page_of_a_graph_break_is_linked():
+    assert "[GB0124](https://meta-pytorch.github.io/" in markdown.render(sample.helped())

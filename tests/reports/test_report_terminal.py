@@ -1,0 +1,46 @@
+import pytest
+import sample
+
+from traceview.reports import terminal
+from traceview.reports.text import display_width
+
+
+@pytest.mark.parametrize("name", sample.ALL)
+@pytest.mark.parametrize("width", [20, 40, 80, 300])
+def test_lines_fit_the_terminal(name, width):
+    text = terminal.render(sample.ALL[name](), width, color=False)
+    assert max(map(display_width, text.splitlines())) <= min(width, 100)
+    assert "\x1b" not in text
+    assert not text.endswith("\n")
+    text.encode()
+
+
+def test_the_whole_fits_a_screen_at_80_columns():
+    for make in (sample.helped, sample.hurt, sample.failed, sample.empty):
+        assert len(terminal.render(make(), 80, color=False).splitlines()) <= 30
+
+
+def test_verdict_first_then_times_then_three_findings_with_what_to_do():
+    text = terminal.render(sample.helped(), 100, color=False)
+    order = [
+        "▲ torch.compile helped", "eager 4.55 ms → compiled 0.790 ms", "device clock",
+        "cold compile 4.53 s", "TV101", "model.py:43", "→ Keep", "TV203", "TV510",
+        "1 more finding", "2 rules were not checked",
+    ]  # fmt: skip
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert "TV901" not in text
+
+
+def test_colour_adds_codes_and_nothing_else():
+    plain = terminal.render(sample.hurt(), 80, color=False)
+    coloured = terminal.render(sample.hurt(), 80, color=True)
+    for code in ("\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[34m"):
+        coloured = coloured.replace(code, "")
+    assert coloured == plain
+
+
+def test_failed_target_says_how_it_ended():
+    lines = terminal.render(sample.failed(), 80, color=False).splitlines()
+    assert lines[0].startswith("✕ The target failed")
+    assert "exit code 1" in "\n".join(lines[:3])

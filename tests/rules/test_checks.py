@@ -1,0 +1,300 @@
+"""Rules on hand-made rows: thresholds, severities, and what a CPU recording cannot show."""
+
+import pytest
+
+from traceview.rules import catalogue, run_rules
+
+RULES = {rule.name: rule for rule in catalogue()}
+MIB = 2**20
+BREAK = {
+    "compile_key": "cold:1:0:0/0", "compile_id": "0/0", "gb_id": "GB0124",
+    "gb_type": "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+    "reason": "Unsupported Tensor.item()", "frame_skipped": False,
+    "user_file": "/u/train.py", "user_line": 7, "user_function": "forward",
+    "user_stack": '[{"file": "/u/train.py", "line": 7, "code": "p = x.item()"}]',
+    "raw_file": "raw/cold/structured/a.log", "raw_line": 12,
+}  # fmt: skip
+REGION = {
+    "pid": 1, "region_id": 0, "kind": "module", "name": "Net", "call_file": "/u/train.py",
+    "call_line": 20, "call_function": "main", "backend": "inductor", "calls": 500,
+}  # fmt: skip
+
+
+def speedup(eager, compiled, **more):
+    outcome = "helped" if eager > compiled else "hurt"
+    row = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
+    return [{"outcome": outcome, **row, **more}]
+
+
+def counts(**columns):
+    return [{"stance": "compiled", **columns}]
+
+
+def found(rule, tables):
+    findings, unchecked = run_rules(tables, [RULES[rule]])
+    assert unchecked == ()
+    return findings
+
+
+@pytest.mark.parametrize(
+    ("gap", "compiled", "severity"),
+    [(0.04, 2.0, "info"), (0.06, 2.0, "warning"), (0.04, 0.5, "warning")],
+)
+def test_a_break_is_a_warning_where_it_is_dear(make, gap, compiled, severity):
+    tables = make(
+        graph_breaks=[BREAK], speedups=speedup(4.0, compiled), step_counts=counts(gap_ms=gap)
+    )
+    (finding,) = found("gb-item", tables)
+    assert finding.severity == severity
+    assert finding.cost.ms_per_step == gap
+    assert finding.confidence == "measured"
+    assert (finding.location.line, finding.evidence[0].raw_line) == (7, 12)
+
+
+def test_a_break_of_unknown_cost_is_a_warning(make):
+    (finding,) = found("gb-item", make(graph_breaks=[BREAK]))
+    assert (finding.severity, finding.cost.ms_per_step) == ("warning", None)
+    assert finding.snippet.text == "- p = x.item()\n+ p = x"
+
+
+def test_two_places_share_the_gap(make):
+    other = {**BREAK, "user_line": 9}
+    tables = make(graph_breaks=[BREAK, other], step_counts=counts(gap_ms=0.2))
+    assert [f.cost.ms_per_step for f in found("gb-item", tables)] == [0.1, 0.1]
+
+
+def test_breaks_in_torchs_own_code_are_not_the_users(make):
+    inside = "/v/lib/python3.12/site-packages/torch/optim/optimizer.py"
+    assert found("gb-item", make(graph_breaks=[{**BREAK, "user_file": inside}])) == ()
+
+
+def test_a_skipped_frame_is_named_once(make):
+    tables = make(graph_breaks=[{**BREAK, "frame_skipped": True}], compiles=[])
+    assert found("gb-item", tables) == ()
+    assert [f.rule for f in found("gb-frame-skipped", tables)] == ["gb-frame-skipped"]
+
+
+@pytest.mark.parametrize(
+    ("region", "rows", "words"),
+    [
+        ({"calls": 0, "methods_used": ["generate"]}, {}, "only .generate()"),
+        ({"calls": 0, "collected_uncalled": True}, {}, "never called"),
+        ({"calls": 5, "disable": True}, {}, "disable=True"),
+        ({}, {"dynamo_disabled": True}, "config.disable"),
+        ({}, {"user_stance": "force_eager"}, "force_eager"),
+    ],
+)
+def test_why_nothing_is_compiled(make, region, rows, words):
+    tables = make(regions=[{**REGION, **region}], runs=[{"pid": 1, **rows}])
+    (finding,) = found("cap-nothing-compiled", tables)
+    assert words in finding.title
+    assert finding.location.line == 20
+
+
+def test_an_uncalled_region_beside_a_called_one_may_have_its_turn_later(make):
+    tables = make(regions=[REGION, {**REGION, "region_id": 1, "calls": 0}], runs=[{"pid": 1}])
+    assert found("cap-nothing-compiled", tables) == ()
+
+
+def recompile(number, kind="value", **columns):
+    return {
+        "compile_key": f"cold:1:0:0/{number}", "compile_id": f"0/{number}", "co_name": "forward",
+        "co_filename": "/u/train.py", "co_firstlineno": 5, "order": 0, "kind": kind,
+        "guard": "self.step == 0", "source_name": "self.step", "old": str(number - 1), **columns,
+    }  # fmt: skip
+
+
+def compiled(number, outcome="ok", **columns):
+    return {
+        "compile_key": f"cold:1:0:0/{number}", "compile_id": f"0/{number}", "co_name": "forward",
+        "co_filename": "/u/train.py", "co_firstlineno": 5, "outcome": outcome,
+        "duration_us": 1e6, **columns,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("calls", "severity"), [(500, "error"), (9, "warning")])
+def test_the_limit_names_its_cause_and_whether_calls_went_on(make, calls, severity):
+    tables = make(
+        compiles=[*(compiled(n) for n in range(8)), compiled(8, "limit")],
+        recompiles=[recompile(n, "module_int") for n in range(1, 9)],
+        regions=[{**REGION, "calls": calls}],
+    )
+    (limit,) = found("rc-limit-hit", tables)
+    assert limit.severity == severity
+    assert "self.step" in limit.title
+    assert found("rc-module-int-attr", tables)[0].cost.seconds == pytest.approx(8.0)
+    assert found("rc-auto-dynamic", tables) == ()
+
+
+def test_an_int_that_becomes_symbolic_is_information(make):
+    tables = make(
+        recompiles=[recompile(1, source_name="k")],
+        compiles=[compiled(0), compiled(1, dynamic_symbols=1)],
+    )
+    (finding,) = found("rc-auto-dynamic", tables)
+    assert (finding.severity, finding.cost.seconds) == ("info", 1.0)
+    assert found("rc-python-constant", tables) == ()
+
+
+def test_a_learning_rate_gets_its_own_advice(make):
+    rows = [recompile(n, source_name="self.param_groups[0]['lr']") for n in (1, 2, 3)]
+    (finding,) = found("rc-python-constant", make(recompiles=rows))
+    assert "tensor" in finding.snippet.text
+
+
+def test_train_and_eval_are_two_variants_by_nature(make):
+    rows = [recompile(n, source_name="self.training") for n in (1, 2)]
+    assert found("rc-python-constant", make(recompiles=rows)) == ()
+
+
+def test_dynamic_false_needs_the_setting_and_two_sizes(make):
+    sizes = [recompile(n, "size", source_name="x", dim=0) for n in (1, 2)]
+    fixed = [{**REGION, "dynamic": "False"}]
+    assert found("rc-dynamic-false", make(recompiles=sizes, regions=fixed))[0].location.line == 20
+    assert found("rc-dynamic-false", make(recompiles=sizes[:1], regions=fixed)) == ()
+    assert found("rc-dynamic-false", make(recompiles=sizes, regions=[REGION])) == ()
+
+
+def gemm(name, ms, category="gemm"):
+    return {"stance": "compiled", "name": name, "category": category, "ms": ms, "clock": "device"}
+
+
+PRECISION = [{"section": "precision", "name": "float32_matmul_precision", "value": "highest"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "ms", "fires"),
+    [
+        ("ampere_sgemm_128x64_tn", 1.0, True),
+        ("cutlass_80_simt_sgemm_256x128_8x4_tn_align1", 1.0, True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8", 1.0, True),
+        ("ampere_sgemm_128x64_tn", 0.1, False),
+        ("cutlass_80_tensorop_s1688gemm_128x128_tn_align4", 1.0, False),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x32x64", 1.0, False),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", 1.0, False),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 1.0, False),
+    ],
+)
+def test_fp32_kernels_without_tensor_cores(make, name, ms, fires):
+    other = gemm("triton_poi_fused_relu_0", 1.0, "generated_pointwise")
+    tables = make(kernel_groups=[gemm(name, ms), other], environment=PRECISION)
+    assert bool(found("ind-tf32-off", tables)) is fires
+
+
+def test_tf32_that_is_on_is_no_finding(make):
+    assert (
+        found("ind-tf32-off", make(kernel_groups=[gemm("ampere_sgemm", 1.0)], environment=[])) == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "source", "fires"),
+    [
+        (500, 700, "allocator", True),
+        (500, 700, "process", False),
+        (500, 540, "allocator", False),
+        (100, 150, "allocator", False),
+    ],
+)
+def test_memory_peaks(make, eager, compiled, source, fires):
+    rows = [
+        {"stance": s, "device": "cuda:0", "source": source, "block_index": 0, "peak_bytes": n * MIB}
+        for s, n in (("eager", eager), ("compiled", compiled))
+    ]
+    assert bool(found("mem-peak-up", make(memory=rows))) is fires
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "overhead", "fires"),
+    [(0.008, 0.023, 0.012, True), (0.048, 0.012, 0.008, False), (0.02, 0.03, 0.002, False)],
+)
+def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead, fires):
+    tables = make(
+        speedups=speedup(eager, compiled),
+        step_counts=counts(step_ms=compiled, call_overhead_ms=overhead),
+        regions=[REGION],
+    )
+    assert bool(found("ap-call-overhead", tables)) is fires
+
+
+def account(kind, category, ms, stance="compiled"):
+    return {"stance": stance, "kind": kind, "category": category, "ms": ms}
+
+
+@pytest.mark.parametrize(
+    ("busy", "launch", "fires"), [(0.3, 0.6, True), (0.3, 0.1, False), (0.9, 0.1, False)]
+)
+def test_launch_bound(make, busy, launch, fires):
+    tables = make(
+        step_counts=counts(step_ms=1.0, device_busy_ms=busy, kernels=90.0, launches=90.0),
+        accounting=[account("idle", "idle_launch", launch), account("idle", "idle_sync", 0.2)],
+        regions=[REGION],
+    )
+    findings = found("ap-launch-bound", tables)
+    assert bool(findings) is fires
+    if fires:
+        assert "reduce-overhead" in findings[0].snippet.text
+
+
+@pytest.mark.parametrize(
+    ("share", "ratio", "fires"), [(0.9, 1.02, True), (0.5, 1.02, False), (0.9, 1.5, False)]
+)
+def test_gemm_bound_is_information(make, share, ratio, fires):
+    rows = [
+        account("busy", category, ms, stance)
+        for stance in ("eager", "compiled")
+        for category, ms in (("gemm", share), ("elementwise", 1 - share))
+    ]
+    findings = found("ap-gemm-bound", make(accounting=rows, speedups=speedup(ratio, 1.0)))
+    assert [f.severity for f in findings] == (["info"] if fires else [])
+
+
+def test_a_cudagraph_skip_points_at_the_write(make):
+    event = {
+        "event": "skip", "reason": "skipping cudagraphs due to mutated inputs (1 instances)",
+        "user_file": "/u/train.py", "user_line": 31, "user_function": "forward",
+    }  # fmt: skip
+    tables = make(compiles=[], cudagraph_events=[event], step_counts=counts(device_idle_ms=0.4))
+    (finding,) = found("cg-skip-mutation", tables)
+    assert (finding.location.line, finding.cost.ms_per_step) == (31, 0.4)
+
+
+def test_other_cudagraph_skips_are_another_matter(make):
+    event = {"event": "skip", "reason": "skipping cudagraphs due to cpu device (arg1_1)"}
+    assert found("cg-skip-mutation", make(compiles=[], cudagraph_events=[event])) == ()
+
+
+@pytest.mark.parametrize(
+    ("job", "seen", "severities"),
+    [(100, 100, ["warning"]), (None, 100, ["info"]), (5000, 100, []), (None, 5000, [])],
+)
+def test_break_even_warns_only_where_the_job_is_known(make, job, seen, severities):
+    row = speedup(
+        2.0, 1.0, compile_s=1.0, break_even_steps=1000, job_steps=job, job_steps_from="option"
+    )
+    tables = make(speedups=row, runs=[{"pid": 1, "steps_seen": seen, "exit_kind": "exit"}])
+    assert [f.severity for f in found("bm-no-break-even", tables)] == severities
+
+
+def test_a_job_that_compiling_hurts_never_pays(make):
+    row = speedup(1.0, 2.0, compile_s=1.0, job_steps=100, job_steps_from="option")
+    assert "never pays" in found("bm-no-break-even", make(speedups=row))[0].title
+
+
+@pytest.mark.parametrize(
+    ("first", "loop", "fires"), [(500.0, True, True), (0.5, True, False), (500.0, False, False)]
+)
+def test_a_timer_around_the_compile(make, first, loop, fires):
+    call = {"region_id": 0, "outermost": True, "host_ms": 0.1, "compiles_inside": 0}
+    timer = {
+        "region_id": 0, "file": "/u/train.py", "start_line": 30, "read_line": 34, "call_line": 32,
+        "function": "main", "clock": "time.perf_counter", "calls_in_loop": loop,
+        "spans_first_call": True,
+    }  # fmt: skip
+    tables = make(
+        script_timers=[timer],
+        calls=[{**call, "host_ms": first, "compiles_inside": 1}, *[call] * 99],
+        compiles=[],
+    )
+    findings = found("bm-cold-in-timing", tables)
+    assert [f.location.line for f in findings] == ([30] if fires else [])

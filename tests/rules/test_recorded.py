@@ -1,0 +1,54 @@
+"""Rules on recorded runs: bad ones fire at their line, good and healthy ones do not."""
+
+from pathlib import Path
+
+import pytest
+from conftest import recorded
+from scenarios import HEALTHY, SCENARIOS
+
+from traceview.rules import catalogue, run_rules
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = {rule.name: rule for rule in catalogue()}
+RECORDED = set(recorded())
+BAD = [(rule, s) for rule, (bad, _) in SCENARIOS.items() for s in bad if s.run in RECORDED]
+GOOD = [(rule, s) for rule, (_, good) in SCENARIOS.items() for s in good if s.run in RECORDED]
+
+
+def _ids(pairs):
+    return [f"{rule}:{scenario.name}" for rule, scenario in pairs]
+
+
+def _lines(scenario):
+    text = (ROOT / "fixtures" / "scenarios" / f"{scenario.name}.py").read_text()
+    return {n for n, line in enumerate(text.splitlines(), 1) if scenario.line in line}
+
+
+@pytest.mark.parametrize(("rule", "scenario"), BAD, ids=_ids(BAD))
+def test_the_bad_scenario_fires_at_its_line(rule, scenario, tables_of):
+    findings, unchecked = run_rules(tables_of(scenario.run), [RULES[rule]])
+    assert unchecked == ()
+    assert [finding.rule for finding in findings] == [rule]
+    if scenario.line is not None:
+        place = findings[0].location
+        assert Path(place.file).name == Path(scenario.name).name + ".py"
+        assert place.line in _lines(scenario)
+
+
+@pytest.mark.parametrize(("rule", "scenario"), GOOD, ids=_ids(GOOD))
+def test_the_good_scenario_is_silent(rule, scenario, tables_of):
+    findings, unchecked = run_rules(tables_of(scenario.run), [RULES[rule]])
+    assert unchecked == ()
+    assert [finding.title for finding in findings] == []
+
+
+@pytest.mark.parametrize("name", [n for n in HEALTHY if f"healthy-{n}" in RECORDED])
+def test_healthy_scripts_get_no_warning(name, tables_of):
+    findings, _ = run_rules(tables_of(f"healthy-{name}"))
+    assert [f"{f.rule}: {f.title}" for f in findings if f.severity != "info"] == []
+
+
+def test_every_scenario_is_recorded():
+    scripts = (ROOT / "fixtures" / "scenarios").glob("*/*.py")
+    wanted = {f"{path.parent.name}-{path.stem}" for path in scripts}
+    assert wanted - RECORDED == set(), "run: python fixtures/record.py"

@@ -1,0 +1,141 @@
+"""Table ``compile_costs``, and which region each compile belongs to.
+
+torch's cumulative times are nested (dynamo contains AOTAutograd, which contains Inductor, which
+contains code generation), so each phase here is the difference to the next one inside it. A compile
+that runs inside another one's span is taken out of the outer one's total.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from traceview.tables import Tables, from_rows
+
+Row = Mapping[str, Any]
+RegionKey = tuple[str, int | None, int]
+CompileRef = tuple[str | None, bool | None, float | None]
+PHASES = ("dynamo_s", "aot_s", "inductor_s", "codegen_s")
+
+
+def compile_costs(tables: Tables) -> pl.DataFrame:
+    """Table ``compile_costs``: one row per code object, rank and pass."""
+    inside = _nested_us(tables)
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    head = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
+    for compile_ in tables["compiles"].iter_rows(named=True):
+        groups[tuple(compile_[key] for key in head)].append(compile_)
+    return from_rows(
+        "compile_costs",
+        (dict(zip(head, key, strict=True)) | _sum(rows, inside) for key, rows in groups.items()),
+    )
+
+
+def exclusive_phases(compile_: Row, nested_us: float = 0.0) -> dict[str, float]:
+    """Seconds of one compile by phase; they add up to its whole duration less ``nested_us``."""
+    codegen = compile_["codegen_us"] or 0.0
+    inductor = max(compile_["inductor_us"] or 0.0, codegen)
+    aot = max(compile_["aot_us"] or 0.0, compile_["backward_us"] or 0.0, inductor)
+    whole = max(compile_["duration_us"] or 0.0, compile_["dynamo_us"] or 0.0, aot)
+    if compile_["is_forward"] is False:  # a lazy backward has no tracing of its own
+        aot = whole
+    parts = dict(
+        zip(PHASES, (whole - aot, aot - inductor, inductor - codegen, codegen), strict=True)
+    )
+    for name in PHASES:  # a nested compile is called from the outermost phase that is long enough
+        taken = min(parts[name], nested_us)
+        parts[name] -= taken
+        nested_us -= taken
+    return {name: micros / 1e6 for name, micros in parts.items()}
+
+
+def _sum(compiles: list[Row], inside: Mapping[CompileRef, float]) -> dict[str, Any]:
+    parts = [exclusive_phases(row, inside.get(id_of(row), 0.0)) for row in compiles]
+    phases = {name: sum(part[name] for part in parts) for name in PHASES}
+    starts = [row["started_us"] for row in compiles if row["started_us"] is not None]
+    located = next((row for row in compiles if row["user_file"] is not None), compiles[0])
+    return {
+        "user_file": located["user_file"],
+        "user_line": located["user_line"],
+        "compiles": sum(1 for row in compiles if row["is_forward"] is not False),
+        "total_s": sum(phases.values()),
+        **phases,
+        "first_started_us": min(starts, default=None),
+    }
+
+
+def id_of(compile_: Row) -> CompileRef:
+    """What tells a compile from every other: forward and backward share their key."""
+    return compile_["compile_key"], compile_["is_forward"], compile_["started_us"]
+
+
+def _nested_us(tables: Tables) -> dict[CompileRef, float]:
+    """Per compile, the time of other compiles that ran inside it (direct children only)."""
+    inside: dict[CompileRef, float] = defaultdict(float)
+    open_spans: list[tuple[CompileRef, Any, float]] = []
+    known = tables["compiles"].drop_nulls(["started_us", "duration_us"])
+    for row in known.sort("pass", "pid", "started_us").iter_rows(named=True):
+        process, start, end = (
+            (row["pass"], row["pid"]), row["started_us"], row["started_us"] + row["duration_us"],
+        )  # fmt: skip
+        open_spans = [s for s in open_spans if s[1] == process and s[2] > start]
+        if open_spans and end <= open_spans[-1][2]:
+            inside[open_spans[-1][0]] += row["duration_us"]
+        open_spans.append((id_of(row), process, end))
+    return inside
+
+
+def region_compiles(tables: Tables) -> dict[RegionKey, tuple[float, int]]:
+    """(pass, pid, region_id) → (seconds, compiles) of the compiles that belong to the region."""
+    inside = _nested_us(tables)
+    found: dict[RegionKey, tuple[float, int]] = {}
+    for region, row in assign_regions(tables):
+        seconds, compiles = found.get(region, (0.0, 0))
+        seconds += sum(exclusive_phases(row, inside.get(id_of(row), 0.0)).values())
+        found[region] = (seconds, compiles + (row["is_forward"] is not False))
+    return found
+
+
+def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
+    """Each compile with its region: the innermost call it fell into, else the same code object.
+
+    A backward that is compiled outside every call belongs to the region of its forward.
+    """
+    spans = _call_spans(tables)
+    code = {
+        (row["pass"], row["pid"], row["target_file"], row["target_line"]): row["region_id"]
+        for row in tables["regions"].iter_rows(named=True)
+    }
+    forward: dict[str, int] = {}
+    for row in tables["compiles"].sort("started_us", nulls_last=True).iter_rows(named=True):
+        process = (row["pass"], row["pid"])
+        region = _innermost(spans.get(process, []), row["started_us"])
+        if region is None:
+            region = code.get((*process, row["co_filename"], row["co_firstlineno"]))
+        if region is None:
+            region = forward.get(row["compile_key"])
+        if region is not None:
+            forward.setdefault(row["compile_key"], region)
+            yield (*process, region), row
+
+
+def _call_spans(tables: Tables) -> dict[Any, list[tuple[float, float, int]]]:
+    """Per process, (start, end, region_id) in µs of the calls in which something compiled."""
+    spans: dict[Any, list[tuple[float, float, int]]] = defaultdict(list)
+    calls = tables["calls"].filter(pl.col("compiles_inside") > 0)
+    for row in calls.drop_nulls(["started_us", "host_ms"]).iter_rows(named=True):
+        start = row["started_us"]
+        end = start + row["host_ms"] * 1e3
+        spans[row["pass"], row["pid"]].append((start, end, row["region_id"]))
+    return spans
+
+
+def _innermost(spans: list[tuple[float, float, int]], at_us: float | None) -> int | None:
+    """Region of the latest-started span that holds ``at_us``."""
+    if at_us is None:
+        return None
+    holding = [span for span in spans if span[0] <= at_us <= span[1]]
+    return max(holding)[2] if holding else None

@@ -1,0 +1,155 @@
+"""The two times of a step and their ratio, from whichever measurement of this run is the best.
+
+``paired_blocks``: median over block pairs of eager / compiled. ``two_runs``: the eager time comes
+from the all-eager pass. ``none``: one side or both were not measured; the one that was is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.bootstrap import median_interval, ratio_interval
+from traceview.derive.pairs import per_step_ms
+from traceview.derive.processes import Row, main_processes, of_process
+from traceview.tables import Tables
+
+#: Usable pairs below which no verdict rests on them.
+ENOUGH_PAIRS = 3
+#: Steady steps of each side below which no verdict rests on two runs.
+ENOUGH_STEPS = 3
+#: Steps after the start, or after the last compile, that are left out where enough others follow.
+SETTLING_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Measured times per step; fields as in table ``speedups``."""
+
+    basis: str = "none"
+    clock: str | None = None
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    pairs_used: int = 0
+    pairs_measured: int = 0
+    steps_timed: int = 0
+    compiles_inside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Per-step times of one stance in one run, and how many steps they rest on."""
+
+    clock: str
+    samples: list[float]
+    steps: int
+
+    @property
+    def enough(self) -> bool:
+        return self.steps >= ENOUGH_STEPS
+
+
+def figures(tables: Tables, pairs: pl.DataFrame, run: Row) -> Figures:
+    """The best figures for the process of ``run`` (a row of ``runs`` in the pass ``cold``)."""
+    own = of_process(pairs, run)
+    paired = _paired(own, of_process(tables["blocks"], run))
+    if paired.pairs_used >= ENOUGH_PAIRS:
+        return paired
+    compiled, eager = _side(tables, run, "compiled"), _baseline(tables, run)
+    if compiled is not None and eager is not None and compiled.enough and eager.enough:
+        return _two_runs(eager, compiled, own.height)
+    return paired if paired.pairs_used else _one_sided(tables, run, own.height)
+
+
+def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
+    used = pairs.filter(pl.col("used"))
+    if used.is_empty():
+        return Figures(pairs_measured=pairs.height)
+    anchor = pl.lit(used["anchor_region_id"][0], dtype=pl.Int32)  # all used pairs share it
+    timed = blocks.filter(
+        pl.col("pair_index").is_in(used["pair_index"].to_list())
+        & pl.col("anchor_region_id").eq_missing(anchor)
+    )
+    ratios = [float(value) for value in used["speedup"]]
+    low, high = median_interval(ratios) if len(ratios) >= ENOUGH_PAIRS else (None, None)
+    return Figures(
+        basis="paired_blocks",
+        clock=used["clock"][0],
+        eager_ms=median(used["eager_ms"]),
+        compiled_ms=median(used["compiled_ms"]),
+        speedup=median(ratios),
+        speedup_low=low,
+        speedup_high=high,
+        pairs_used=used.height,
+        pairs_measured=pairs.height,
+        steps_timed=int(timed["steps"].sum()),
+        compiles_inside=int(used["compiles_inside"].sum()),
+    )
+
+
+def _two_runs(eager: _Side, compiled: _Side, pairs_measured: int) -> Figures:
+    low, high = ratio_interval(eager.samples, compiled.samples)
+    eager_ms, compiled_ms = median(eager.samples), median(compiled.samples)
+    return Figures(
+        basis="two_runs",
+        clock=eager.clock if eager.clock == compiled.clock else "host",
+        eager_ms=eager_ms,
+        compiled_ms=compiled_ms,
+        speedup=eager_ms / compiled_ms,
+        speedup_low=low,
+        speedup_high=high,
+        pairs_measured=pairs_measured,
+        steps_timed=eager.steps + compiled.steps,
+    )
+
+
+def _one_sided(tables: Tables, run: Row, pairs_measured: int) -> Figures:
+    """What is known of each side alone; a step or two, the first ones at that, are no figure."""
+    sides = (_side(tables, run, "eager") or _baseline(tables, run), _side(tables, run, "compiled"))
+    eager, compiled = (side if side is not None and side.enough else None for side in sides)
+    known = compiled or eager
+    return Figures(
+        clock=known.clock if known else None,
+        eager_ms=median(eager.samples) if eager else None,
+        compiled_ms=median(compiled.samples) if compiled else None,
+        pairs_measured=pairs_measured,
+        steps_timed=sum(side.steps for side in (eager, compiled) if side),
+    )
+
+
+def _baseline(tables: Tables, run: Row) -> _Side | None:
+    """The same rank in the all-eager pass."""
+    same = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
+    row = next(same, None)
+    return None if row is None else _side(tables, row, "eager")
+
+
+def _side(tables: Tables, run: Row, stance: str) -> _Side | None:
+    """Times of ``stance`` in the process of ``run``: its blocks, else its single steady steps."""
+    blocks = of_process(tables["blocks"], run).filter(pl.col("stance") == stance)
+    quiet = blocks.filter(pl.col("compiles_inside").fill_null(0) == 0)
+    usable = [b for b in quiet.iter_rows(named=True) if per_step_ms(b)]
+    if usable:
+        clock = str(usable[0]["clock"])
+        same = [b for b in usable if b["clock"] == clock]
+        times = [ms for ms in map(per_step_ms, same) if ms is not None]
+        return _Side(clock, times, sum(int(b["steps"]) for b in same))
+    times = _steady_steps(of_process(tables["steps"], run), stance)
+    return _Side("host", times, len(times)) if times else None
+
+
+def _steady_steps(steps: pl.DataFrame, stance: str) -> list[float]:
+    """Host times of the steps after the last compile, those that were profiled left out."""
+    rows: list[dict[str, Any]] = steps.sort("step").to_dicts()
+    last = max((r["step"] for r in rows if r["compiles_inside"]), default=None)
+    # Each stance settles anew after its own start; a compile unsettles both.
+    own = [r for r in rows if r["stance"] == stance and r["phase"] != "profile" and r["host_ms"]]
+    after = [r["host_ms"] for r in own if last is None or r["step"] > last]
+    unsettled = SETTLING_STEPS if len(after) >= SETTLING_STEPS + ENOUGH_STEPS else 0
+    return after[unsettled:]

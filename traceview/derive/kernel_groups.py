@@ -1,0 +1,95 @@
+"""Kernels (on a CPU: operators) by name, the generated ones with what was fused into them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.host_time import working_operators
+from traceview.derive.windows import Window
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+_GENERATED = pl.col("category").str.starts_with("generated_")
+_CPP_GRAPH = r"^graph_\d+_(cpp_)"
+_MOST_COMMON = pl.col("cpu_op").drop_nulls().mode(maintain_order=True).first()
+
+
+class Origins:
+    """What is known of generated kernels, by graph, compile or file with the name, and by name."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._found: dict[tuple[str | None, str | None, str], Row] = {}
+        for row in tables["generated_kernels"].iter_rows(named=True):
+            name, pass_name = row["kernel_name"], row["pass"]
+            for place in (row["graph_key"], row["compile_id"], row["kernel_path"], None):
+                self._found.setdefault((pass_name, place, name), row)
+
+    def of(self, pass_name: str, name: str, *places: str | None) -> Row | None:
+        """The row of ``generated_kernels``: the first of ``places`` that knows it, else by name."""
+        keys = [(pass_name, place, name) for place in (*(p for p in places if p), None)]
+        return next((self._found[key] for key in keys if key in self._found), None)
+
+
+def compile_ids(tables: Tables) -> pl.DataFrame:
+    """``pass``, ``rank``, ``graph_key`` → ``known_compile_id``, where one compile alone has it."""
+    known = [
+        tables[name]
+        .filter(pl.col("graph_key").is_not_null())
+        .select("pass", "rank", "graph_key", "compile_id")
+        for name in ("generated_kernels",)
+    ]
+    events = tables["cache_events"]
+    known.append(
+        events.filter(pl.col("key").is_not_null()).select(
+            "pass", "rank", pl.col("key").alias("graph_key"), "compile_id"
+        )
+    )
+    return (
+        pl.concat(known).drop_nulls("compile_id").group_by("pass", "rank", "graph_key")
+        .agg(pl.col("compile_id").unique()).filter(pl.col("compile_id").list.len() == 1)
+        .with_columns(pl.col("compile_id").list.first().alias("known_compile_id"))
+        .drop("compile_id")
+    )  # fmt: skip
+
+
+def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list[Row]:
+    """Rows of table ``kernel_groups`` for one window; without steps, times are null."""
+    frame = window.kernels if window.on_device else working_operators(window)
+    ns = "duration_ns" if window.on_device else "self_ns"
+    if not window.on_device:
+        frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("cpu_op"))
+    frame = frame.join(known, on=["pass", "rank", "graph_key"], how="left", nulls_equal=True)
+    frame = frame.with_columns(
+        pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id")).alias("compile_id"),
+        pl.when(_GENERATED).then("graph_key").alias("graph_key"),
+        pl.col("name").str.replace(_CPP_GRAPH, "${1}").alias("plain"),
+    )
+    total = frame[ns].sum() or 1
+    groups = frame.group_by("name", "plain", "category", "compile_id", maintain_order=True).agg(
+        pl.len().alias("times"), pl.col(ns).sum().alias("ns"), _MOST_COMMON.alias("cpu_op"),
+        pl.col("graph_key").first(),
+    )  # fmt: skip
+    return [_row(window, group, total, origins) for group in groups.iter_rows(named=True)]
+
+
+def _row(window: Window, group: Row, total_ns: int, origins: Origins) -> Row:
+    origin = None
+    if group["category"].startswith("generated_"):
+        origin = origins.of(
+            window.pass_name, group["plain"], group["graph_key"], group["compile_id"]
+        )
+    return {
+        **window.head,
+        "name": group["name"],
+        "category": group["category"],
+        "count": window.per_step(group["times"]),
+        "ms": window.ms_per_step(group["ns"]),
+        "share": group["ns"] / total_ns,
+        "clock": "device" if window.on_device else "host",
+        "cpu_op": group["cpu_op"],
+        "compile_id": group["compile_id"] or (origin and origin["compile_id"]),
+        "fused_ops": origin and origin["fused_ops"],
+        "user_lines": origin and origin["user_lines"],
+    }

@@ -1,0 +1,132 @@
+"""The outcome of a run in one word, and the reason in one sentence where it is no measured one.
+
+``helped`` and ``hurt`` need the whole 95 % interval beyond 3 %; all else that was measured is
+``neutral``. A target that failed on its own is ``failed``, whatever was measured until then.
+"""
+
+from __future__ import annotations
+
+import signal
+
+import polars as pl
+
+from traceview.derive.figures import ENOUGH_PAIRS, Figures
+from traceview.derive.processes import Row, main_processes, of_process
+from traceview.tables import Tables
+
+HELPED_ABOVE = 1.03
+HURT_BELOW = 0.97
+
+Outcome = tuple[str, str | None]
+
+
+def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
+    """(outcome, reason) of the process of ``run``; the reason is None for a measured outcome."""
+    failure = _failure(run, measured)
+    if failure:
+        return "failed", failure + _in_eager(tables, run)
+    unused = _not_compiled(tables, run)
+    if unused:
+        return "not_compiled", unused
+    low, high = measured.speedup_low, measured.speedup_high
+    if low is None or high is None:
+        return "not_measured", _not_measured(run, measured)
+    if low > HELPED_ABOVE:
+        return "helped", None
+    return ("hurt", None) if high < HURT_BELOW else ("neutral", None)
+
+
+def _failure(run: Row, measured: Figures) -> str | None:
+    """What happened, if the target ended in a failure of its own."""
+    kind, code = run["exit_kind"], run["exit_code"]
+    if kind in ("stopped", "interrupted"):
+        return None
+    if kind == "timeout":
+        late = "the time limit ended the script before both sides were measured"
+        return late if measured.speedup is None else None
+    if run["error_type"] not in (None, "SystemExit") and not (kind == "exit" and code == 0):
+        return f"the script raised {run['error_type']}{_where(run)}{_first_line(run)}"
+    if kind in ("signal", "killed"):
+        return f"the script was killed{_signal_name(run['exit_signal'])}"
+    if kind == "exit" and code:
+        return f"the script ended with exit code {code}"
+    return None
+
+
+def _in_eager(tables: Tables, run: Row) -> str:
+    """What the all-eager pass, if there was one, says about whose failure it is."""
+    same = [row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"]]
+    if not same:
+        return ""
+    if same[0]["error_type"] and same[0]["error_type"] == run["error_type"]:
+        return " (all in eager it raises the same)"
+    reached, needed = same[0]["steps_seen"] or 0, run["steps_seen"] or 0
+    lived = same[0]["exit_kind"] == "stopped" or same[0]["exit_code"] == 0
+    return " (all in eager it does not fail)" if lived and reached >= needed else ""
+
+
+def _where(run: Row) -> str:
+    if run["error_file"] is None or run["error_line"] is None:
+        return ""
+    return f" at {run['error_file']}:{run['error_line']}"
+
+
+def _first_line(run: Row) -> str:
+    text = (run["error_message"] or "").strip()
+    return f": {text.splitlines()[0][:200]}" if text else ""
+
+
+def _signal_name(number: int | None) -> str:
+    if number is None:
+        return ""
+    try:
+        return f" by {signal.Signals(number).name}"
+    except ValueError:
+        return f" by signal {number}"
+
+
+def _not_compiled(tables: Tables, run: Row) -> str | None:
+    """Why nothing ran compiled, if nothing did; None where that was not recorded."""
+    if run["dynamo_disabled"]:
+        return "compiling is switched off (TORCH_COMPILE_DISABLE or torch._dynamo.config.disable)"
+    if run["user_stance"] == "force_eager":
+        return "the script itself sets the stance force_eager"
+    if not tables.has("regions"):
+        return None
+    regions = of_process(tables["regions"], run)
+    if regions.is_empty():
+        seen = of_process(tables["compile_intervals"], run).height
+        return None if seen else "the script never calls torch.compile"
+    if regions["disable"].fill_null(False).all():
+        return "every torch.compile call passes disable=True"
+    if (regions["calls"].fill_null(0) == 0).all():
+        return "what torch.compile gave back was never called"
+    return _all_left_in_eager(tables, run)
+
+
+def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
+    compiles = of_process(tables["compiles"], run)
+    watched = tables.has("compile_intervals")
+    if watched and compiles.is_empty() and not of_process(tables["compile_intervals"], run).height:
+        return "compiled callables were called, but Dynamo compiled nothing"
+    kept = compiles.filter(~pl.col("outcome").is_in(["skipped", "failed", "limit", "empty"]))
+    if compiles.is_empty() or kept.height:
+        return None
+    return "Dynamo compiled no graph: every frame it looked at was left in eager"
+
+
+def _not_measured(run: Row, measured: Figures) -> str:
+    if run["exit_kind"] == "interrupted":
+        return "the run was interrupted before enough was measured"
+    if run["never_quiet"] and not measured.pairs_used:
+        return "the script compiled again and again until the plan gave up waiting"
+    if measured.pairs_used:
+        return f"{ENOUGH_PAIRS} usable block pairs are needed, {measured.pairs_used} were measured"
+    if measured.pairs_measured:
+        return f"none of the block pairs measured ({measured.pairs_measured}) was usable"
+    if measured.compiled_ms is not None and measured.eager_ms is None:
+        return "eager steps were not measured"
+    if not run["steps_seen"]:
+        return "no step was seen"
+    steps = "1 step" if run["steps_seen"] == 1 else f"{run['steps_seen']} steps"
+    return f"the script ended after {steps}, before both sides were measured"

@@ -1,0 +1,204 @@
+"""Table ``block_pairs``: each eager block beside the compiled block of the same pair.
+
+A block measures steps only if nothing else happened between its edges. A pair is left out, with the
+reason in words, where a compile ended inside one of its blocks, where a block held other work (its
+regions were called unusually often per step, or its steps took far longer or shorter than the other
+blocks of that stance), or where it comes from the time when blocks were still growing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from traceview.tables import Tables, from_rows
+
+#: Full-size pairs from which on the smaller, earlier ones are not needed.
+ENOUGH_FULL_SIZE = 4
+#: A pair of less than this part of the largest pair's steps is from the time of growing.
+FULL_SIZE = 0.5
+#: A block is another kind of work if it is this many scaled MADs away *and* off by this ratio.
+ROBUST_Z = 5.0
+RATIO = 1.5
+#: Region calls per step may differ from the usual number by this part.
+CALLS_TOLERANCE = 0.1
+#: Blocks of one stance below which "unusual" has no meaning.
+ENOUGH_TO_JUDGE = 4
+
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Pair:
+    """Two blocks of one pair index, and why the pair is left out (None: it is used)."""
+
+    eager: Row
+    compiled: Row
+    left_out: str | None = None
+
+    @property
+    def steps(self) -> int:
+        return min(self.eager["steps"] or 0, self.compiled["steps"] or 0)
+
+    @property
+    def compiles(self) -> int:
+        return (self.eager["compiles_inside"] or 0) + (self.compiled["compiles_inside"] or 0)
+
+
+def block_pairs(tables: Tables) -> pl.DataFrame:
+    """Table ``block_pairs`` of every process and anchor."""
+    processes: dict[tuple[Any, ...], dict[int | None, list[Row]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for block in tables["blocks"].iter_rows(named=True):
+        key = (block["pass"], block["rank"], block["pid"])
+        processes[key][block["anchor_region_id"]].append(block)
+    rows = (row for anchors in processes.values() for row in _process(anchors))
+    return from_rows("block_pairs", rows)
+
+
+def per_step_ms(block: Row) -> float | None:
+    """Milliseconds of one step of a block by its own clock; None without steps or time."""
+    if not block["steps"] or not block["duration_ms"] or block["duration_ms"] <= 0:
+        return None
+    return float(block["duration_ms"]) / int(block["steps"])
+
+
+def _process(anchors: Mapping[int | None, list[Row]]) -> Iterator[dict[str, Any]]:
+    """Rows of one process: the pairs of every anchor; only those of the main one can be used."""
+    paired = {anchor: _match(blocks) for anchor, blocks in anchors.items()}
+    timed = {
+        anchor: sum(b["duration_ms"] or 0.0 for p in pairs for b in (p.eager, p.compiled))
+        for anchor, pairs in paired.items()
+    }
+    main = max(timed, key=lambda anchor: timed[anchor])
+    for anchor, pairs in paired.items():
+        if anchor == main:
+            _judge(pairs)
+        else:
+            for pair in pairs:
+                pair.left_out = "other steps: another region's calls were timed for longer"
+        yield from (_row(pair) for pair in pairs)
+
+
+def _match(blocks: Iterable[Row]) -> list[_Pair]:
+    """Blocks of one anchor by pair index; a pair that lacks a stance is no pair."""
+    sides: dict[int, dict[str, Row]] = defaultdict(dict)
+    for block in blocks:
+        if block["pair_index"] is not None and block["stance"] in ("eager", "compiled"):
+            sides[block["pair_index"]][block["stance"]] = block
+    return [
+        _Pair(side["eager"], side["compiled"])
+        for _, side in sorted(sides.items())
+        if len(side) == 2
+    ]
+
+
+def _judge(pairs: list[_Pair]) -> None:
+    """Write into each pair why it is left out, if it is."""
+    for pair in pairs:
+        pair.left_out = _unusable(pair)
+    readable = [pair for pair in pairs if pair.left_out is None]
+    quiet = [pair for pair in readable if pair.compiles == 0]
+    # A script that never goes quiet has a compile in every pair: then that is its steady state.
+    if quiet:
+        for pair in readable:
+            if pair.compiles:
+                pair.left_out = f"{pair.compiles} compile(s) ended inside"
+    kept = quiet or readable
+    # Small blocks are noisy: judged with the others, they would pass for other work.
+    _leave_out_small(kept)
+    _leave_out_other_work([pair for pair in kept if pair.left_out is None])
+
+
+def _unusable(pair: _Pair) -> str | None:
+    if per_step_ms(pair.eager) is None or per_step_ms(pair.compiled) is None:
+        return "no time was recorded"
+    if pair.eager["clock"] != pair.compiled["clock"]:
+        return "the two blocks were timed by different clocks"
+    return None
+
+
+def _leave_out_other_work(pairs: list[_Pair]) -> None:
+    """Leave out pairs with a block whose work differs from that of the other blocks."""
+    if len(pairs) < ENOUGH_TO_JUDGE:
+        return
+    calls = [_calls_per_step(b) for pair in pairs for b in (pair.eager, pair.compiled)]
+    known = [value for value in calls if value is not None]
+    usual_calls = median(known) if known else None
+    host = {
+        stance: [_host_per_step(getattr(pair, stance)) for pair in pairs]
+        for stance in ("eager", "compiled")
+    }
+    for pair in pairs:
+        for stance in ("eager", "compiled"):
+            block: Row = getattr(pair, stance)
+            odd = _odd_calls(block, usual_calls) or _odd_time(block, host[stance])
+            if odd:
+                pair.left_out = f"other work between the edges of the {stance} block: {odd}"
+
+
+def _calls_per_step(block: Row) -> float | None:
+    return None if block["region_calls"] is None else block["region_calls"] / block["steps"]
+
+
+def _host_per_step(block: Row) -> float:
+    """Host time of a step, which shows foreign work anywhere; else the block's own clock."""
+    return float(block["host_ms"] or block["duration_ms"]) / int(block["steps"])
+
+
+def _odd_calls(block: Row, usual: float | None) -> str | None:
+    calls = _calls_per_step(block)
+    # A call more or less at the edges is no other work, however short the block.
+    if calls is None or usual is None or abs(calls - usual) * block["steps"] <= 1:
+        return None
+    if abs(calls - usual) <= CALLS_TOLERANCE * max(usual, 1.0):
+        return None
+    return f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
+
+
+def _odd_time(block: Row, others: list[float]) -> str | None:
+    """Why a block's step time is no sample of ``others``: robust z-score and ratio.
+
+    z = 0.6745 · |x − median| / MAD (B. Iglewicz and D. Hoaglin, "How to Detect and Handle
+    Outliers", 1993).
+    """
+    value, middle = _host_per_step(block), median(others)
+    spread = median(abs(other - middle) for other in others)
+    ratio = max(value / middle, middle / value)
+    if ratio <= RATIO or 0.6745 * abs(value - middle) <= ROBUST_Z * spread:
+        return None
+    return f"{value:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
+
+
+def _leave_out_small(pairs: list[_Pair]) -> None:
+    """Leave out the pairs measured while blocks were growing, if enough full-size ones remain."""
+    if not pairs:
+        return
+    largest = max(pair.steps for pair in pairs)
+    small = [pair for pair in pairs if pair.steps < FULL_SIZE * largest]
+    if len(pairs) - len(small) < ENOUGH_FULL_SIZE:
+        return
+    for pair in small:
+        pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
+
+
+def _row(pair: _Pair) -> dict[str, Any]:
+    eager, compiled = per_step_ms(pair.eager), per_step_ms(pair.compiled)
+    both = eager is not None and compiled is not None
+    head = ("pass", "rank", "pid", "anchor_region_id", "pair_index")
+    return {key: pair.eager[key] for key in head} | {
+        "eager_ms": eager,
+        "compiled_ms": compiled,
+        "speedup": eager / compiled if both and eager and compiled else None,
+        "steps": pair.steps,
+        "clock": pair.compiled["clock"],
+        "used": pair.left_out is None,
+        "compiles_inside": pair.compiles,
+        "left_out": pair.left_out,
+    }

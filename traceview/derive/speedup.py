@@ -1,0 +1,106 @@
+"""Table ``speedups``: did a step get faster, by how much, and when does compiling pay for itself.
+
+Per rank of the measured pass (``cold``). Speedup: median over usable block pairs of eager over
+compiled milliseconds per step; interval: 95 % percentile bootstrap over the pairs (bootstrap.py).
+Break-even: compile seconds over the seconds that a step saves, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.figures import Figures, figures
+from traceview.derive.outcome import outcome
+from traceview.derive.processes import Row, main_processes, of_process
+from traceview.tables import Tables, from_rows
+
+MEASURED_PASS = "cold"
+#: A script that ended by itself after this many seconds shows the real job's length.
+REAL_JOB_S = 60.0
+
+
+def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float]) -> pl.DataFrame:
+    """Table ``speedups``; ``settings`` may hold ``job_steps``."""
+    runs = main_processes(tables, MEASURED_PASS)
+    return from_rows("speedups", (_row(tables, pairs, settings, run) for run in runs))
+
+
+def compile_seconds(tables: Tables, run: Row) -> float | None:
+    """Host seconds in which the process of ``run`` compiled anything; None if not recorded.
+
+    The union of the callbacks' spans, so that nested and concurrent compiles count once; without
+    callbacks, the union of the compiles of the structured log.
+    """
+    spans = of_process(tables["compile_intervals"], run)
+    if spans.height:
+        pairs = zip(spans["started_us"], spans["duration_ms"] * 1e3, strict=True)
+        return union_us(pairs) / 1e6
+    compiles = of_process(tables["compiles"], run)
+    if compiles.height:
+        return union_us(zip(compiles["started_us"], compiles["duration_us"], strict=True)) / 1e6
+    recorded = tables.has("compile_intervals") or tables.has("compiles")
+    return 0.0 if recorded else None
+
+
+def union_us(spans: Iterable[tuple[float | None, float | None]]) -> float:
+    """Length of the union of (start, duration) spans; a span that lacks either is left out."""
+    total, end = 0.0, -math.inf
+    known = sorted((s, d) for s, d in spans if s is not None and d is not None and d > 0)
+    for start, duration in known:
+        total += max(0.0, start + duration - max(start, end))
+        end = max(end, start + duration)
+    return total
+
+
+def break_even(compile_s: float | None, measured: Figures) -> int | None:
+    """Steps after which compiling has paid for itself; None if it never does or is not known."""
+    eager, compiled, low = measured.eager_ms, measured.compiled_ms, measured.speedup_low
+    if compile_s is None or eager is None or compiled is None or low is None:
+        return None
+    if low <= 1.0 or eager <= compiled:
+        return None
+    return math.ceil(compile_s * 1000.0 / (eager - compiled))
+
+
+def job_length(run: Row, settings: Mapping[str, float]) -> tuple[int | None, str | None]:
+    """(steps of the real job, where that is known from); (None, None) if it is not known."""
+    if settings.get("job_steps"):
+        return int(settings["job_steps"]), "option"
+    by_itself = run["exit_kind"] == "exit" and not run["exit_code"] and not run["error_type"]
+    if by_itself and (run["wall_s"] or 0.0) > REAL_JOB_S and run["steps_seen"]:
+        return int(run["steps_seen"]), "observed"
+    return None, None
+
+
+def _row(
+    tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float], run: Row
+) -> dict[str, Any]:
+    measured = figures(tables, pairs, run)
+    word, reason = outcome(tables, run, measured)
+    compile_s = compile_seconds(tables, run)
+    steps, steps_from = job_length(run, settings)
+    return {
+        **{key: run[key] for key in ("pass", "rank", "pid")},
+        **asdict(measured),
+        "outcome": word,
+        "reason": reason,
+        "compile_s": compile_s,
+        "break_even_steps": break_even(compile_s, measured),
+        "job_steps": steps,
+        "job_steps_from": steps_from,
+        "first_call_ms": _first_call_ms(tables, run),
+    }
+
+
+def _first_call_ms(tables: Tables, run: Row) -> float | None:
+    """The first call of the region whose calls are the steps; else of the first region called."""
+    called = of_process(tables["regions"], run).filter(pl.col("first_call_ms").is_not_null())
+    if called.is_empty():
+        return None
+    first = called.sort(pl.col("is_anchor").fill_null(False), descending=True, maintain_order=True)
+    return float(first["first_call_ms"][0])

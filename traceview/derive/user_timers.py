@@ -1,0 +1,210 @@
+"""Table ``script_timers``: clocks of the script's own that run around a region's first call.
+
+The stack of the first call says which line of each function led to it. A clock that is read before
+that line and again after it, in the same function, holds the compile in its figure.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.clock_sites import (
+    Clocks,
+    Read,
+    Scope,
+    Site,
+    Start,
+    clocks_of,
+    import_names,
+    nodes_of,
+    scope_at,
+)
+from traceview.tables import Tables, from_rows
+
+#: Longer sources and deeper stacks are not a benchmark script.
+MOST_CHARACTERS = 1_000_000
+MOST_STACK_FRAMES = 50
+MOST_SITES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A clock around the first call; lines as in table ``script_timers``."""
+
+    start_line: int
+    read_line: int
+    call_line: int
+    function: str
+    clock: str
+    calls_in_loop: bool
+    spans_first_call: bool
+
+
+def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
+    """Table ``script_timers``; ``read_source`` gives a file's text, None where there is no copy."""
+    rows: list[dict[str, Any]] = []
+    for region in tables["regions"].iter_rows(named=True):
+        head = {key: region[key] for key in ("pass", "rank", "region_id")}
+        in_loop = False
+        for place in reversed(_stack(region["first_call_stack"])):
+            text = read_source(place["file"])
+            found = timers(text, place["line"], place.get("function"), in_loop) if text else []
+            rows.extend({**head, "file": place["file"], **_columns(timer)} for timer in found)
+            in_loop = in_loop or bool(text and _in_loop(text, place["line"], place.get("function")))
+    return from_rows("script_timers", rows)
+
+
+def timers(
+    source: str, call_line: int, function: str | None = None, called_in_loop: bool = False
+) -> list[Timer]:
+    """The clocks in the function around ``call_line`` that run while that line's first call does.
+
+    ``called_in_loop``: the first call lies in a loop of a function further in.
+    """
+    tree = _parse(source)
+    if tree is None:
+        return []
+    scope = scope_at(tree, call_line, function)
+    call = _call_site(scope, call_line)
+    if call is None:
+        return []
+    name = getattr(scope, "name", "<module>")
+    try:
+        found = clocks_of(scope, import_names(tree))
+    except RecursionError:  # a name of thousands of dots
+        return []
+    if len(found.starts) + len(found.reads) > MOST_SITES:
+        return []
+    spans = [*_pairs(found, call), *_timeit(found, call)]
+    return [
+        Timer(start, read, call.line, name, clock, several or called_in_loop, True)
+        for start, read, clock, several in spans
+    ]
+
+
+def _parse(source: str) -> ast.Module | None:
+    """The syntax tree, or None for what is too long or is no Python of this version."""
+    if len(source) > MOST_CHARACTERS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the script's own concern, said when it ran
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _stack(text: str | None) -> list[Mapping[str, Any]]:
+    """The stack frames of a JSON list that name a file and a line; outermost first."""
+    try:
+        entries = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return [
+        entry
+        for entry in (entries if isinstance(entries, list) else [])[-MOST_STACK_FRAMES:]
+        if isinstance(entry, dict)
+        and isinstance(entry.get("file"), str)
+        and isinstance(entry.get("line"), int)
+    ]
+
+
+def _columns(timer: Timer) -> dict[str, Any]:
+    return {name: getattr(timer, name) for name in Timer.__dataclass_fields__}
+
+
+def _call_site(scope: Scope, line: int) -> Site | None:
+    """The innermost statement that covers ``line``, as a site at that line."""
+    covering = [
+        (node, path)
+        for node, path in nodes_of(scope)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    if not covering:
+        return None
+    deepest = max(len(path) for _, path in covering)
+    return next(Site(line, path) for _, path in covering if len(path) == deepest)
+
+
+def _in_loop(source: str, line: int, function: str | None) -> bool:
+    tree = _parse(source)
+    call = _call_site(scope_at(tree, line, function), line) if tree else None
+    return bool(call and call.loops())
+
+
+def _pairs(found: Clocks, call: Site) -> Iterator[tuple[int, int, str, bool]]:
+    """(start line, read line, clock, several calls between) of every clock around ``call``."""
+    for start in found.starts:
+        later = [read for read in found.reads if read.variable == start.variable]
+        for read in later:
+            if _spans(start, read, call, found):
+                several = _several(start, read, call, found)
+                yield start.site.line, read.site.line, start.clock, several
+                break  # the first reading after the call is the figure; later ones repeat it
+
+
+def _spans(start: Start, read: Read, call: Site, found: Clocks) -> bool:
+    """Whether ``start`` surely runs before the first call and ``read`` after it, unrestarted."""
+    if not start.site.line < call.line <= read.site.line or read.site.line == start.site.line:
+        return False
+    if any(step not in call.path for step in start.site.branches()):
+        return False  # the start stands in a branch that this call need not have come through
+    if _excluded(call, read.site):
+        return False
+    if any(loop not in call.loops() for loop in start.site.loops()):
+        return False
+    return not any(
+        _restarts(other, start, read, call)
+        for other in found.starts
+        if other is not start and other.variable == start.variable
+    )
+
+
+def _excluded(call: Site, read: Site) -> bool:
+    """Whether the two stand in different branches of one ``if``."""
+    taken = {id(node): field for node, field in call.branches()}
+    return any(taken.get(id(node), field) != field for node, field in read.branches())
+
+
+def _restarts(other: Start, start: Start, read: Read, call: Site) -> bool:
+    """Whether ``other`` sets the same variable again between the start and the read."""
+    line = other.site.line
+    if start.site.line < line <= call.line and not other.site.branches():
+        return True
+    if call.line < line < read.site.line:
+        return True
+    # Set again before the call in a later round (``if i == warmup: t0 = clock()``), the read being
+    # reached after that round only if it stands outside the loop.
+    shared = [loop for loop in other.site.loops() if loop in call.loops()]
+    outside = [loop for loop in shared if loop not in read.site.loops()]
+    return bool(outside) or (bool(shared) and start.site.line < line <= call.line)
+
+
+def _several(start: Start, read: Read, call: Site, found: Clocks) -> bool:
+    """Whether a loop repeats the call between the two readings."""
+    for loop in call.loops():
+        if loop in start.site.loops():
+            continue
+        if loop not in read.site.loops():
+            return True
+        restarted = any(
+            other.variable == start.variable and loop in other.site.loops()
+            for other in found.starts
+        )
+        if not restarted or read.site.branches() != call.branches():
+            return True
+    return False
+
+
+def _timeit(found: Clocks, call: Site) -> Iterator[tuple[int, int, str, bool]]:
+    """``timeit.timeit(lambda: f(x))`` around the call: it times every call from the first."""
+    for clock, site in found.timeit:
+        if site.line <= call.line and site.path == call.path and call.line - site.line <= 3:
+            yield site.line, site.line, clock, True

@@ -1,0 +1,99 @@
+"""One run's tables → its diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import traceview
+from traceview.diagnosis.accounts import accounting, counts
+from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
+from traceview.diagnosis.environment import environment
+from traceview.diagnosis.excerpts import Place, excerpts, source_reader
+from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
+from traceview.diagnosis.model import Diagnosis, GraphBreakSite, NotChecked, Region
+from traceview.diagnosis.notes import notes, order_note
+from traceview.diagnosis.order import job_steps, ordered
+from traceview.diagnosis.reading import links, reading
+from traceview.diagnosis.regions import regions
+from traceview.diagnosis.sentence import sentence
+from traceview.diagnosis.verdict import verdict_of
+from traceview.rules import run_rules
+from traceview.rules.finding import Finding
+from traceview.run import Run
+from traceview.tables import Tables
+
+PAIR_COLUMNS = (
+    "pair_index", "eager_ms", "compiled_ms", "speedup", "steps", "clock", "used", "left_out",
+)  # fmt: skip
+
+
+def diagnose(run: Run, tables: Tables) -> Diagnosis:
+    """The diagnosis of ``run``; ``tables`` hold what was read from it and what was derived."""
+    focus = Focus.of(tables)
+    verdict, reason = verdict_of(tables, focus)
+    steps = job_steps(tables)
+    found, missing = run_rules(tables)
+    findings = ordered(found, steps[0])
+    accounts, per_step = accounting(tables, focus), counts(tables, focus)
+    verdict = replace(verdict, sentence=sentence(verdict, reason, accounts, per_step, findings))
+    shown, cut = graphs(tables, focus)
+    callables, sites = regions(tables, focus), break_sites(tables, focus)
+    said = notes(run, tables, focus, verdict, per_step)
+    last = (order_note(*steps) if findings else None, cut)
+    return Diagnosis(
+        verdict=verdict,
+        break_even_steps=focus.first(tables["speedups"]).get("break_even_steps"),
+        compile_time=compile_time(tables, focus),
+        accounting=accounts,
+        counts=per_step,
+        regions=callables,
+        findings=findings,
+        excerpts=excerpts(source_reader(run, tables), _places(findings, callables, sites)),
+        not_checked=tuple(NotChecked(x.rule, x.code, x.needs, x.command) for x in missing),
+        reading=reading(tables),
+        environment=environment(run, tables, focus),
+        kernels=kernel_groups(tables, focus),
+        fused=fused_kernels(tables, focus),
+        compiles=timeline(tables, focus),
+        recompiles=recompile_chains(tables, focus),
+        graph_breaks=sites,
+        graphs=shown,
+        pairs=_pairs(tables, focus),
+        notes=(*said, *(note for note in last if note)),
+        links=links(run),
+        target=" ".join(run.manifest.target),
+        created=_when(run.manifest.created_us),
+        traceview=run.manifest.traceview or traceview.__version__,
+    )
+
+
+def _pairs(tables: Tables, focus: Focus) -> tuple[dict[str, Any], ...]:
+    rows = focus.rows(tables["block_pairs"])
+    return tuple({name: row[name] for name in PAIR_COLUMNS} for row in rows)
+
+
+def _places(
+    findings: Sequence[Finding], callables: Sequence[Region], sites: Sequence[GraphBreakSite]
+) -> Iterator[Place]:
+    """Every place that the report shows, the most important first."""
+    for finding in findings:
+        for location in (finding.location, *finding.also_at):
+            if location is not None:
+                yield location.file, location.line
+    for region in callables:
+        yield region.call_file, region.call_line
+    for site in sites:
+        yield site.file, site.line
+
+
+def _when(created_us: float | None) -> str | None:
+    """ISO 8601, UTC, to the second; None where the manifest has no (sane) time."""
+    try:
+        moment = datetime.fromtimestamp((created_us or 0.0) / 1e6, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return None
+    return moment.isoformat(timespec="seconds") if created_us else None

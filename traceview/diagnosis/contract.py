@@ -1,0 +1,109 @@
+"""The diagnosis as JSON: the public contract, and its schema.
+
+``to_json`` gives what ``traceview diagnose --json`` prints; ``from_json`` reads it back, exactly.
+docs/diagnosis.md explains every key; schema.json is ``schema()`` as a file, written by
+``write_schema``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from traceview.diagnosis.model import FORMAT, Diagnosis
+from traceview.errors import NothingToAnalyse
+
+#: Keys of the contract that repeat what another key holds, for readers who want just the figure.
+_REPEATED = ("format", "compile_seconds")
+#: Words that the model keeps as plain text.
+_WORDS: dict[tuple[str, str], tuple[str | None, ...]] = {
+    ("Verdict", "outcome"): (
+        "helped", "neutral", "hurt", "failed", "not_compiled", "not_measured",
+    ),
+    ("Verdict", "clock"): ("device", "host", None),
+    ("Verdict", "basis"): ("paired_blocks", "two_runs", "none"),
+}  # fmt: skip
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def to_json(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Plain JSON data. A number that is not finite becomes null: JSON has no word for it."""
+    data: dict[str, Any] = _plain(msgspec.to_builtins(diagnosis))
+    compile_seconds = data["compile_time"]["seconds"]
+    for finding in data["findings"]:
+        finding["cost"] = {k: v for k, v in finding["cost"].items() if v is not None}
+    verdict, pays = data.pop("verdict"), data.pop("break_even_steps")
+    return {
+        "format": FORMAT,
+        "verdict": verdict,
+        "break_even_steps": pays,
+        "compile_seconds": compile_seconds,
+        **data,
+    }
+
+
+def from_json(data: dict[str, Any]) -> Diagnosis:
+    """The diagnosis that ``to_json`` made ``data`` of; NothingToAnalyse for anything else."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise _foreign("its format is not " + str(FORMAT))
+    kept = {key: value for key, value in data.items() if key not in _REPEATED}
+    try:
+        return msgspec.convert(kept, Diagnosis)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise _foreign(str(error)) from error
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of what ``to_json`` gives."""
+    _, definitions = msgspec.json.schema_components([Diagnosis], ref_template="#/$defs/{name}")
+    top = definitions.pop("Diagnosis")
+    properties = {
+        "format": {"const": FORMAT},
+        **top["properties"],
+        "compile_seconds": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+    }
+    for (name, key), values in _WORDS.items():
+        definitions[name]["properties"][key] = {"enum": list(values)}
+    made = {
+        "$schema": _DIALECT,
+        "title": "traceview diagnosis",
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties),
+        "$defs": {name: _all_required(item) for name, item in definitions.items()},
+    }
+    return dict(_plain(made))
+
+
+def write_schema() -> None:
+    """Write schema.json anew, after a change of the model."""
+    target = Path(__file__).with_name("schema.json")
+    target.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """``value`` with lists for tuples and null for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _all_required(definition: dict[str, Any]) -> dict[str, Any]:
+    """A definition all of whose keys we write (``cost`` leaves out what is not known)."""
+    if definition.get("title") != "Cost":
+        definition["required"] = sorted(definition["properties"])
+    return definition
+
+
+def _foreign(why: str) -> NothingToAnalyse:
+    fact = f"This is no diagnosis that this version of traceview reads ({why})."
+    remedy = "Make it again with `traceview report RUN`."
+    return NothingToAnalyse(fact, remedy, slug="foreign-diagnosis")

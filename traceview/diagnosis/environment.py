@@ -1,0 +1,68 @@
+"""Where the run happened: versions, device, and every setting that is not torch's default."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from traceview.diagnosis.focus import Focus
+from traceview.run import Run
+from traceview.tables import Tables
+
+FACTS = (
+    "torch_version", "triton_version", "cuda_version", "driver_version", "python_version",
+    "platform", "device_name", "device_count", "device_capability", "cpu_threads", "step_kind",
+    "steps_seen", "cwd",
+)  # fmt: skip
+VALUE_CHARACTERS = 500
+
+
+def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
+    """Facts of the process, its variables (section env) and its non-default settings."""
+    process = focus.first(tables["runs"])
+    settings = tables["environment"].unique(
+        ["pass", "rank", "section", "name"], keep="first", maintain_order=True
+    )
+    rows = focus.rows(settings)
+    return {
+        **{name: process.get(name) for name in FACTS},
+        "argv": argv(process) or list(run.manifest.target),
+        "ranks": run.manifest.nproc,
+        "variables": _variables(rows, by_traceview=False),
+        "variables_of_traceview": _variables(rows, by_traceview=True),
+        "settings": [
+            {
+                "section": row["section"],
+                "name": row["name"],
+                "value": _text(row["value"]),
+                "default": _text(row["default"]),
+                "set_by": row["set_by"],
+            }
+            for row in rows
+            if row["section"] != "env"
+        ],
+    }
+
+
+def argv(process: dict[str, Any]) -> list[str]:
+    """The script's argv; an empty list where it was not recorded."""
+    try:
+        found = json.loads(process.get("argv") or "[]")
+    except ValueError:
+        return []
+    return [str(item) for item in found] if isinstance(found, list) else []
+
+
+def _variables(rows: list[dict[str, Any]], by_traceview: bool) -> dict[str, str | None]:
+    """Environment variables, the user's own or those that collecting needed."""
+    return {
+        row["name"]: _text(row["value"])
+        for row in rows
+        if row["section"] == "env" and (row["set_by"] == "traceview") == by_traceview
+    }
+
+
+def _text(value: str | None) -> str | None:
+    if value is None or len(value) <= VALUE_CHARACTERS:
+        return value
+    return value[:VALUE_CHARACTERS] + "…"

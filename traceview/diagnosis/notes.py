@@ -1,0 +1,108 @@
+"""What the reader must know to trust the figures: said once, plainly, in the report's notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.model import StanceCounts, Verdict
+from traceview.diagnosis.words import milliseconds, plural
+from traceview.run import Run
+from traceview.tables import Tables
+
+#: A profiled step that is this much dearer than the unprofiled one is worth a word.
+PROFILER_COST = 1.1
+
+
+def notes(
+    run: Run,
+    tables: Tables,
+    focus: Focus,
+    verdict: Verdict,
+    counts: dict[str, StanceCounts],
+) -> tuple[str, ...]:
+    """The notes in order: what was not done, then how the figures came about."""
+    return tuple(
+        dict.fromkeys(
+            [
+                *run.manifest.notes,
+                *(f"Pass {item.name}: {item.why}" for item in run.manifest.passes if item.why),
+                *_measurement(tables, focus, verdict),
+                *_collector(tables),
+                *_profiler(verdict, counts),
+                *_ranks(tables),
+            ]
+        )
+    )
+
+
+def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str]:
+    speed = focus.first(tables["speedups"])
+    if verdict.basis == "paired_blocks":
+        yield (
+            "Eager and compiled steps alternated in one process, so times that the script itself "
+            "printed mix both: do not trust them."
+        )
+    if verdict.basis == "two_runs":
+        yield (
+            "The eager time comes from a second run, all eager: the two runs did not share the "
+            "machine's state, so the interval understates what is not known."
+        )
+    if speed and speed["compiles_inside"]:
+        inside = plural(speed["compiles_inside"], "compile")
+        yield f"Compiling never went quiet: {inside} ran inside the timed blocks and count in them."
+    reasons = [row["left_out"] for row in focus.rows(tables["block_pairs"]) if row["left_out"]]
+    for kind, times in Counter(reason.split(":")[0] for reason in reasons).most_common():
+        example = next(reason for reason in reasons if reason.startswith(kind))
+        yield f"Left out {plural(times, 'block pair')}: {'the first, ' * (times > 1)}{example}."
+    if tables.has("compiles") and focus.pass_name == "cold":
+        yield (
+            "Compile times are of a cold start: the run had private, empty caches. A warm start is "
+            "measured with --warm."
+        )
+
+
+def _collector(tables: Tables) -> Iterator[str]:
+    """What the collector said that it could not do."""
+    for row in tables["notes"].iter_rows(named=True):
+        yield f"{row['what']}: {row['why']}" if row["why"] else str(row["what"])
+    for row in tables["profile_windows"].iter_rows(named=True):
+        if row["error"]:
+            yield f"No profiler trace of the {row['stance']} steps: {row['error']}"
+
+
+def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str]:
+    plain: dict[str, Any] = {"eager": verdict.eager_ms, "compiled": verdict.compiled_ms}
+    dearer = [
+        f"{stance} {milliseconds(found.step_ms)} against {milliseconds(plain[stance])}"
+        for stance, found in counts.items()
+        if found.step_ms and plain[stance] and found.step_ms > PROFILER_COST * plain[stance]
+    ]
+    if dearer:
+        yield (
+            f"A step costs more under the profiler than without it ({', '.join(dearer)}): the "
+            "accounting is scaled to the time without."
+        )
+
+
+def _ranks(tables: Tables) -> Iterator[str]:
+    rows = tables["speedups"]
+    if rows.height > 1:
+        each = ", ".join(
+            f"rank {row['rank']} {row['speedup']:.2f}×"
+            for row in rows.iter_rows(named=True)
+            if row["speedup"] is not None
+        )
+        yield f"Figures are those of the first of {rows.height} ranks. Speedups: {each or 'none'}."
+
+
+def order_note(steps: int, known: bool) -> str:
+    """How the findings are ordered, and over how long a job."""
+    if known:
+        return f"Findings are ordered by what they cost over the job's {plural(steps, 'step')}."
+    return (
+        f"Findings are ordered by what they would cost over {plural(steps, 'step')}, an assumed "
+        "length: name the real one with --job-steps."
+    )

@@ -1,0 +1,48 @@
+"""Findings in the order of what they cost, all in one clock: seconds over the whole job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from traceview.rules.finding import Finding
+from traceview.tables import Tables
+
+#: Steps that a job is taken to have where its length is not known.
+ASSUMED_STEPS = 1000
+_SEVERITY = {"error": 0, "warning": 1, "info": 2}
+
+
+def job_steps(tables: Tables) -> tuple[int, bool]:
+    """(steps of the job, whether that is known rather than assumed)."""
+    known = [value for value in tables["speedups"]["job_steps"] if value]
+    if known:
+        return int(known[0]), True
+    settings = dict(tables["settings"].select("name", "value").iter_rows())
+    return int(settings.get("assumed_steps") or ASSUMED_STEPS), False
+
+
+def seconds_over_job(finding: Finding, steps: int) -> float:
+    """What it costs a job of ``steps`` steps; 0 where the cost is not known."""
+    every_step = (finding.cost.ms_per_step or 0.0) * steps / 1000.0
+    return every_step + (finding.cost.seconds or 0.0)
+
+
+def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
+    """Dearest first; at the same cost by severity, then by rule and place, so that it is stable.
+
+    A script's failure explains all else, so errors without a known cost are not put behind costs.
+    """
+
+    def key(finding: Finding) -> tuple[bool, float, int, str, str, int]:
+        cost = seconds_over_job(finding, steps)
+        place = finding.location
+        return (
+            not (finding.severity == "error" and cost == 0.0),
+            -cost,
+            _SEVERITY[finding.severity],
+            finding.code,
+            place.file if place else "",
+            place.line if place else 0,
+        )
+
+    return tuple(sorted(findings, key=key))

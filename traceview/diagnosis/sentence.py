@@ -1,0 +1,154 @@
+"""The verdict in plain words, read in ten seconds: what happened, the figures, the main cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
+from traceview.diagnosis.words import category, count, milliseconds, plural, ratio
+from traceview.rules.finding import Finding
+
+#: A category that fills this part of both steps leaves torch.compile nothing to win.
+DOMINANT = 0.6
+#: Fewer kernels by this ratio are named as the reason.
+FEWER_KERNELS = 1.3
+
+Accounting = Mapping[str, Sequence[AccountRow]]
+Counts = Mapping[str, StanceCounts]
+
+
+def sentence(
+    verdict: Verdict,
+    reason: str | None,
+    accounting: Accounting,
+    counts: Counts,
+    findings: Sequence[Finding],
+) -> str:
+    """The sentence for ``verdict``; ``findings`` in their final order."""
+    cause = _first("cause", findings)
+    if verdict.outcome == "failed":
+        return _join(f"{_upper(reason or 'the script failed')}.", _until_then(verdict))
+    if verdict.outcome == "not_compiled":
+        return f"torch.compile was not used: {reason}."
+    if verdict.outcome == "not_measured":
+        why = reason or "no step was timed"
+        return _join(f"No verdict: {why}.", _one_sided(verdict), _first("finding", findings))
+    if verdict.outcome == "helped":
+        opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
+        return _join(opening, _saving(accounting, counts))
+    if verdict.outcome == "hurt":
+        opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
+        return _join(opening, cause or _growth(accounting))
+    return _join(_neutral(verdict, accounting), "" if _dominant(accounting) else cause)
+
+
+def _neutral(verdict: Verdict, accounting: Accounting) -> str:
+    same = _dominant(accounting)
+    opening = "torch.compile made no measurable difference"
+    figures = f"a step takes {_instead(verdict)} ({_support(verdict)})."
+    if same is None:
+        return f"{opening}: {figures}"
+    name, part = same
+    both = f"{part:.0%} of the step is {category(name)} in both".replace("%", " %")
+    return f"{opening}: {both}; {figures}"
+
+
+def _instead(verdict: Verdict) -> str:
+    compiled, eager = verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0
+    return f"{milliseconds(compiled)} instead of {milliseconds(eager)}"
+
+
+def _support(verdict: Verdict) -> str:
+    """6.9×, 95 % interval 6.7–7.0, device time, 12 block pairs."""
+    parts = [f"{ratio(verdict.speedup or 0.0)}×"]
+    if verdict.speedup_interval is not None:
+        low, high = verdict.speedup_interval
+        parts.append(f"95 % interval {ratio(low)}–{ratio(high)}")
+    parts.append("device time" if verdict.clock == "device" else "host time")
+    if verdict.basis == "two_runs":
+        parts.append(f"two runs, {plural(verdict.steps_timed, 'step')}")
+    else:
+        parts.append(plural(verdict.blocks, "block pair"))
+    return ", ".join(parts)
+
+
+def _until_then(verdict: Verdict) -> str:
+    """The figures measured before the end, if there are both."""
+    if verdict.speedup is None:
+        return ""
+    return f"Measured until then: a step takes {_instead(verdict)} ({_support(verdict)})."
+
+
+def _one_sided(verdict: Verdict) -> str:
+    if verdict.speedup is not None:
+        return f"What there is: a step takes {_instead(verdict)} ({_support(verdict)})."
+    known = [
+        f"{name} {milliseconds(ms)}"
+        for name, ms in (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+        if ms is not None
+    ]
+    steps = plural(verdict.steps_timed, "step")
+    return f"A step takes {', '.join(known)} (host time, {steps})." if known else ""
+
+
+def _saving(accounting: Accounting, counts: Counts) -> str:
+    """Fewer kernels, else the category that shrank most."""
+    eager, compiled = counts.get("eager"), counts.get("compiled")
+    before, after = (side.kernels if side else None for side in (eager, compiled))
+    if before and after and before >= FEWER_KERNELS * after:
+        noun = "operators" if eager and eager.launches is None else "kernels"  # on a CPU
+        return f"The main reason: {count(before)} {noun} became {count(after)}."
+    name, change = _largest(accounting, sign=-1)
+    return f"The main reason: {milliseconds(-change)} less {category(name)}." if name else ""
+
+
+def _growth(accounting: Accounting) -> str:
+    name, change = _largest(accounting, sign=1)
+    return f"The main reason: {milliseconds(change)} more {category(name)}." if name else ""
+
+
+def _largest(accounting: Accounting, sign: int) -> tuple[str | None, float]:
+    """The category whose ms per step changed most in the direction of ``sign``."""
+    eager, compiled = _by_category(accounting, "eager"), _by_category(accounting, "compiled")
+    if not eager or not compiled:
+        return None, 0.0
+    change = {name: compiled.get(name, 0.0) - eager.get(name, 0.0) for name in eager | compiled}
+    name = max(change, key=lambda key: sign * change[key])
+    return (name, change[name]) if sign * change[name] > 0 else (None, 0.0)
+
+
+def _dominant(accounting: Accounting) -> tuple[str, float] | None:
+    """(category, part) of the device or operator work that fills most of both steps."""
+    parts: dict[str, list[float]] = {}
+    for stance in ("eager", "compiled"):
+        rows = accounting.get(stance, ())
+        total = sum(row.ms for row in rows)
+        for row in rows:
+            if row.kind == "busy" and total > 0:
+                parts.setdefault(row.category, []).append(row.ms / total)
+    both = {name: min(found) for name, found in parts.items() if len(found) == 2}
+    name = max(both, key=lambda key: both[key], default=None)
+    return (name, both[name]) if name is not None and both[name] >= DOMINANT else None
+
+
+def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
+    return {row.category: row.ms for row in accounting.get(stance, ())}
+
+
+def _first(noun: str, findings: Sequence[Finding]) -> str:
+    """The dearest finding about a step, else about the start, that is more than information.
+
+    What is wrong with the measurement or the script's own timer (TV9xx) slows no step down.
+    """
+    serious = [f for f in findings if f.severity != "info" and not f.code.startswith("TV9")]
+    per_step = [found for found in serious if found.cost.ms_per_step]
+    first = next(iter(per_step or serious), None)
+    return f"First {noun}: {first.title.rstrip('.')}." if first else ""
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(text for text in sentences if text)
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,118 @@
+"""The collector's own events (``raw/PASS/events-*.jsonl``) and what the manifest says of the pass.
+
+Nothing is taken for granted: a process may have been killed in the middle of a line, may never have
+written ``end``, may be one of many ranks, and a later collector may write events unknown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from traceview.parse.collected.events import Process, read_processes
+from traceview.parse.collected.rows import Row, batch_rows, table_of
+from traceview.parse.collected.runs import run_rows
+from traceview.parse.damage import Damage
+from traceview.run import PassRecord, Run
+
+_CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
+_STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
+
+
+def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
+    """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
+    profile_windows, sources and notes of one pass; ``runs`` alone if no process wrote an event.
+    """
+    processes = read_processes(run.raw(record), record.raw, damage)
+    tables = {"runs": table_of("runs", run_rows(record, processes))}
+    if not processes:
+        return tables
+    rows: dict[str, list[Row]] = {
+        "environment": list(_plain(record, processes, "setting")),
+        "regions": list(_regions(record, processes)),
+        "blocks": list(_plain(record, processes, "block")),
+        "steps": list(_batches(record, processes, "steps", _STEP_COLUMNS, damage)),
+        "calls": list(_batches(record, processes, "calls", _CALL_COLUMNS, damage)),
+        "compile_intervals": list(_plain(record, processes, "compile")),
+        "memory": list(_plain(record, processes, "memory")),
+        "profile_windows": [
+            {**row, "file": f"{record.raw}/{row['file']}" if row.get("file") else None}
+            for row in _plain(record, processes, "profile")
+        ],
+        "sources": list(_sources(record, processes)),
+        "notes": list(_plain(record, processes, "note")),
+    }
+    return tables | {name: table_of(name, found) for name, found in rows.items()}
+
+
+def _head(record: PassRecord, process: Process) -> Row:
+    return {"pass": record.name, "rank": process.rank, "pid": process.pid}
+
+
+def _plain(record: PassRecord, processes: list[Process], kind: str) -> Iterator[Row]:
+    """Events whose keys are the columns."""
+    for process in processes:
+        head = _head(record, process)
+        yield from ({**event, **head} for event in process.of(kind))
+
+
+def _batches(
+    record: PassRecord,
+    processes: list[Process],
+    kind: str,
+    columns: tuple[str, ...],
+    damage: Damage,
+) -> Iterator[Row]:
+    for process in processes:
+        head, file = _head(record, process), f"{record.raw}/events-{process.pid}.jsonl"
+        for event in process.of(kind):
+            shared = {key: event.get(key) for key in ("region_id", "phase", "stance")}
+            for row in batch_rows(event, columns, file, damage):
+                yield {**shared, **row, **head}
+
+
+def _regions(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+    """A region's ``torch.compile`` call with its first call and its last totals.
+
+    Where the totals never came (the process was killed), ``calls`` are counted from the batches: a
+    lower bound, timed blocks not included.
+    """
+    for process in processes:
+        first: dict[object, Row] = {}
+        for event in process.of("first_call"):
+            first.setdefault(event.get("region_id"), event)
+        totals = {event.get("region_id"): event for event in process.of("region_end")}
+        for region in process.of("region"):
+            key = region.get("region_id")
+            call, total = first.get(key, {}), totals.get(key)
+            yield {
+                **region,
+                **(total if total is not None else _counted(process, key)),
+                "kind": region.get("kind"),
+                "first_call_ms": call.get("host_ms"),
+                "first_call_stack": call.get("stack"),
+                **_head(record, process),
+            }
+
+
+def _counted(process: Process, region_id: object) -> Row:
+    batches = [e.get("rows") for e in process.of("calls") if e.get("region_id") == region_id]
+    lists = (row for batch in batches if isinstance(batch, list) for row in batch)
+    rows = [row for row in lists if isinstance(row, list)]
+    called = any(e.get("region_id") == region_id for e in process.of("first_call"))
+    outermost = [row for row in rows if len(row) > 5 and row[5] is True]
+    return {
+        "calls": max(len(rows), int(called)),
+        "outermost_calls": len(outermost) if rows else None,
+    }
+
+
+def _sources(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+    """One row a file, however many processes kept it."""
+    seen: set[object] = set()
+    for process in processes:
+        for event in process.of("source"):
+            if isinstance(event.get("file"), str) and event["file"] not in seen:
+                seen.add(event["file"])
+                yield {**event, **_head(record, process)}

@@ -1,0 +1,93 @@
+"""The collector's event files: one JSON object a line, one file a process (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from traceview.parse.damage import Damage
+from traceview.parse.files import READ_ERRORS, damage_kind, open_raw
+
+Event = dict[str, Any]
+_NAME = re.compile(r"^events-(\d{1,12})\.jsonl(?:\.gz)?$")
+_LINE_LIMIT = 64 << 20
+
+
+@dataclass(slots=True)
+class Process:
+    """One process's events by kind, in the order in which they happened."""
+
+    pid: int
+    rank: int | None = None
+    events: dict[str, list[Event]] = field(default_factory=dict)
+    first_us: float | None = None
+    last_us: float | None = None
+
+    def of(self, kind: str) -> list[Event]:
+        """Events of one kind."""
+        return self.events.get(kind, [])
+
+    def last(self, kind: str) -> Event:
+        """The last event of a kind, or an empty one."""
+        events = self.of(kind)
+        return events[-1] if events else {}
+
+    def merged(self, kind: str) -> Event:
+        """All events of a kind laid over each other: of every key the last value but null."""
+        merged: Event = {}
+        for event in self.of(kind):
+            merged.update((key, value) for key, value in event.items() if value is not None)
+        return merged
+
+
+def read_processes(folder: Path, relative: str, damage: Damage) -> list[Process]:
+    """Every process of a pass, the earliest first; ``relative`` names ``folder`` for the damage."""
+    processes = []
+    for path in sorted(folder.glob("events-*.jsonl*")):
+        named = _NAME.match(path.name)
+        if named is not None and path.is_file():
+            events = _events(path, f"{relative}/{path.name}", damage)
+            processes.append(_process(int(named[1]), events))
+    return sorted(processes, key=lambda process: (process.first_us or 0.0, process.pid))
+
+
+def _process(pid: int, events: Iterable[Event]) -> Process:
+    process = Process(pid)
+    for event in events:
+        process.events.setdefault(event["event"], []).append(event)
+        at = event.get("t")
+        if isinstance(at, (int, float)) and not isinstance(at, bool):
+            process.first_us = float(at) if process.first_us is None else process.first_us
+            process.last_us = float(at)
+    began = process.merged("process")
+    rank = began.get("rank")
+    process.rank = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+    return process
+
+
+def _events(path: Path, name: str, damage: Damage) -> Iterator[Event]:
+    """Lines that are events; any other line, a half-written last one too, is counted."""
+    decode = msgspec.json.Decoder().decode
+    try:
+        with open_raw(path) as file:
+            for number, line in enumerate(iter(lambda: file.readline(_LINE_LIMIT), b""), 1):
+                if not line.strip():
+                    continue
+                try:
+                    event = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    kind = "bad_json" if line.endswith(b"\n") else "truncated"
+                    damage.count(name, kind, number, line[:200].decode("utf-8", "replace"))
+                    continue
+                if isinstance(event, dict) and isinstance(event.get("event"), str):
+                    yield event
+                else:
+                    text = line[:200].decode("utf-8", "replace")
+                    damage.count(name, "bad_event", number, text)
+    except READ_ERRORS as error:
+        damage.count(name, damage_kind(error), None, str(error))

@@ -1,0 +1,38 @@
+"""Raw files, plain or gzipped, as streams of bytes."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedIOBase
+from pathlib import Path
+
+READ_ERRORS = (OSError, EOFError, zlib.error)
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """``folder/name``, or the same with ``.gz``; None if neither is a file."""
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+@contextmanager
+def open_raw(path: Path) -> Iterator[BufferedIOBase]:
+    """The bytes of ``path``, unpacked if it ends in ``.gz``; reading may raise ``READ_ERRORS``."""
+    with path.open("rb") as file:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked
+        else:
+            yield file
+
+
+def damage_kind(error: Exception) -> str:
+    """What an error of ``READ_ERRORS`` is called in table ``unreadable``."""
+    if isinstance(error, gzip.BadGzipFile):
+        return "not_gzip"
+    return "truncated" if isinstance(error, (EOFError, zlib.error)) else "unreadable"

@@ -1,0 +1,114 @@
+"""Stack frames as logs quote them, and which of them is the user's own code.
+
+A stack is a sequence of ``StackFrame``, outermost first, as ``traceback`` prints it. The user's own
+code is what is left when torch, installed packages, the standard library, generated code and
+traceview's own hooks are taken out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+_QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
+_MARKER = re.compile(r"^\s*[\^~\s]+$")
+_TORCH_ROOT = re.compile(
+    r"^(?P<root>.*/torch/)(?:_dynamo|_inductor|_functorch|_compile\.py|nn/modules|utils/_|fx/)"
+)
+_FOREIGN = re.compile(
+    r"/(?:site|dist)-packages/"
+    r"|/lib(?:64)?/python\d+(?:\.\d+)*t?/"
+    r"|^<(?:frozen|eval_with_key|torch_package)"
+    r"|torchinductor_[^/]*/"
+    r"|(?:^|/)traceview/collectors/"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """One stack frame: file, line (1-based), function and the source text there, where quoted."""
+
+    file: str
+    line: int | None
+    function: str | None
+    code: str | None = None
+
+
+def torch_roots(files: Iterable[str]) -> frozenset[str]:
+    """Folders that torch is installed in, inferred from torch's own files among ``files``.
+
+    A development install of torch is no site-packages: ``/src/pytorch/torch/_dynamo/x.py`` makes
+    ``/src/pytorch/torch/`` a root.
+    """
+    return frozenset(match["root"] for file in files if (match := _TORCH_ROOT.match(file)))
+
+
+def is_user_frame(frame: StackFrame, roots: frozenset[str] = frozenset()) -> bool:
+    """Whether ``frame`` is neither torch's, nor a package's, nor the standard library's."""
+    file = frame.file
+    if not file or _FOREIGN.search(file) or file.startswith(_own_collectors()):
+        return False
+    if file == "<string>":  # ``python -c`` is the user's, what exec() ran inside a library is not
+        return frame.function == "<module>"
+    return not any(file.startswith(root) for root in roots)
+
+
+def first_user_frame(stack: Sequence[StackFrame]) -> StackFrame | None:
+    """The innermost frame of ``stack`` (outermost first) that is the user's own, if any is."""
+    roots = torch_roots(frame.file for frame in stack)
+    return next((frame for frame in reversed(stack) if is_user_frame(frame, roots)), None)
+
+
+def parse_traceback(text: str) -> tuple[StackFrame, ...]:
+    """The frames that ``text`` quotes as Python's traceback does, outermost first.
+
+    Reading starts at the first ``File "…", line n`` and ends at the first line that neither is one
+    nor can be the source text of one.
+    """
+    frames: list[StackFrame] = []
+    open_frame = False
+    for line in text.splitlines():
+        match = _QUOTED.match(line)
+        if match:
+            number, function = int(match["line"]), match["function"]
+            frames.append(StackFrame(match["file"], number, function))
+            open_frame = True
+        elif not frames:
+            continue
+        elif not line.startswith((" ", "\t")):
+            break
+        elif open_frame and not _MARKER.match(line):
+            last = frames[-1]
+            frames[-1] = StackFrame(last.file, last.line, last.function, line.strip())
+            open_frame = False
+    return tuple(frames)
+
+
+def stack_json(stack: Sequence[StackFrame], *, with_code: bool = True) -> str | None:
+    """``stack`` as the tables keep it: a JSON list of objects; None for an empty stack."""
+    if not stack:
+        return None
+    rows: list[dict[str, str | int | None]] = []
+    for frame in stack:
+        row: dict[str, str | int | None] = {
+            "file": frame.file,
+            "line": frame.line,
+            "function": frame.function,
+        }
+        if with_code and frame.code is not None:
+            row["code"] = frame.code
+        rows.append(row)
+    return msgspec.json.encode(rows).decode()
+
+
+@cache
+def _own_collectors() -> tuple[str, ...]:
+    """Folders of traceview's collectors on this machine (elsewhere they are in site-packages)."""
+    found = importlib.util.find_spec("traceview.collectors")
+    places = found.submodule_search_locations if found else None
+    return tuple(f"{place.rstrip('/')}/" for place in places or ())

@@ -1,0 +1,131 @@
+"""Kernel categories: what kind of work a kernel, or an operator on a CPU, does.
+
+The order of evidence: what Inductor generated says so in its own name; then the operator around
+the launch, which knows what was asked for; then the kernel's name, which knows how a library does
+it (``nvjet``, ``cutlass``, ``sm90_xmma``: GEMM; ``fmha``, ``flash``: attention).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_GENERATED = {
+    "poi": "generated_pointwise",
+    "red": "generated_reduction",
+    "per": "generated_persistent_reduction",
+    "tem": "generated_template",
+    "mm": "generated_template",
+    "bmm": "generated_template",
+    "for": "generated_foreach",
+}
+_TRITON = re.compile(r"^triton_([a-z]+)_")
+_INDUCTOR = re.compile(r"^triton_[a-z]+_fused_|^triton_(?:tem|for|mm|bmm)_|^triton_\d*$")
+_CPP = re.compile(r"^(?:graph_\d+_)?cpp_(?:fused|bmm|CppMicro|flex)?")
+_CPP_REDUCTION = re.compile(
+    r"_(?:sum|mean|amax|amin|max|min|argmax|argmin|prod|var|std|norm|var_mean|softmax|logsumexp"
+    r"|layer_norm|batch_norm|group_norm|rms_norm|cumsum|any|all|nll_loss|mse_loss)(?:_|$)"
+)
+#: Operator names without their namespace and a trailing ``_``; the first pattern that fits decides.
+_OPERATORS = tuple(
+    (re.compile(pattern), category)
+    for pattern, category in (
+        (r"scaled_dot_product|(?:flash|efficient|flex|cudnn)_attention|_fused_sdp", "attention"),
+        (r"^_?(?:all_?reduce|reduce_scatter|all_?gather|all_?to_?all|wait_tensor)|nccl|gloo",
+         "communication"),
+        (r"(?:layer|batch|group|rms|instance)_norm", "normalization"),
+        (r"^_foreach_|^_fused_(?:adam|adamw|sgd|adagrad)|multi_tensor", "optimizer"),
+        (r"conv(?:olution|_?\d?d|_transpose|_depthwise)|_convolution", "convolution"),
+        (r"^(?:mm|addmm|bmm|baddbmm|addbmm|matmul|linear|linear_backward|mv|addmv|dot|vdot|ger|einsum"
+         r"|_?int_mm|_scaled_mm|_scaled_grouped_mm|_grouped_mm|_addmm_activation|_mkl_linear"
+         r"|_?(?:mkldnn_)?linear_pointwise|_?mkldnn_linear\w*|_sparse_semi_structured\w*)$",
+         "gemm"),
+        (r"^(?:index|gather|scatter|embedding|take|masked_select|masked_scatter|nonzero|_index_put_impl"
+         r"|_unsafe_index|bucketize)|^(?:index|scatter|embedding)\w*", "indexing"),
+        (r"^(?:zero|fill)$", "memset"),
+        (r"^(?:copy|_to_copy|clone|cat|stack|constant_pad_nd|roll|flip|repeat)$", "copy"),
+        (r"^(?:_?(?:log_)?softmax|sum|nansum|mean|max|min|amax|amin|aminmax|argmax|argmin|prod|var|std"
+         r"|var_mean|norm|linalg_vector_norm|cumsum|cumprod|logsumexp|any|all|count_nonzero"
+         r"|nll_loss\w*|cross_entropy\w*|mse_loss\w*|l1_loss|_?(?:adaptive_)?(?:avg|max)_pool\w*)"
+         r"(?:_backward(?:_data)?)?$", "reduction"),
+        (r"^(?:add|sub|rsub|mul|div|pow|neg|abs|sign|exp|expm1|exp2|log|log1p|log2|sqrt|rsqrt|reciprocal"
+         r"|sin|cos|tan|tanh|sigmoid|erf|relu|relu6|leaky_relu|gelu|silu|mish|elu|hardtanh|hardswish"
+         r"|hardsigmoid|softplus|threshold|clamp|clamp_min|clamp_max|where|maximum|minimum|eq|ne|lt|le|gt"
+         r"|ge|logical_\w+|bitwise_\w+|floor|ceil|round|trunc|remainder|fmod|addcmul|addcdiv|lerp|square"
+         r"|native_dropout|dropout|bernoulli|masked_fill|isnan|isinf|isfinite|tril|triu|arange|glu"
+         r"|uniform|normal|randn|rand|atan|atan2|asin|acos|sinh|cosh|polar|complex)(?:_backward)?$",
+         "elementwise"),
+    )
+)  # fmt: skip
+_KERNELS = tuple(
+    (re.compile(pattern, re.IGNORECASE), category)
+    for pattern, category in (
+        (r"nccl", "communication"),
+        (r"flash|fmha|attention", "attention"),
+        (r"multi_tensor_apply|fused_?adam", "optimizer"),
+        (r"layer_?norm|batch_?norm|group_?norm|rms_?norm|bn_(?:fw|bw)|RowwiseMoments|GammaBeta",
+         "normalization"),
+        (r"implicit_gemm|conv|wgrad|dgrad|fprop|winograd|nchwToNhwc|nhwcToNchw|cudnn",
+         "convolution"),
+        (r"nvjet|cutlass|xmma|gemm|gemv|cublas|splitK|dot_kernel", "gemm"),
+        (r"softmax|reduce|argmax|cunn_|nll_loss|scan|cumsum", "reduction"),
+        (r"index|embedding|gather|scatter|compute_grad_weight", "indexing"),
+        (r"CatArray|copy|transpose_kernel", "copy"),
+        (r"FillFunctor", "memset"),
+        (r"elementwise|dropout|distribution", "elementwise"),
+    )
+)  # fmt: skip
+_MEMORY = {"memcpy": "copy", "memset": "memset"}
+#: torch.compile's own marks, and what of a call they stand for.
+OVERHEAD = {
+    "TorchDynamo Cache Lookup": "overhead_cache_lookup",
+    "Pregraph bytecode": "overhead_pregraph_bytecode",
+    "AOTDispatcher Runtime Wrapper Prologue": "overhead_runtime_wrappers",
+    "CompiledFunction": "overhead_runtime_wrappers",
+    "CompiledFunctionBackward": "overhead_runtime_wrappers",
+}
+REGION_PREFIX = "Torch-Compiled Region: "
+GRAPH_PREFIX = "## Call CompiledFxGraph "
+
+
+@lru_cache(maxsize=65536)
+def categorize(name: str, cpu_op: str | None = None, kind: str = "kernel") -> str:
+    """Category of a device execution (``kind``: kernel, memcpy, memset), as in ``kernels``."""
+    return (
+        _MEMORY.get(kind)
+        or _generated(name)
+        or ("communication" if "nccl" in name.lower() else None)
+        or (cpu_op and operator_category(cpu_op))
+        or next((category for pattern, category in _KERNELS if pattern.search(name)), "other")
+    )
+
+
+@lru_cache(maxsize=65536)
+def cpu_category(name: str, kind: str = "cpu_op") -> str:
+    """Category of one host event, as in ``cpu_ops``; whether it delegates is not asked here."""
+    if name in OVERHEAD or name.startswith((REGION_PREFIX, GRAPH_PREFIX)):
+        return "overhead"
+    if kind != "cpu_op":
+        return "mark"
+    return _generated(name) or operator_category(name) or "other"
+
+
+def operator_category(name: str) -> str | None:
+    """Category of an operator (``aten::addmm``: gemm); None if it only arranges or is unknown."""
+    namespace, separator, base = name.rpartition("::")
+    if not separator or namespace.startswith("autograd"):
+        return None
+    base = base.split(".", 1)[0].rstrip("_")
+    return next((category for pattern, category in _OPERATORS if pattern.search(base)), None)
+
+
+def _generated(name: str) -> str | None:
+    if _INDUCTOR.match(name):
+        match = _TRITON.match(name)
+        return _GENERATED.get(match[1] if match else "", "generated_other")
+    match = _CPP.match(name)
+    if match is None:
+        return None
+    if not match[0].endswith("fused"):
+        return "generated_template"
+    return "generated_reduction" if _CPP_REDUCTION.search(name) else "generated_pointwise"

@@ -1,0 +1,133 @@
+"""Events out of the bytes of a trace, cut where an event ends, without reading the whole of it.
+
+Both of torch's exporters end an event in a way that no string can hold, as raw newlines never occur
+inside strings: ``\\n  },\\n  {`` (C++) and ``},\\n{`` (Python). In any other layout (re-saved,
+compact) the cuts are found by following brackets and quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+
+from traceview.parse.kineto.stream import PIECE
+
+_ROOT = re.compile(rb'"traceEvents"\s*:\s*\[')
+_CPP = b"\n  },\n  {"
+_PYTHON = b"},\n{"
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
+_OPEN = (b"{", b"[")
+#: What may stand before the list of events, and how long one event may be.
+MOST_BYTES = 16 * 1024 * 1024
+
+
+class UnknownLayout(ValueError):
+    """The bytes are no trace: no list of events, or an event without end."""
+
+
+@dataclass(slots=True)
+class Slice:
+    """Comma-separated whole events; ``whole`` is False for the rest of a file that was cut."""
+
+    data: bytes
+    whole: bool = True
+
+
+def slices(pieces: Iterable[bytes]) -> Iterator[Slice]:
+    """Slices of whole events from the bytes of a trace; raises UnknownLayout."""
+    source = iter(pieces)
+    buffer = _after_root(source)
+    while len(buffer) < PIECE and (piece := next(source, b"")):
+        buffer += piece
+    if separator := _separator(buffer):
+        buffer = yield from _by_separator(buffer, source, separator)
+    yield from _by_brackets(buffer, source)
+
+
+def _after_root(source: Iterator[bytes]) -> bytes:
+    """What was read of the list of events: everything after its bracket."""
+    buffer = b""
+    for piece in source:
+        buffer += piece
+        head = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if head.startswith(b"["):
+            return head[1:]
+        if match := _ROOT.search(buffer):
+            return buffer[match.end() :]
+        if len(buffer) > MOST_BYTES or (head and not head.startswith(b"{")):
+            break
+    raise UnknownLayout("no list of events")
+
+
+def _separator(buffer: bytes) -> bytes | None:
+    return next((mark for mark in (_CPP, _PYTHON) if mark in buffer), None)
+
+
+def _by_separator(
+    buffer: bytes, source: Iterator[bytes], separator: bytes
+) -> Generator[Slice, None, bytes]:
+    """Slices up to the last separator; returns what follows it: the last event and the tail."""
+    keep = separator.index(b",")
+    while True:
+        cut = buffer.rfind(separator)
+        if cut >= 0:
+            yield Slice(buffer[: cut + keep])
+            buffer = buffer[cut + keep + 1 :]
+        piece = next(source, b"")
+        if not piece:
+            return buffer
+        if len(buffer) > MOST_BYTES:
+            raise UnknownLayout("an event without end")
+        buffer += piece
+
+
+def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Iterator[Slice]:
+    """Slices by following brackets and quotes, to the end of the list."""
+    while True:
+        cut, ended = _walk(buffer)
+        if cut:
+            yield Slice(buffer[:cut].strip().strip(b",").strip())
+            buffer = buffer[cut:]
+        if ended:
+            return
+        piece = next(source, b"")
+        if not piece:
+            break
+        if len(buffer) > MOST_BYTES:
+            raise UnknownLayout("an event without end")
+        buffer += piece
+    yield Slice(buffer.strip().strip(b",").strip(), whole=False)
+
+
+def objects(data: bytes) -> Iterator[bytes]:
+    """The comma-separated objects of a slice one by one, by following brackets and quotes."""
+    start = depth = 0
+    for token in _TOKEN.finditer(data):
+        if token[1] is None:
+            depth += 1 if token[0] in _OPEN else -1
+            if depth == 1 and token[0] in _OPEN:
+                start = token.start()
+            elif depth == 0:
+                yield data[start : token.end()]
+    if depth:
+        yield data[start:]
+
+
+def _walk(buffer: bytes) -> tuple[int, bool]:
+    """(end of the last whole event, whether the list itself ends after it)."""
+    depth = cut = 0
+    for token in _TOKEN.finditer(buffer):
+        mark = token[0]
+        if token[1] is not None:
+            if not token[1].endswith(b'"'):
+                break
+        elif mark in _OPEN:
+            depth += 1
+        else:
+            if depth == 0:
+                return cut, True
+            depth -= 1
+            if depth == 0:
+                cut = token.end()
+    return cut, False

@@ -1,0 +1,107 @@
+"""One set of tables from several logs: which log is believed where two tell the same, and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+Frames = dict[str, pl.DataFrame]
+
+# The structured log quotes every graph break and knows epochs; text shortens repeated ones.
+_STRUCTURED_FIRST = ("graph_breaks", "recompiles", "generated_kernels")
+# Text has cudagraph events of run time too, the structured log each compile's last skip reason.
+_TEXT_FIRST = ("cudagraph_events",)
+_DEVICE = ("kernels", "kernel_launches")
+_KEY_PARTS = pl.col("compile_key").str.split(":")
+_PID = _KEY_PARTS.list.get(1, null_on_oob=True).cast(pl.Int64, strict=False)
+
+
+def combine(structured: Frames, text: Frames) -> Frames:
+    """Tables of one pass. A table is there if either log would have told of it.
+
+    The choice is made per process: a rank whose structured log is lost keeps its text.
+    """
+    merged = {**structured, **text}
+    for name in structured.keys() & text.keys():
+        first, second = structured[name], text[name]
+        if name in _STRUCTURED_FIRST:
+            merged[name] = concat([first, _of_other_processes(second, first)])
+        elif name in _TEXT_FIRST:
+            merged[name] = concat([second, _of_other_processes(first, second)])
+        elif name == "graphs":
+            code = first.filter(pl.col("kind") == "output_code")
+            merged[name] = concat([first, _of_other_processes(second, code)])
+        elif name == "autotune_choices":
+            merged[name] = _autotune(first, second)
+        else:
+            merged[name] = concat([first, second])
+    return merged
+
+
+def without_device(profile: Frames) -> Frames:
+    """A profile that saw no device says nothing of devices: its device tables are not recorded."""
+    if all(profile[name].is_empty() for name in _DEVICE if name in profile):
+        return {name: frame for name, frame in profile.items() if name not in _DEVICE}
+    return profile
+
+
+def ranks_of(frames: Sequence[pl.DataFrame]) -> dict[int, int]:
+    """pid to rank, from tables with both columns; the first that knows a pid is believed."""
+    ranks: dict[int, int] = {}
+    for frame in frames:
+        known = frame.select("pid", "rank").drop_nulls().unique(maintain_order=True)
+        for pid, rank in known.iter_rows():
+            ranks.setdefault(pid, rank)
+    return ranks
+
+
+def fill_ranks(frame: pl.DataFrame, ranks: Mapping[int, int]) -> pl.DataFrame:
+    """``frame`` with null ranks filled in where the row says its process."""
+    if "pid" in frame.columns:
+        pid = pl.col("pid")
+    elif "compile_key" in frame.columns:
+        pid = _PID
+    else:
+        return frame
+    if not ranks or frame.is_empty():
+        return frame
+    pids, found = list(ranks), list(ranks.values())
+    known = pid.replace_strict(pids, found, default=None, return_dtype=pl.Int32)
+    return frame.with_columns(pl.coalesce(pl.col("rank"), known).alias("rank"))
+
+
+def concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Rows of all, in order; every one must have the same declared columns."""
+    return pl.concat(frames, how="vertical", rechunk=False)
+
+
+def _of_other_processes(rows: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFrame:
+    """Rows of processes that ``covered`` does not tell of; all rows if it is empty."""
+    if covered.is_empty():
+        return rows
+    pids = covered.select(_PID).to_series().drop_nulls().unique()
+    return rows.filter(_PID.is_not_null() & ~_PID.is_in(pids.to_list()))
+
+
+def _autotune(structured: pl.DataFrame, text: pl.DataFrame) -> pl.DataFrame:
+    """Text tables (the whole ranking), their compiles from the structured log where text had none.
+
+    A table is recognised by operator and shapes; one that never reached stderr is kept as it is.
+    """
+    same = ["op", "shapes"]
+    known = structured.filter(pl.col("compile_key").is_not_null()).unique(
+        same, keep="first", maintain_order=True
+    )
+    found = known.select(
+        *same, pl.col("rank").alias("_rank"), pl.col("compile_key").alias("_key"),
+        pl.col("compile_id").alias("_id"),
+    )  # fmt: skip
+    joined = text.with_row_index("_row").join(found, on=same, how="left").sort("_row")
+    named = joined.with_columns(
+        pl.coalesce("rank", "_rank").alias("rank"),
+        pl.coalesce("compile_key", "_key").alias("compile_key"),
+        pl.coalesce("compile_id", "_id").alias("compile_id"),
+    )
+    unheard = structured.join(text.select(same).unique(), on=same, how="anti")
+    return concat([named.select(text.columns), unheard])

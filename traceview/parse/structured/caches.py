@@ -1,0 +1,102 @@
+"""Cache look-ups: fx_graph_cache_*, aotautograd_cache_*, dynamo_cache_*, PGO code state."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from traceview.parse.structured.decode import decode
+from traceview.parse.structured.records import Record
+from traceview.parse.structured.state import CodeSection, Compile, Reader
+
+PATTERN = re.compile(
+    r"(?P<cache>fx_graph|fx_graph_bundled|aotautograd|dynamo|precompile|autotune|triton_bundle)"
+    r"_cache_(?P<event>hit|miss|bypass|disabled|guard_miss|pickle_failure|entries|exception"
+    r"|saved|loaded)"
+)
+CODE_STATE = re.compile(r"(?P<event>get|put)_(?P<extra>extra_)?(?P<place>local|remote)_code_state")
+_CODE_STATE_EVENTS = {"get": "loaded", "put": "saved"}
+
+
+class _CacheInfo(msgspec.Struct):
+    """The fields that are kept; ``components``, 70 KB and more, is stepped over."""
+
+    key: Any = None
+    cache_state: Any = None
+    cache_status_detailed: Any = None
+    cache_bypass_reason: Any = None
+    time_saved_ms: Any = None
+    time_saved_ns: Any = None
+    error: Any = None
+    reason: Any = None
+
+
+_INFO = msgspec.json.Decoder(_CacheInfo)
+
+
+def cache_artifact(reader: Reader, record: Record) -> None:
+    """One look-up; an FX graph look-up also names the key of the code that stands before it."""
+    match = PATTERN.fullmatch(record.name or "")
+    if match is None:
+        return
+    compile = reader.process.find(record)
+    info = decode(reader, record, record.payload, _INFO) or _CacheInfo()
+    key = info.key if isinstance(info.key, str) else None
+    cache, event = match["cache"], match["event"]
+    section = None
+    if compile is not None and cache.startswith("fx_graph") and event in ("hit", "miss", "bypass"):
+        section = _attach(compile, key)
+    if event == "miss" and info.cache_status_detailed == "guard_miss":
+        event = "guard_miss"
+    row = {
+        "cache": cache,
+        "event": event,
+        "key": key,
+        "time_saved_ms": _saved_ms(info),
+        "reason": _text(info.cache_bypass_reason) or _text(info.error) or _text(info.reason),
+        "is_forward": _is_forward(section),
+    }
+    reader.process.add("cache_events", record, compile, row)
+
+
+def code_state_artifact(reader: Reader, record: Record) -> None:
+    """Profile-guided state of automatic dynamic shapes was read or written."""
+    match = CODE_STATE.fullmatch(record.name or "")
+    if match is None:
+        return
+    row = {"cache": "pgo", "event": _CODE_STATE_EVENTS[match["event"]], "reason": match["place"]}
+    reader.process.add("cache_events", record, reader.process.find(record), row)
+
+
+def _attach(compile: Compile, key: str | None) -> CodeSection | None:
+    """Give ``key`` to the newest generated code of ``compile`` that has none yet.
+
+    torch logs the code first and the look-up after it, forward and backward each. A key without
+    code before it waits for the next code.
+    """
+    section = next((s for s in reversed(compile.sections) if not s.keyed), None)
+    if section is None:
+        compile.waiting_key = key
+        return None
+    section.keyed = True
+    if key is not None:
+        for row in (section.graph, *section.kernels):
+            row["graph_key"] = key
+    return section
+
+
+def _is_forward(section: CodeSection | None) -> bool | None:
+    aot_id = section.graph.get("aot_id") if section else None
+    return None if aot_id is None else not aot_id.endswith("backward")
+
+
+def _saved_ms(info: _CacheInfo) -> float | None:
+    if isinstance(info.time_saved_ms, int | float):
+        return float(info.time_saved_ms)
+    return info.time_saved_ns / 1e6 if isinstance(info.time_saved_ns, int | float) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,242 @@
+"""Compiles: dynamo_start, compilation_metrics, bwd_compilation_metrics, dynamo_error."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from traceview.parse.frames import first_user_frame, stack_json
+from traceview.parse.structured.decode import decode, json_object
+from traceview.parse.structured.records import Record
+from traceview.parse.structured.state import Compile, Process, Reader, Row
+
+_Number = int | float | None
+
+# Metrics field of torch to column of table ``compiles``.
+COLUMNS = {
+    "co_name": "co_name",
+    "co_filename": "co_filename",
+    "co_firstlineno": "co_firstlineno",
+    "fail_type": "fail_type",
+    "fail_reason": "fail_reason",
+    "fail_user_frame_filename": "fail_user_file",
+    "fail_user_frame_lineno": "fail_user_line",
+    "restart_reasons": "restart_reasons",
+    "has_guarded_code": "has_guarded_code",
+    "start_time_us": "started_us",
+    "duration_us": "duration_us",
+    "dynamo_cumulative_compile_time_us": "dynamo_us",
+    "aot_autograd_cumulative_compile_time_us": "aot_us",
+    "inductor_cumulative_compile_time_us": "inductor_us",
+    "inductor_code_gen_cumulative_compile_time_us": "codegen_us",
+    "triton_compile_time_us": "triton_compile_us",
+    "backward_cumulative_compile_time_us": "backward_us",
+    "compile_time_autotune_time_us": "autotune_us",
+    "graph_op_count": "graph_op_count",
+    "graph_node_count": "graph_node_count",
+    "graph_input_count": "graph_input_count",
+    "guard_count": "guard_count",
+    "shape_env_guard_count": "shape_env_guard_count",
+    "guard_latency_us": "guard_latency_us",
+    "cache_size": "cache_size",
+    "recompile_reason": "recompile_reason",
+    "cudagraph_skip_reason": "cudagraph_skip_reason",
+}
+# What older versions wrote in seconds, where the µs field is missing.
+SECONDS = {
+    "start_time": "started_us",
+    "entire_frame_compile_time_s": "dynamo_us",
+    "inductor_compile_time_s": "inductor_us",
+    "code_gen_time_s": "codegen_us",
+}
+_TEXTS = frozenset(
+    ("co_name", "co_filename", "fail_type", "fail_reason", "fail_user_file", "recompile_reason",
+     "cudagraph_skip_reason")
+)  # fmt: skip
+_INTEGERS = frozenset(
+    ("co_firstlineno", "fail_user_line", "graph_op_count", "graph_node_count", "graph_input_count",
+     "guard_count", "shape_env_guard_count", "cache_size")
+)  # fmt: skip
+
+# A struct of just these fields: msgspec steps over the 30 KB of configurations in the same object.
+_Metrics = msgspec.defstruct(
+    "_Metrics", [(name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")]
+)
+_METRICS = msgspec.json.Decoder(_Metrics)
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
+_IDENTITY = ("compile_key", "compile_id", "pid", "epoch", "frame_id", "frame_compile_id")
+_CODE = ("co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function")
+
+
+def dynamo_start(reader: Reader, record: Record) -> None:
+    """``{"stack": […]}``: Dynamo begins with a frame; the stack ends in that frame."""
+    process = reader.process
+    compile = process.find(record, opening="dynamo_start")
+    if compile is None:
+        return
+    compile.has_start = True
+    stack = process.stack(json_object(reader, record, record.body).get("stack"))
+    user = first_user_frame(stack)
+    row = compile.forward
+    row.update(process.base(record))
+    row["stack"] = stack_json(stack, with_code=False)
+    row["user_file"] = user.file if user else None
+    row["user_line"] = user.line if user else None
+    row["user_function"] = _RESUMED.sub(r"\1", user.function or "") or None if user else None
+    if stack:
+        frame = stack[-1]
+        row.setdefault("co_name", frame.function)
+        row.setdefault("co_filename", frame.file)
+        row.setdefault("co_firstlineno", frame.line)
+
+
+def compilation_metrics(reader: Reader, record: Record) -> None:
+    """One CompilationMetrics object of a forward: what it cost and how it ended."""
+    _metrics(reader, record, is_forward=True)
+
+
+def bwd_compilation_metrics(reader: Reader, record: Record) -> None:
+    """The same of a backward that was compiled later, under the forward's id."""
+    _metrics(reader, record, is_forward=False)
+
+
+def dynamo_error(reader: Reader, record: Record) -> None:
+    """Traceback of a failed compile: only that there is one; metrics carry type and reason."""
+    compile = reader.process.find(record)
+    if compile is not None:
+        compile.failed = True
+
+
+def metrics_row(fields: dict[str, Any]) -> Row:
+    """Columns of table ``compiles`` from metrics fields (the record's, or the chromium event's)."""
+    row: Row = {}
+    for name, column in COLUMNS.items():
+        value = _value(column, fields.get(name))
+        if value is not None:
+            row[column] = value
+    for name, column in SECONDS.items():
+        value = fields.get(name)
+        if column not in row and isinstance(value, int | float):
+            row[column] = value * 1e6
+    return row
+
+
+def finish(process: Process) -> None:
+    """Make the rows of table ``compiles`` once the whole log is read."""
+    for compile in process.compiles.values():
+        if compile.compile_id.frame_id is None and not compile.forward:
+            continue  # compiled autograd before it has a frame: no compile yet
+        rows = [_forward(process, compile)]
+        if compile.backward is not None:
+            rows.append(_backward(compile, rows[0]))
+        process.rows["compiles"].extend(rows)
+    _name_nameless(process.rows["compiles"])
+
+
+def _name_nameless(rows: list[Row]) -> None:
+    """A compile that only met the recompile limit names no code: the other ones of its frame do."""
+    known: dict[tuple[int, int | None], Row] = {}
+    for row in rows:
+        frame = (row["epoch"], row["frame_id"])
+        if row.get("co_name"):
+            known.setdefault(frame, row)
+        elif row["frame_id"] is not None and (twin := known.get(frame)):
+            row.update({column: twin.get(column) for column in _CODE})
+
+
+def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
+    process = reader.process
+    compile = process.find(record)
+    decoded = decode(reader, record, record.body, _METRICS)
+    if compile is None or decoded is None:
+        return
+    fields = msgspec.structs.asdict(decoded)
+    row = metrics_row(fields)
+    row["metrics"] = True
+    if is_forward and fields.get("is_forward") is not False:
+        first = not compile.forward
+        compile.forward.update(row)
+        if first:
+            compile.forward.update(process.base(record))
+    elif compile.backward is None:
+        compile.backward = process.base(record) | row
+    if (started := row.get("started_us")) and not process.clock.fixed:
+        process.clock.observe(record.stamp, started)
+    if row.get("cudagraph_skip_reason"):
+        event = {"event": "skip", "reason": row["cudagraph_skip_reason"], "origin": "structured"}
+        process.add("cudagraph_events", record, compile, event)
+
+
+def _forward(process: Process, compile: Compile) -> Row:
+    event = {k: v for k, v in compile.dynamo_event.items() if v is not None}
+    row = event | compile.forward
+    row.setdefault("pass", process.pass_name)
+    row.setdefault("rank", process.rank)
+    row.setdefault("raw_file", process.raw_file)
+    row.setdefault("raw_line", compile.line)
+    row.setdefault("metrics", False)
+    if row.get("started_us") is None:
+        row["started_us"] = compile.started_us or (compile.stamp_us and compile.stamp_us())
+    return (
+        row
+        | _identity(process, compile)
+        | {
+            "attempts": max(compile.attempts, default=0) + 1,
+            "is_forward": True,
+            "outcome": outcome(compile, row),
+            "dynamic_symbols": compile.symbols,
+        }
+    )
+
+
+def _backward(compile: Compile, forward: Row) -> Row:
+    """A backward's row: metrics leave the code object out there, so it is the forward's."""
+    named = (*_CODE, *_IDENTITY)
+    row = {name: forward.get(name) for name in named} | (compile.backward or {})
+    failed = row.get("fail_type") is not None
+    return row | {"is_forward": False, "outcome": "failed" if failed else "ok", "attempts": 1}
+
+
+def outcome(compile: Compile, row: Row) -> str:
+    """How the compile ended, by torch's own fields; see the column in schema/compiler.py."""
+    fail_type, reason = row.get("fail_type"), row.get("fail_reason") or ""
+    known = row.get("metrics") or "has_guarded_code" in row or fail_type is not None
+    if "recompile limit" in reason.lower() or "cache_size_limit reached" in reason:
+        return "limit"
+    if compile.breaks_skipped and fail_type in (None, "Unsupported"):
+        return "skipped"
+    if fail_type is not None:
+        return "failed"
+    if not known:
+        return "failed" if compile.failed else "unfinished"
+    if row.get("has_guarded_code") is False:
+        return "skipped"
+    return "ok" if row.get("graph_op_count") or compile.graphs else "empty"
+
+
+def _identity(process: Process, compile: Compile) -> Row:
+    return {
+        "compile_key": compile.key,
+        "compile_id": compile.name,
+        "pid": process.pid,
+        "epoch": compile.epoch,
+        "frame_id": compile.compile_id.frame_id,
+        "frame_compile_id": compile.compile_id.frame_compile_id,
+    }
+
+
+def _value(column: str, value: object) -> object:
+    """``value`` where it has the column's type, else None: logs are not to be trusted."""
+    if column in _TEXTS:
+        return value if isinstance(value, str) else None
+    if column == "restart_reasons":
+        return [str(item) for item in value] if isinstance(value, list) else None
+    if column == "has_guarded_code":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if column in _INTEGERS:
+        return int(value) if abs(value) < 2**31 else None
+    return float(value)

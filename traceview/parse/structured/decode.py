@@ -1,0 +1,55 @@
+"""Decoding with msgspec where the input may be damaged: a failure is counted, not raised."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from traceview.parse.structured.records import Record
+from traceview.parse.structured.state import Reader
+
+TEXT_LIMIT = 1_000_000
+CUT_MARK = "\n[cut here: the text goes on]"
+
+_T = TypeVar("_T")
+_ANY = msgspec.json.Decoder()
+
+
+def decode(
+    reader: Reader, record: Record, raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[_T]
+) -> _T | None:
+    """``raw`` as the decoder's type, else None; ``bad_json`` and ``bad_encoding`` are counted."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = bytes(raw).decode("utf-8", "replace")
+        kind = "bad_encoding" if "utf-8" in str(error).lower() else "bad_json"
+    except RecursionError:
+        text, kind = "nested too deeply", "bad_json"
+        reader.unreadable(record, kind, text)
+        return None
+    reader.unreadable(record, kind, text)
+    try:
+        return decoder.decode(text.encode()) if kind == "bad_encoding" else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dict[str, Any]:
+    """``raw`` as a JSON object; an empty one where it is none."""
+    value = decode(reader, record, raw, _ANY)
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(reader: Reader, record: Record) -> str:
+    """The payload as text, cut at 1 MB with a mark; bytes that are no UTF-8 are replaced."""
+    payload = record.payload
+    raw = payload[:TEXT_LIMIT]
+    mark = CUT_MARK if len(payload) > TEXT_LIMIT else ""
+    try:
+        return raw.decode() + mark
+    except UnicodeDecodeError:
+        if not mark:
+            reader.unreadable(record, "bad_encoding", raw.decode("utf-8", "replace"))
+        return raw.decode("utf-8", "replace") + mark

@@ -1,0 +1,97 @@
+"""Graph and code texts: envelope keys and artifacts whose payload is one."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from traceview.parse.structured.decode import json_object, text_of
+from traceview.parse.structured.kernels import kernel_rows
+from traceview.parse.structured.records import Record
+from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
+
+# Envelope key to ``kind`` in table ``graphs``.
+KEYS = {
+    "dynamo_output_graph": "dynamo_output",
+    "aot_joint_graph": "aot_joint",
+    "aot_forward_graph": "aot_forward",
+    "aot_backward_graph": "aot_backward",
+    "aot_inference_graph": "aot_inference",
+    "inductor_pre_grad_graph": "pre_grad",
+    "inductor_post_grad_graph": "post_grad",
+    "compiled_autograd_graph": "compiled_autograd",
+    "optimize_ddp_split_graph": "ddp_split",
+    "optimize_ddp_split_child": "ddp_split_child",
+    "graph_dump": "graph_dump",
+}
+ARTIFACTS = re.compile(
+    r"(?:before|after)_\w+_graph|inductor_(?:pre|post)_grad_graph|fx_graph_runnable"
+    r"|compiled_autograd_graph_\w+|aot_\w+_graph"
+)
+# Written while one graph is lowered, so they belong to the next generated code.
+_LOWERED = frozenset(("before_post_grad", "after_post_grad", "post_grad", "fx_graph_runnable"))
+
+_NODE = re.compile(r"^ +\w+(?: *:[^=\n]*)? = [\w.]+(?:\[|\()", re.MULTILINE)
+_AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
+_FILE = msgspec.json.Decoder(dict[str, str])
+
+
+def graph_record(reader: Reader, record: Record) -> None:
+    """A graph under an envelope key of its own."""
+    _graph(reader, record, KEYS[record.key])
+
+
+def graph_artifact(reader: Reader, record: Record) -> None:
+    """A graph, or the runnable script of one, as an artifact."""
+    name = record.name or ""
+    kind = KEYS.get(name) or (name if name == "fx_graph_runnable" else name.removesuffix("_graph"))
+    _graph(reader, record, kind)
+
+
+def output_code(reader: Reader, record: Record) -> None:
+    """``{"filename", "file_path"}`` and the module that Inductor wrote."""
+    process = reader.process
+    compile = process.find(record)
+    text = text_of(reader, record)
+    match = _AOT_ID.search(text, 0, 10_000)
+    aot_id = match["id"] if match else None
+    place = json_object(reader, record, record.body)
+    file = place.get("file_path") or place.get("filename")
+    row = _row(record, "output_code", text)
+    row |= {"aot_id": aot_id, "file": file if isinstance(file, str) else None, "node_count": None}
+    graph = process.add("graphs", record, compile, row)
+    kernels = [
+        process.add("generated_kernels", record, compile, kernel | {"aot_id": aot_id})
+        for kernel in kernel_rows(text)
+    ]
+    if compile is not None:
+        _section(compile, CodeSection(graph, kernels))
+
+
+def _section(compile: Compile, section: CodeSection) -> None:
+    """Join the code with the graphs lowered before it and with a key that waits for it."""
+    compile.sections.append(section)
+    for lowered in compile.waiting:
+        lowered["aot_id"] = section.graph["aot_id"]
+    compile.waiting.clear()
+    if compile.waiting_key is not None:
+        section.keyed = True
+        for row in (section.graph, *section.kernels):
+            row["graph_key"] = compile.waiting_key
+        compile.waiting_key = None
+
+
+def _graph(reader: Reader, record: Record, kind: str) -> None:
+    compile = reader.process.find(record)
+    row = reader.process.add("graphs", record, compile, _row(record, kind, text_of(reader, record)))
+    if compile is None:
+        return
+    compile.graphs += kind == "dynamo_output"
+    if kind in _LOWERED:
+        compile.waiting.append(row)
+
+
+def _row(record: Record, kind: str, text: str) -> Row:
+    nodes = None if kind == "fx_graph_runnable" else len(_NODE.findall(text))
+    return {"attempt": record.context.attempt, "kind": kind, "text": text, "node_count": nodes}

@@ -1,0 +1,170 @@
+"""The Python module that Inductor writes, read as text: which kernels it defines and calls.
+
+Never imported or evaluated. The shapes are those of torch/_inductor/codegen/wrapper.py, triton.py
+and cpp.py, torch 2.6 to 2.13:
+
+    # kernel path: /cache/ab/cabc.py
+    # Topologically Sorted Source Nodes: [sin, add], Original ATen: [aten.sin, aten.add]
+    # Source node to ATen node mapping:
+    #   …
+    triton_poi_fused_add_sin_0 = async_compile.triton('triton_poi_fused_add_sin_0', '''…''', …)
+    cpp_fused_gelu_0 = async_compile.cpp_pybinding([…], r'''…''')
+
+and in call():
+
+    # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
+    # [Provenance debug handles] extern_kernels.addmm:1
+    extern_kernels.addmm(…)
+    buf3 = torch.ops.aten._fft_r2c.default(buf2, …)
+    triton_poi_fused_add_sin_0.run(buf0, …)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+CATEGORIES = {
+    "poi": "pointwise",
+    "red": "reduction",
+    "per": "persistent_reduction",
+    "for": "foreach",
+    "tem": "template",
+    "spl": "split_scan",
+}
+_DEFINITION = re.compile(r"^(?P<name>\w+) = async_compile\.(?P<how>\w+)\(", re.MULTILINE)
+_QUOTES = ("'''", '"""')
+_TRITON = re.compile(r"(?:\A|_)triton_(?P<category>poi|red|per|for|tem|spl)_")
+_NODES = re.compile(
+    r"^\s*(?:#|//) (?:Topologically Sorted |Unsorted )?Source Nodes: \[(?P<nodes>[^\]\n]*)\], "
+    r"Original ATen: \[(?P<ops>[^\n]*)\]\s*$"
+)
+_PATH = re.compile(r"^\s*(?:#|//) kernel path: (?P<path>.+?)\s*$")
+_FILE_LINE = re.compile(r"File:? \"?(?P<file>[^\"\n,]+?)\"?(?:, line |:)(?P<line>\d{1,9})\b")
+_CALL = re.compile(r"(?<![\w.'\"])(?P<name>[A-Za-z_][\w.]*)\(")
+_LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
+_COMMENT_LINES = 500
+_NOT_CALLED = ("torch.ops.inductor.", "torch.ops._c10d_functional.wait_tensor")
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One kernel or library call of a generated module."""
+
+    name: str
+    category: str | None
+    path: str | None = None
+    source: str | None = None
+    ops: list[str] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    launch_sites: int = 0
+
+
+def parse_output_code(text: str) -> list[Kernel]:
+    """Kernels that ``text`` defines, then library calls it makes, each in order of appearance."""
+    kernels: dict[str, Kernel] = {}
+    body: list[str] = []
+    at = 0
+    while match := _DEFINITION.search(text, at):
+        body.append(text[at : match.start()])
+        source, at = _source(text, match.end())
+        kernel = Kernel(match["name"], category_of(match["name"], match["how"]), source=source)
+        _comments_above(text, match.start(), kernel)
+        kernels.setdefault(kernel.name, kernel)
+    body.append(text[at:])
+    _calls("".join(body), kernels)
+    return list(kernels.values())
+
+
+def category_of(name: str, how: str) -> str | None:
+    """Torch's category by the kernel's name; a Triton kernel of another name is the user's.
+
+    ``how`` is the method of ``async_compile``; None for other languages and for multi-kernels.
+    """
+    if how.startswith("cpp"):
+        return "cpp"
+    match = _TRITON.search(name)
+    if match:
+        return CATEGORIES[match["category"]]
+    return "user_triton" if how == "triton" else None
+
+
+def _source(text: str, at: int) -> tuple[str | None, int]:
+    """The quoted source of the definition that opens before ``at``, and where it ends."""
+    line_end = text.find("\n", at)
+    line_end = len(text) if line_end < 0 else line_end
+    opened = [(i, quote) for quote in _QUOTES if (i := text.find(quote, at, line_end)) >= 0]
+    if not opened:
+        return None, at
+    start, quote = min(opened)
+    end = text.find(quote, start + 3)
+    return (text[start + 3 : end], end + 3) if end >= 0 else (None, len(text))
+
+
+def _comments_above(text: str, end: int, kernel: Kernel) -> None:
+    """Read the comment lines that stand directly above ``end`` into ``kernel``."""
+    for _ in range(_COMMENT_LINES):
+        start = text.rfind("\n", 0, max(0, end - 1)) + 1
+        line = text[start:end].strip()
+        if not line.startswith(("#", "//")):
+            return
+        _comment(line, kernel)
+        end = start
+
+
+def _comment(line: str, kernel: Kernel) -> None:
+    if path := _PATH.match(line):
+        kernel.path = path["path"]
+    elif nodes := _NODES.match(line):
+        _extend(kernel.nodes, nodes["nodes"])
+        _extend(kernel.ops, nodes["ops"])
+    elif place := _FILE_LINE.search(line):
+        where = f"{place['file']}:{place['line']}"
+        if where not in kernel.lines:
+            kernel.lines.append(where)
+
+
+def _calls(body: str, kernels: dict[str, Kernel]) -> None:
+    """Count the calls in ``body``; library calls become kernels of their own."""
+    above = Kernel("", "")
+    for line in body.splitlines():
+        stripped = line.strip()
+        if stripped.startswith(("#", "//")):
+            _comment(stripped, above)
+            continue
+        called = [k for m in _CALL.finditer(line) if (k := _called(m["name"], kernels))]
+        for kernel in called:
+            kernel.launch_sites += 1
+            _merge(kernel, above)
+        if called or stripped.startswith(("def ", "class ", "return")):
+            above = Kernel("", "")
+        if stripped.startswith("def benchmark_compiled_module") or stripped == "def get_args():":
+            break
+
+
+def _called(name: str, kernels: dict[str, Kernel]) -> Kernel | None:
+    """The kernel that a call of ``name`` launches: a defined one, or a library call."""
+    defined = kernels.get(name.removesuffix(".run"))
+    if defined is not None:
+        return defined
+    if not name.startswith(_LIBRARIES) or name.startswith(_NOT_CALLED):
+        return None
+    if name.startswith("aten."):
+        name = f"torch.ops.{name}"
+    category = "extern" if name.startswith("extern_kernels.") else "fallback"
+    return kernels.setdefault(name, Kernel(name, category))
+
+
+def _merge(kernel: Kernel, above: Kernel) -> None:
+    """Operators and nodes named above a call, where the definition itself names none."""
+    if kernel.category in ("extern", "fallback") or not kernel.ops:
+        for have, more in ((kernel.ops, above.ops), (kernel.nodes, above.nodes)):
+            have.extend(item for item in more if item not in have)
+    kernel.lines.extend(line for line in above.lines if line not in kernel.lines)
+
+
+def _extend(have: list[str], listed: str) -> None:
+    for item in listed.split(","):
+        if (item := item.strip()) and item not in have:
+            have.append(item)

@@ -1,0 +1,126 @@
+"""Compile phases: chromium_event B and E, matched as one stack a process.
+
+torch writes ``tid`` 0 and ``pid`` 0 always, so threads can't be told apart: an E closes the
+innermost open B of its name and compile. What is open above it then belongs to another thread or
+has lost its E: it is set aside, where a later E may still find it, and no longer a parent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from traceview.parse.structured.autotune import autotuned
+from traceview.parse.structured.compiles import metrics_row
+from traceview.parse.structured.decode import decode, json_object
+from traceview.parse.structured.records import Record
+from traceview.parse.structured.state import Compile, OpenPhase, Process, Reader
+
+
+class _Event(msgspec.Struct):
+    name: str
+    ph: str
+    ts: float
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_OPENING = "dynamo"
+_SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
+
+
+def chromium_event(reader: Reader, record: Record) -> None:
+    """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; instants are counted only."""
+    event = decode(reader, record, record.payload, _EVENT)
+    if event is None:
+        return
+    process = reader.process
+    if not process.clock.fixed:
+        process.clock.observe(record.stamp, event.ts)
+    if event.ph == "B":
+        opening = "chromium" if event.name == _OPENING else None
+        compile = process.find(record, opening=opening)
+        if opening and compile is not None and compile.started_us is None:
+            compile.started_us = event.ts
+        _begin(process, record, compile, event)
+    elif event.ph == "E":
+        compile = process.find(record)
+        _end(process, event, compile)
+        if event.name == _OPENING and compile is not None:
+            fields = json_object(reader, record, event.args)
+            compile.dynamo_event = metrics_row(fields)
+        elif event.name.endswith("_template_autotuning"):
+            autotuned(reader, record, compile, _arguments(reader, record, event), event.name)
+
+
+def finish(process: Process) -> None:
+    """What is still open at the end of the log keeps no duration."""
+    process.phases.clear()
+    process.loose.clear()
+
+
+def _begin(process: Process, record: Record, compile: Compile | None, event: _Event) -> None:
+    parent = process.phases[-1].row if process.phases else None
+    row = process.add(
+        "compile_phases",
+        record,
+        compile,
+        {
+            "pid": process.pid,
+            "phase_id": len(process.rows["compile_phases"]),
+            "parent_id": parent["phase_id"] if parent else None,
+            "depth": len(process.phases),
+            "name": event.name,
+            "started_us": event.ts,
+        },
+    )
+    # Worker threads have no compile id: what runs there is no parent of what the compile does.
+    elsewhere = compile is None and parent is not None and parent["compile_key"] is not None
+    (process.loose if elsewhere else process.phases).append(OpenPhase(row))
+
+
+def _end(process: Process, event: _Event, compile: Compile | None) -> None:
+    phase, parent = _close(process, event.name, compile.key if compile else None)
+    if phase is None:
+        return
+    duration = event.ts - phase.row["started_us"]
+    if duration < 0:
+        return
+    phase.row["duration_us"] = duration
+    phase.row["self_us"] = max(0.0, duration - phase.children_us)
+    if parent is not None:
+        parent.children_us += duration
+
+
+def _close(
+    process: Process, name: str, key: str | None
+) -> tuple[OpenPhase | None, OpenPhase | None]:
+    """Take out the phase that an E ends, the one of its own compile first; and its parent."""
+    nested, aside = process.phases, process.loose
+    for same_compile in (True, False):
+        depth = _matching(nested, name, key, same_compile)
+        if depth is not None:
+            phase = nested[depth]
+            aside.extend(nested[depth + 1 :])
+            del nested[depth:]
+            return phase, nested[-1] if nested else None
+        index = _matching(aside, name, key, same_compile)
+        if index is not None:
+            return aside.pop(index), None
+    return None, None
+
+
+def _matching(
+    phases: list[OpenPhase], name: str, key: str | None, same_compile: bool
+) -> int | None:
+    """Index of the last phase of that name, and of that compile if asked."""
+    for index in range(len(phases) - 1, max(-1, len(phases) - 1 - _SEARCHED), -1):
+        row = phases[index].row
+        if row["name"] == name and (not same_compile or row["compile_key"] == key):
+            return index
+    return None
+
+
+def _arguments(reader: Reader, record: Record, event: _Event) -> dict[str, Any]:
+    return json_object(reader, record, event.args)

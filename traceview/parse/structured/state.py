@@ -1,0 +1,203 @@
+"""What is known of each process while its log is read: strings, epochs, compiles and rows.
+
+``torch._dynamo.reset()`` starts torch's frame ids again, so an id alone names several compiles. A
+new epoch begins where the opening record of a compile (chromium ``dynamo`` B, or ``dynamo_start``)
+comes a second time for the same id, or names 0/0 when other frames were already compiled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from traceview.compile_id import CompileId, compile_key
+from traceview.parse.damage import Damage
+from traceview.parse.frames import StackFrame
+from traceview.parse.structured.clock import Clock
+from traceview.parse.structured.records import Record
+
+Row = dict[str, Any]
+_EPOCHS_BACK = 50
+_Ids = tuple[int, int | None, int | None, int | None]
+TABLES = (
+    "compiles", "compile_phases", "graph_breaks", "recompiles", "cache_events", "graphs",
+    "generated_kernels", "symbols", "log_records", "autotune_choices", "cudagraph_events",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class CodeSection:
+    """One generated module: its graph row, its kernel rows, and whether its cache key is known."""
+
+    graph: Row
+    kernels: list[Row]
+    keyed: bool = False
+    traced: bool = False
+
+
+@dataclass(slots=True)
+class Compile:
+    """One compile of one process and epoch while its records come in."""
+
+    key: str
+    name: str
+    compile_id: CompileId
+    epoch: int
+    line: int
+    opened: set[str] = field(default_factory=set)
+    attempts: set[int] = field(default_factory=set)
+    forward: Row = field(default_factory=dict)
+    backward: Row | None = None
+    dynamo_event: Row = field(default_factory=dict)
+    started_us: float | None = None
+    stamp_us: Callable[[], float | None] | None = None
+    symbols: int = 0
+    has_start: bool = False
+    failed: bool = False
+    breaks_skipped: bool = False
+    graphs: int = 0
+    sections: list[CodeSection] = field(default_factory=list)
+    waiting: list[Row] = field(default_factory=list)
+    waiting_key: str | None = None
+    mappings: Row = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class OpenPhase:
+    """A chromium B whose E has not come yet."""
+
+    row: Row
+    children_us: float = 0.0
+
+
+@dataclass(slots=True)
+class Process:
+    """One process in one file."""
+
+    pid: int
+    pass_name: str
+    raw_file: str
+    rank: int | None = None
+    strings: dict[int, str] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
+    epoch: int = 0
+    compiles: dict[_Ids, Compile] = field(default_factory=dict)
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    phases: list[OpenPhase] = field(default_factory=list)
+    loose: list[OpenPhase] = field(default_factory=list)
+    counts: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    payload_bytes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    autotune_tables: int = 0
+
+    def base(self, record: Record) -> Row:
+        """The columns that every row of ``record`` has."""
+        rank = record.context.rank if record.context.rank is not None else self.rank
+        return {
+            "pass": self.pass_name,
+            "rank": rank,
+            "raw_file": self.raw_file,
+            "raw_line": record.line,
+        }
+
+    def add(self, table: str, record: Record, compile: Compile | None, row: Row) -> Row:
+        """Keep ``row`` of ``table``, with its head, its compile and its place in the log."""
+        full = self.base(record) | row
+        full["compile_key"] = compile.key if compile else None
+        full["compile_id"] = compile.name if compile else None
+        self.rows[table].append(full)
+        return full
+
+    def find(self, record: Record, opening: str | None = None) -> Compile | None:
+        """The compile that ``record`` belongs to, made if it is new; None if it names none.
+
+        ``opening`` is the kind of the record where it is one that opens a compile: a second one of
+        the same kind for the same id begins a new epoch.
+        """
+        context = record.context
+        frame, number = context.frame_id, context.frame_compile_id
+        autograd = context.compiled_autograd_id
+        if (frame is None and autograd is None) or (frame is not None and number is None):
+            return None
+        known = self.compiles.get((self.epoch, autograd, frame, number))
+        if opening and self._resets(known, frame, number, opening):
+            self.epoch += 1
+            known = None
+        if known is None and not opening:
+            known = self._earlier(autograd, frame, number)
+        if known is None:
+            known = self._new(record)
+        if opening:
+            known.opened.add(opening)
+        if context.attempt is not None:
+            known.attempts.add(context.attempt)
+        return known
+
+    def _earlier(
+        self, autograd: int | None, frame: int | None, number: int | None
+    ) -> Compile | None:
+        """The compile of that id in the last epoch that has one: a backward may outlive a reset."""
+        for epoch in range(self.epoch - 1, max(-1, self.epoch - 1 - _EPOCHS_BACK), -1):
+            if found := self.compiles.get((epoch, autograd, frame, number)):
+                return found
+        return None
+
+    def _new(self, record: Record) -> Compile:
+        context = record.context
+        frame, autograd = context.frame_id, context.compiled_autograd_id
+        number = context.frame_compile_id if frame is not None else None
+        compile_id = CompileId(frame, number, context.attempt or 0, autograd)
+        key = compile_key(self.pass_name, self.pid, self.epoch, compile_id)
+        made = Compile(key, str(compile_id), compile_id, self.epoch, record.line)
+        stamp, clock = record.stamp, self.clock
+        made.stamp_us = lambda: clock.unix_us(stamp)
+        self.compiles[self.epoch, autograd, frame, context.frame_compile_id] = made
+        return made
+
+    def _resets(
+        self, known: Compile | None, frame: int | None, number: int | None, opening: str
+    ) -> bool:
+        if known is not None:
+            return opening in known.opened
+        if frame != 0 or number != 0:
+            return False
+        here = (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)
+        return any(c.compile_id.frame_id is not None for c in here)
+
+    def stack(self, frames: object) -> tuple[StackFrame, ...]:
+        """A list of interned stack frames, outermost first; what is damaged is left out."""
+        found = []
+        for frame in frames if isinstance(frames, list) else ():
+            if not isinstance(frame, dict):
+                continue
+            file = frame.get("filename")
+            name = self.strings.get(file) if isinstance(file, int) else file
+            name = name or frame.get("uninterned_filename")
+            if not isinstance(name, str):
+                continue
+            line, code = frame.get("line"), frame.get("loc")
+            found.append(
+                StackFrame(
+                    name,
+                    line if isinstance(line, int) and line >= 0 else None,
+                    str(frame.get("name") or "") or None,
+                    code if isinstance(code, str) and code else None,
+                )
+            )
+        return tuple(found)
+
+
+@dataclass(slots=True)
+class Reader:
+    """What a parser gets beside the record: its process and where damage is counted."""
+
+    process: Process
+    damage: Damage
+
+    def unreadable(self, record: Record, kind: str, example: str) -> None:
+        """Count damage inside ``record``."""
+        self.damage.count(self.process.raw_file, kind, record.line, example)
+
+
+Parser = Callable[[Reader, Record], None]

@@ -1,0 +1,164 @@
+"""Text logs: ``torch_logs.txt`` (TORCH_LOGS_OUT) and ``stderr.txt`` of one pass.
+
+Torch's loggers write to both; the log file is read for everything, stderr for what only stands
+there: autotuning tables, Python's warnings, messages of processes that have no log file. Files are
+read line by line, so that 100 MB of them cost seconds and little memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from traceview.parse.damage import Damage
+from traceview.parse.files import damage_kind, find, open_raw
+from traceview.parse.keys import CompileKeys
+from traceview.parse.textlogs.autotune import Autotune
+from traceview.parse.textlogs.cpp_warnings import CppWarnings
+from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
+from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
+from traceview.parse.textlogs.inductor import Fusions, PerfHints, Schedules
+from traceview.parse.textlogs.messages import Lines, Message, RawLine, clean, read_messages
+from traceview.parse.textlogs.output_code import OutputCode
+from traceview.parse.textlogs.python_warnings import PythonWarnings
+from traceview.parse.textlogs.sink import Reader, Sink
+from traceview.parse.textlogs.torch_warnings import LEVELS, TorchWarnings
+from traceview.run import PassRecord, Run
+
+LOGS, STDERR = "torch_logs.txt", "stderr.txt"
+TABLES_OF = {
+    "graph_breaks": ("graph_breaks",),
+    "recompiles": ("recompiles",),
+    "recompiles_verbose": ("recompiles",),
+    "fusion": ("fusions",),
+    "perf_hints": ("perf_hints",),
+    "schedule": ("schedules",),
+    "cudagraphs": ("cudagraph_events",),
+    "output_code": ("graphs", "generated_kernels"),
+}
+# What a block of stderr must hold to be looked at line by line; " ms " stands in autotuning tables.
+_NEEDLES = (
+    b".py:",
+    b".cpp:",
+    b"Warning: ",
+    b"AUTOTUNE",
+    b"Autotune",
+    b" ms ",
+    b"CUDAGraphs that has been",
+)
+_Seen = set[tuple[int, str, str, int]]
+
+
+def read_pass(
+    run: Run, record: PassRecord, damage: Damage, keys: CompileKeys | None = None
+) -> dict[str, pl.DataFrame]:
+    """Tables of one pass's text logs; ``keys`` names the compiles (default: all of epoch 0).
+
+    A table is there, without rows perhaps, where the logs would have told: its artifact was asked
+    for in TORCH_LOGS and the log file exists. graph_breaks and recompiles have origin ``text``.
+    """
+    sink = Sink(record.name, keys or CompileKeys(record.name))
+    readers = _readers(sink)
+    seen: _Seen = set()
+    logs, stderr = find(run.raw(record), LOGS), find(run.raw(record), STDERR)
+    if logs is not None:
+        sink.raw_file = run.relative(logs)
+        sink.looked(_enabled(record.environment.get("TORCH_LOGS", "")))
+        _read_logs(logs, sink, readers, seen, damage)
+    if stderr is not None:
+        sink.raw_file = run.relative(stderr)
+        sink.looked(("autotune_choices",))
+        _read_stderr(stderr, sink, readers, seen, damage, logged=logs is not None)
+    if logs is not None or stderr is not None:
+        sink.looked(("warnings",))
+    return sink.frames()
+
+
+def _readers(sink: Sink) -> dict[str, Reader]:
+    """A reader for every artifact that is understood, and for loggers' warnings under ``""``."""
+    recompiles = Recompiles(sink)
+    return {
+        "graph_breaks": GraphBreaks(sink),
+        "recompiles": recompiles,
+        "recompiles_verbose": recompiles,
+        "fusion": Fusions(sink),
+        "perf_hints": PerfHints(sink),
+        "schedule": Schedules(sink),
+        "cudagraphs": Cudagraphs(sink),
+        "output_code": OutputCode(sink),
+        "": TorchWarnings(sink),
+    }
+
+
+def _read_logs(
+    path: Path, sink: Sink, readers: dict[str, Reader], seen: _Seen, damage: Damage
+) -> None:
+    for item in _items(path, sink.raw_file, damage, is_log=True):
+        if isinstance(item, Message):
+            if item.level in LEVELS:
+                seen.add(_identity(item))
+            _dispatch(item, readers)
+        elif item.data.strip():
+            damage.count(sink.raw_file, "foreign_line", item.number, clean(item.data))
+
+
+def _read_stderr(
+    path: Path,
+    sink: Sink,
+    readers: dict[str, Reader],
+    seen: _Seen,
+    damage: Damage,
+    *,
+    logged: bool,
+) -> None:
+    """Raw lines, and of torch's messages those that the log file lacks."""
+    autotune = Autotune(sink, damage)
+    raw_readers = (autotune, PythonWarnings(sink), CppWarnings(sink), Overwrites(sink))
+    for item in _items(path, sink.raw_file, damage, is_log=False):
+        if isinstance(item, RawLine):
+            for reader in raw_readers:
+                reader.line(item)
+            continue
+        autotune.context(item)
+        if not logged or (item.level in LEVELS and _identity(item) not in seen):
+            _dispatch(item, readers)
+    for reader in raw_readers:
+        reader.end()
+
+
+def _dispatch(message: Message, readers: dict[str, Reader]) -> None:
+    reader = readers.get(message.artifact) if message.artifact else None
+    if reader is not None:
+        reader.message(message)
+    if message.level in LEVELS:
+        readers[""].message(message)
+
+
+def _items(path: Path, name: str, damage: Damage, *, is_log: bool) -> Iterator[Message | RawLine]:
+    """What ``path`` holds; a file that can't be read is damage, not an error.
+
+    In a log file only torch writes, in whole lines; on stderr anybody does.
+    """
+    try:
+        with open_raw(path) as file:
+            lines = Lines(file, () if is_log else _NEEDLES)
+            yield from read_messages(lines, raw_ends=not is_log)
+        if lines.error is not None:
+            damage.count(name, damage_kind(lines.error), lines.number, str(lines.error))
+        elif is_log and lines.incomplete:
+            damage.count(name, "truncated", lines.number, "the last line has no end")
+    except OSError as error:
+        damage.count(name, damage_kind(error), None, str(error))
+
+
+def _identity(message: Message) -> tuple[int, str, str, int]:
+    return (message.pid, message.stamp, message.source, message.source_line)
+
+
+def _enabled(torch_logs: str) -> Iterator[str]:
+    """Tables that the artifacts in TORCH_LOGS fill (``name``, ``+name``; ``-name`` is off)."""
+    for name in re.split(r"[\s,]+", torch_logs):
+        yield from TABLES_OF.get(name.removeprefix("+"), ())

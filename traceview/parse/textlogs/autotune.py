@@ -1,0 +1,163 @@
+"""Autotuning tables on stderr (``torch/_inductor/select_algorithm.py``, ``log_results``).
+
+    Autotune Choices Stats:                                 (from 2.8)
+    {"num_choices": 2, "best_kernel": "triton_mm_4", "best_time": 0.0323…, …}
+    AUTOTUNE mm(2048x4096, 4096x1024)
+    strides: [4096, 1], [1024, 1]
+    dtypes: torch.float16, torch.float16
+      triton_mm_4 0.0324 ms 100.0% ACC_TYPE='tl.float32', …
+      mm 0.0440 ms 73.5%
+    SubProcess AUTOTUNE benchmarking takes 0.36 seconds and 4.67 seconds precompiling for 2 choices
+
+The lines have no prefix. Other processes' lines may stand between them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from traceview.parse.damage import Damage
+from traceview.parse.textlogs.messages import Message, RawLine, clean
+from traceview.parse.textlogs.sink import Row, Sink
+
+_HEAD = re.compile(r"(?:^|\s)AUTOTUNE (?P<op>[\w.:]{1,200})\((?P<shapes>.*)\)\s*$")
+_CHOICE = re.compile(
+    r"^  (?P<choice>\S{1,500}) (?P<time>\d+\.\d+|inf|nan) ms "
+    r"(?:\d+\.?\d*%|inf%|nan%|<DIVIDED BY ZERO ERROR>) ?(?P<details>.*)$"
+)
+_TAIL = re.compile(
+    r"^(?:SingleProcess|SubProcess) AUTOTUNE benchmarking takes (?P<benchmark>\d+\.\d+) seconds"
+    r"(?: and (?P<precompile>\d+\.\d+) seconds precompiling)?"
+)
+_STATS = "Autotune Choices Stats:"
+_OTHER = re.compile(r"^(?:cutlass|cuda_|ck_|ck-|rocm_|decompose_k|contiguous_|nv_universal)", re.I)
+CHOICES_PER_TABLE = 10_000
+
+
+class Autotune:
+    """Rows of autotune_choices from raw lines of stderr, in the order of torch's ranking."""
+
+    def __init__(self, sink: Sink, damage: Damage) -> None:
+        self._sink = sink
+        self._damage = damage
+        self._tables = 0
+        self._rows: list[Row] = []
+        self._head: Row | None = None
+        self._stats: dict[str, Any] | None = None
+        self._stats_next = False
+        self._context: Message | None = None
+
+    def context(self, message: Message) -> None:
+        """Tables that follow belong to the compile of the last message of Inductor's."""
+        self._context = message if message.source.startswith("torch/_inductor/") else None
+
+    def line(self, raw: RawLine) -> None:
+        """Read one line; cheap outside a table."""
+        if self._stats_next:
+            self._stats_next = False
+            self._stats = self._read_stats(raw)
+        elif b"utotune Choices Stats:" in raw.data and clean(raw.data).endswith(_STATS):
+            self.end()
+            self._stats_next = True
+        elif b"AUTOTUNE " in raw.data:
+            self._title(clean(raw.data), raw.number)
+        elif self._head is not None:
+            self._body(clean(raw.data), raw.number)
+
+    def end(self) -> None:
+        """The open table is complete; statistics without a table make one of their own."""
+        if self._head is None and self._stats is not None:
+            self._stats_only(self._stats)
+        self._head, self._rows, self._stats = None, [], None
+
+    def _title(self, text: str, number: int) -> None:
+        head, tail = _HEAD.search(text), _TAIL.match(text)
+        if head is not None:
+            if self._head is not None:
+                self.end()
+            self._head = {**self._begin(number), "op": head["op"], "shapes": head["shapes"]}
+        elif tail is not None and self._head is not None:
+            precompile = tail["precompile"]
+            for row in self._rows:
+                row["benchmark_s"] = float(tail["benchmark"])
+                row["precompile_s"] = float(precompile) if precompile else None
+            self.end()
+
+    def _body(self, text: str, number: int) -> None:
+        assert self._head is not None
+        choice = _CHOICE.match(text)
+        if choice is not None:
+            if len(self._rows) < CHOICES_PER_TABLE:
+                self._choice(choice, number)
+        elif text.startswith("strides: "):
+            self._head["strides"] = text.removeprefix("strides: ")
+        elif text.startswith("dtypes: "):
+            self._head["dtypes"] = text.removeprefix("dtypes: ")
+
+    def _choice(self, match: re.Match[str], number: int) -> None:
+        assert self._head is not None
+        time = float(match["time"])
+        best = not self._rows
+        stats = self._stats or {}
+        exact = stats.get("best_time")
+        if best and isinstance(exact, float) and stats.get("best_kernel") == match["choice"]:
+            time = exact  # the table rounds to 0.1 µs
+        row = {
+            **self._head,
+            "choice": match["choice"],
+            "backend": backend_of(match["choice"]),
+            "time_ms": time if math.isfinite(time) else None,
+            "is_best": best,
+            "details": match["details"].strip() or None,
+            "raw_line": number,
+        }
+        self._rows.append(self._sink.put("autotune_choices", row))
+
+    def _begin(self, number: int | None) -> Row:
+        """Head columns of a new table."""
+        message = self._context
+        name = self._sink.name(message) if message else None
+        row: Row = {
+            "pass": self._sink.pass_name,
+            "rank": self._sink.rank(message) if message else None,
+            "compile_key": name.compile_key if name else None,
+            "compile_id": name.compile_id if name else None,
+            "table_index": self._tables,
+            "raw_file": self._sink.raw_file,
+            "raw_line": number,
+        }
+        self._tables += 1
+        return row
+
+    def _read_stats(self, raw: RawLine) -> dict[str, Any] | None:
+        try:
+            stats = msgspec.json.decode(raw.data)
+        except msgspec.DecodeError:
+            self._damage.count(self._sink.raw_file, "bad_json", raw.number, clean(raw.data))
+            return None
+        return {**stats, "line": raw.number} if isinstance(stats, dict) else None
+
+    def _stats_only(self, stats: dict[str, Any]) -> None:
+        """Best kernel, and best Triton kernel where another won: all that the statistics name."""
+        head = self._begin(stats["line"])
+        for prefix, best in (("best_kernel", True), ("best_triton_kernel", False)):
+            choice = stats.get(prefix)
+            time = stats.get(prefix.replace("kernel", "time"))
+            if isinstance(choice, str) and choice and isinstance(time, float):
+                detail = stats.get(f"{prefix}_desc")
+                columns = {"choice": choice, "backend": backend_of(choice), "time_ms": time}
+                columns |= {"is_best": best, "details": detail if isinstance(detail, str) else None}
+                self._sink.put("autotune_choices", {**head, **columns})
+
+
+def backend_of(choice: str) -> str:
+    """aten, triton, cpp or other, by the candidate's name."""
+    if choice.startswith("triton_"):
+        return "triton"
+    if choice.startswith(("cpp_", "Cpp")):
+        return "cpp"
+    return "other" if _OTHER.match(choice) else "aten"

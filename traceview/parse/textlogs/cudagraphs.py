@@ -1,0 +1,127 @@
+"""cudagraph events: skipped, handed over, warmed up, captured (``torch/_inductor/cudagraph_*``).
+
+Partition lines are written even where cudagraphs are off and prove nothing; a ``record`` row does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from traceview.parse.frames import parse_traceback
+from traceview.parse.textlogs.messages import Message, RawLine, clean
+from traceview.parse.textlogs.sink import Row, Sink, split_at, user_columns
+
+_ID = r"^(?:\[[^\]]{0,60}\] )?"
+_EVENTS = tuple(
+    (event, re.compile(pattern))
+    for event, pattern in (
+        ("skip", r"^(?:skipping cudagraphs? due to (?!function \d)|disabling cudagraphs )"),
+        ("rerecord_limit", r"^skipping cudagraph due to function (?P<function>\d{1,9}) exceeding "
+         r"max re-recording limit \(=(?P<count>\d{1,9})\)"),
+        ("tree", _ID + r"Recording cudagraph tree for "),
+        ("record", _ID + r"Recording function="),
+        ("rerecord", _ID + r"Re-recording function="),
+        ("warmup", _ID + r"Running (?:warmup|eager) function="),
+        ("checkpoint", r"^Checkpointing cuda caching allocator state\. Number of checkpoints "
+         r"(?P<count>\d{1,9})"),
+        ("partition", r"^Created (?P<count>\d{1,9}) graph partitions: "),
+        ("partition", r"^ *Partition \d{1,9}(?::| has )"),
+        ("partition", r"^ {4}\S+: reason="),
+        ("dynamic_shapes", r"^CUDAGraph supports dynamic shapes by recording .*"
+         r"We have observed (?P<count>\d{1,9}) distinct sizes"),
+        ("overwritten", r"^Error: accessing (?:gradient )?tensor output of CUDAGraphs that has "
+         r"been overwritten"),
+    )
+)  # fmt: skip
+_INSTANCES = re.compile(r"\((\d{1,9}) instances\)")
+_STACK_LINE = " " * 9
+_FOUND_FROM = re.compile(r"\.? ?Found from ?:")
+_ADVICE = "torch.compiler.cudagraph_mark_step_begin()"
+_OVERWRITE_LINES = 40
+_HEADS = (
+    "skipping cudagraph", "disabling cudagraphs ", "Recording ", "Re-recording ", "Running ",
+    "Checkpointing ", "Created ", "  Partition ", "Partition ", "    op", "[",
+    "CUDAGraph supports ", _STACK_LINE,
+)  # fmt: skip
+
+
+class Cudagraphs:
+    """Rows of cudagraph_events from TORCH_LOGS=cudagraphs; skips are written without it too."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._unplaced: tuple[Row, list[str]] | None = None
+
+    def message(self, message: Message) -> None:
+        for offset, lines in split_at(message.lines, _HEADS):
+            if lines[0].startswith(_STACK_LINE):
+                self._stack(lines)
+                continue
+            self._unplaced = None
+            columns = cudagraph_event("\n".join(lines))
+            if columns is not None:
+                row = self._sink.add("cudagraph_events", message, offset, **columns, origin="text")
+                if columns["event"] == "partition":
+                    self._unplaced = (row, [])
+
+    def _stack(self, lines: Sequence[str]) -> None:
+        """The stack of a node that splits a partition: a message of its own for every line."""
+        if self._unplaced is not None:
+            row, stack = self._unplaced
+            stack.extend(lines)
+            row.update(user_columns(parse_traceback("\n".join(stack))))
+
+
+class Overwrites:
+    """Rows of cudagraph_events from tracebacks on stderr: a cudagraph's output was overwritten."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._lines: list[str] = []
+        self._number = 0
+
+    def line(self, raw: RawLine) -> None:
+        """Read one raw line; the message ends with torch's advice."""
+        if b"output of CUDAGraphs that has been overwritten" in raw.data:
+            self.end()
+            text = clean(raw.data)
+            self._lines, self._number = [text[text.index("Error: accessing") :]], raw.number
+        elif self._lines:
+            self._lines.append(clean(raw.data))
+        if self._lines and (_ADVICE in self._lines[-1] or len(self._lines) > _OVERWRITE_LINES):
+            self.end()
+
+    def end(self) -> None:
+        """The open message is complete."""
+        if self._lines:
+            text = "\n".join(self._lines).replace("Stack trace: File ", "Stack trace:\n  File ", 1)
+            row = {"pass": self._sink.pass_name, "raw_file": self._sink.raw_file}
+            columns = {**(cudagraph_event(text) or {}), "origin": "stderr"}
+            self._sink.put("cudagraph_events", {**row, "raw_line": self._number, **columns})
+        self._lines = []
+
+
+def cudagraph_event(text: str) -> Row | None:
+    """Columns of one message without its origin; None for an empty one."""
+    if not text.strip():
+        return None
+    event, match = "other", None
+    for name, pattern in _EVENTS:
+        match = pattern.match(text)
+        if match is not None:
+            event = name
+            break
+    named = match.groupdict() if match else {}
+    count = named.get("count")
+    if event == "skip" and (instances := _INSTANCES.search(text)):
+        count = instances[1]
+    function = named.get("function")
+    reason = _FOUND_FROM.split(text, maxsplit=1)[0] if event == "skip" else text
+    return {
+        "event": event,
+        "reason": reason.strip(),
+        "function_id": int(function) if function else None,
+        "count": int(count) if count else None,
+        **user_columns(parse_traceback(text)),
+    }

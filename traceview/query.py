@@ -1,0 +1,152 @@
+"""SQL on the tables, and what tables and columns there are; results as text in three formats.
+
+The SQL is polars' own (``polars.SQLContext``): it reads nothing but the tables registered here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from traceview.errors import UsageError
+from traceview.schema import all_tables
+from traceview.tables import Tables
+
+_FILE_FUNCTION = re.compile(r"\b(?:read|scan)_\w+\"?\s*\(", re.IGNORECASE)
+CELL_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRow:
+    """One column of one table, for ``traceview tables``; ``rows`` is null if it is not recorded."""
+
+    table: str
+    row: str
+    rows: int | None
+    column: str
+    dtype: str
+    meaning: str
+
+
+def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
+    """The result of one ``select``; UsageError where polars can't run it.
+
+    Every declared table is there; one that was not recorded has no rows.
+    """
+    if _FILE_FUNCTION.search(_without_literals(sql)):
+        fact = "A query reads the run's tables only, no other files."
+        raise UsageError(fact, _tables_remedy(), slug="bad-query")
+    names = all_tables()
+    context = pl.SQLContext({name: tables[name] for name in names}, eager=True)
+    try:
+        result = context.execute(sql)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _usage(sql, error) from error
+    return result
+
+
+def describe(tables: Tables) -> list[ColumnRow]:
+    """Every declared column, table by table, with how many rows the run has of it."""
+    return [
+        ColumnRow(
+            table=name,
+            row=spec.row,
+            rows=tables[name].height if tables.has(name) else None,
+            column=column.name,
+            dtype=str(column.dtype),
+            meaning=column.meaning,
+        )
+        for name, spec in all_tables().items()
+        for column in spec.columns
+    ]
+
+
+def format_tables(rows: Sequence[ColumnRow]) -> str:
+    """``describe``'s rows as text: a heading a table, a line a column."""
+    lines: list[str] = []
+    table = None
+    for row in rows:
+        if row.table != table:
+            table = row.table
+            count = "not recorded" if row.rows is None else f"{row.rows} rows"
+            lines += ["", f"{row.table} ({count}): {row.row}"]
+        lines.append(f"  {row.column:<22} {row.dtype:<12} {row.meaning}")
+    return "\n".join(lines[1:])
+
+
+def format_table(frame: pl.DataFrame, cell_width: int = CELL_WIDTH) -> str:
+    """Aligned text, one line a row; a cell is cut at ``cell_width``, line ends become spaces."""
+    header = frame.columns
+    body = [[_cell(value, cell_width) for value in row] for row in frame.iter_rows()]
+    right = [dtype.is_numeric() for dtype in frame.dtypes]
+    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+    rows = [header, ["-" * width for width in widths], *body]
+    lines = (
+        "  ".join(
+            text.rjust(width) if to_right else text.ljust(width)
+            for text, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    )
+    return "\n".join((*lines, f"({frame.height} rows)"))
+
+
+def format_csv(frame: pl.DataFrame) -> str:
+    """CSV with a header; null is empty, a list is JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(frame.columns)
+    writer.writerows(
+        [json.dumps(v, default=str) if isinstance(v, (list, dict)) else v for v in row]
+        for row in frame.iter_rows()
+    )
+    return out.getvalue()
+
+
+def format_json(frame: pl.DataFrame) -> str:
+    """A JSON list of objects, one a line; what is no number (NaN) is null."""
+    rows = (json.dumps(_finite(row), ensure_ascii=False, default=str) for row in frame.to_dicts())
+    return "[" + ",\n ".join(rows) + "]\n"
+
+
+def _usage(sql: str, error: BaseException) -> UsageError:
+    """One sentence of what is wrong; the remedy lists the tables, or the columns of those named."""
+    lines = (line.strip() for line in str(error).splitlines())
+    reason = next(filter(None, lines), "no reason given")
+    fact = f"The query can't be run: {reason.rstrip('.')}."
+    names = [name for name in all_tables() if re.search(rf"\b{name}\b", sql)]
+    if isinstance(error, pl.exceptions.ColumnNotFoundError) and names:
+        columns = (f"{name}: {', '.join(all_tables()[name].polars_schema)}" for name in names)
+        return UsageError(fact, f"Columns are {'; '.join(columns)}.", slug="bad-query")
+    return UsageError(fact, _tables_remedy(), slug="bad-query")
+
+
+def _tables_remedy() -> str:
+    return f"Tables are {', '.join(all_tables())}; `traceview tables RUN` explains their columns."
+
+
+def _without_literals(sql: str) -> str:
+    return re.sub(r"'(?:[^']|'')*'", "''", sql)
+
+
+def _cell(value: Any, width: int) -> str:  # noqa: ANN401
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and value - value != 0 else value
+        for key, value in row.items()
+    }

@@ -1,0 +1,61 @@
+"""What things cost: milliseconds of a step, seconds of compiling, and when that is much."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import Severity
+from traceview.tables import Tables
+
+#: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
+DEAR_SHARE = 0.05
+#: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost.
+DEAR_MS = 0.05
+
+
+def measured(tables: Tables) -> Row | None:
+    """The row of ``speedups`` that the verdict rests on, or None."""
+    return first(tables, "speedups")
+
+
+def outcome(tables: Tables) -> str | None:
+    """helped, neutral, hurt, …, or None where nothing was measured."""
+    found = measured(tables)
+    return found["outcome"] if found else None
+
+
+def ratio(tables: Tables) -> float | None:
+    """Compiled over eager time of a step: above 1, compiling hurts."""
+    found = measured(tables)
+    speedup = found["speedup"] if found else None
+    return 1 / speedup if speedup else None
+
+
+def step_ms(tables: Tables, stance: str) -> float | None:
+    """Median step of a stance from the timed blocks, else as profiled."""
+    found = measured(tables)
+    value: float | None = found[f"{stance}_ms"] if found else None
+    if value is None:
+        counts = first(tables, "step_counts", stance=stance)
+        value = counts["step_ms"] if counts else None
+    return value
+
+
+def severity(tables: Tables, ms_per_step: float | None) -> Severity:
+    """Warning where it is dear, or where we cannot say that it is cheap; else info.
+
+    Cheap is only what was measured to be below both thresholds in a script that compiling helped.
+    """
+    compiled = step_ms(tables, "compiled")
+    if ms_per_step is None or compiled is None or outcome(tables) != "helped":
+        return "warning"
+    dear = ms_per_step >= DEAR_MS or ms_per_step >= DEAR_SHARE * compiled
+    return "warning" if dear else "info"
+
+
+def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:
+    """Seconds of the compiles with these ``compile_key``s, first rank; None where not recorded."""
+    compiles = first_rank([row for row in rows(tables, "compiles") if row["compile_key"] in keys])
+    known = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    return sum(known) / 1e6 if known else None

@@ -1,0 +1,110 @@
+"""Recompiles, gathered by the function that was compiled again and by what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from traceview.rules import _costs, _places
+from traceview.rules._evidence import MOST_EVIDENCE, from_row, short
+from traceview.rules._rows import Row, rows
+from traceview.rules.finding import Cost, Evidence, Location
+from traceview.tables import Tables
+
+Frame = tuple[str | None, int | None]
+
+
+def frame_of(row: Row) -> Frame:
+    """The code object of a row of ``compiles`` or ``recompiles``."""
+    return row["co_filename"], row["co_firstlineno"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """All recompiles of one function that one source decided (rows: never empty, in log order)."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def row(self) -> Row:
+        return self.rows[0]
+
+    @property
+    def source(self) -> str:
+        return self.row["source_name"] or "a guard"
+
+    @property
+    def function(self) -> str:
+        return f"{self.row['co_name']}()" if self.row["co_name"] else "a function"
+
+    def place(self) -> Location | None:
+        """The line that reads what changed, where the log names it in full; else the function's."""
+        named = next((row for row in self.rows if row["user_line"] is not None), None)
+        if named is None or not named["user_file"]:
+            return _places.code_object(self.row)
+        file = named["user_file"]
+        known = self.row["co_filename"]
+        if (
+            not PurePath(file).is_absolute()
+            and known
+            and PurePath(known).name == PurePath(file).name
+        ):
+            file = known  # torch cuts the front off paths in guards
+        if not PurePath(file).is_absolute():
+            return _places.code_object(self.row)
+        return Location(file, named["user_line"], named["co_name"])
+
+    def values(self) -> str:
+        """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""
+        met = [row["old"] for row in self.rows if row["old"] is not None]
+        if self.rows[-1]["new"] is not None:
+            met.append(self.rows[-1]["new"])
+        distinct = list(dict.fromkeys(met))
+        return " → ".join(distinct[:6]) + (" → …" if len(distinct) > 6 else "")
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        return tuple(
+            from_row(f"{row['compile_id']}: {short(row['guard'])}", "recompiles", row)
+            for row in self.rows[:MOST_EVIDENCE]
+        )
+
+    def cost(self, tables: Tables) -> Cost:
+        keys = {row["compile_key"] for row in self.rows}
+        spent = _costs.compile_seconds(tables, keys)
+        return Cost(seconds=spent, about=f"compiling it again, {len(keys)} compile(s)")
+
+
+def causes(tables: Tables) -> Iterator[Cause]:
+    """One cause a function, kind, source and dimension; only the guard that decided counts.
+
+    A dimension is left out of the key, so that a tensor that changes in two is one cause.
+    """
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows(tables, "recompiles"):
+        if row["order"] in (0, None):
+            key = (*frame_of(row), row["kind"], row["source_name"])
+            found.setdefault(key, []).append(row)
+    for group in found.values():
+        yield Cause(tuple(group))
+
+
+def limited_frames(tables: Tables) -> set[Frame]:
+    """Functions that reached the recompile limit."""
+    frames = {frame_of(row) for row in rows(tables, "compiles", outcome="limit")}
+    warned = {
+        (row["file"], row["line"]) for row in rows(tables, "warnings", kind="recompile_limit")
+    }
+    return frames | warned
+
+
+def main_cause(tables: Tables, frame: Frame) -> Cause | None:
+    """The cause behind most recompiles of ``frame``."""
+    own = [cause for cause in causes(tables) if frame_of(cause.row) == frame]
+    return max(own, key=lambda cause: len(cause.rows), default=None)
+
+
+def sizes_met(cause: Cause) -> Counter[str]:
+    """How often each expected size stands in the guards."""
+    return Counter(row["old"] for row in cause.rows if row["old"] is not None)

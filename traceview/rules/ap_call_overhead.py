@@ -1,0 +1,85 @@
+"""
+## What it finds
+Compiled calls so short that entering them takes longer than fusion saves.
+
+## Why it costs
+Each call of a compiled callable looks up its guards, runs a wrapper and converts arguments: some
+ten microseconds on the host, whatever the work. A call of a few microseconds gets slower.
+
+## Evidence
+Guard look-up, pre-graph bytecode and runtime wrappers are more than 30 % of the compiled step in
+the profiler window, and compiled steps are measured to be more than 10 % slower than eager ones.
+A small call that got faster is not named.
+
+## What to do
+Compile a larger piece: the function that holds the loop, not its body. Or leave this one in
+eager. With fixed shapes on a GPU, `mode="reduce-overhead"` takes the launches away as well.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
+- torch/_dynamo/eval_frame.py
+- https://github.com/ScalingIntelligence/KernelBench/issues/68
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _costs, _places
+from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._rows import first, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV501"
+NEEDS = frozenset({"step_counts", "speedups"})
+
+#: Below this share the slowdown has another main cause.
+FEWEST_OVERHEAD_SHARE = 0.30
+#: Compiled over eager time of a step from which compiling hurts beyond doubt.
+FEWEST_RATIO = 1.1
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """At most one finding: at the region that is called most."""
+    counts = first(tables, "step_counts", stance="compiled")
+    ratio = _costs.ratio(tables)
+    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    if not (counts and counts["call_overhead_ms"] and counts["step_ms"] and ratio):
+        return
+    share = counts["call_overhead_ms"] / counts["step_ms"]
+    if share <= FEWEST_OVERHEAD_SHARE or ratio <= FEWEST_RATIO or not (eager and compiled):
+        return
+    regions = first_rank(rows(tables, "regions"))
+    region = max(regions, key=lambda row: row["calls"] or 0, default=None)
+    name = region["name"] if region else "the compiled callable"
+    yield Finding(
+        code=CODE,
+        rule="ap-call-overhead",
+        severity="warning",
+        title=(
+            f"Entering {name} takes {percent(share)} of a compiled step: the call is too small "
+            "to gain"
+        ),
+        explanation=(
+            f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} compiled. "
+            "Guards, wrapper and argument handling cost about the same for every call, however "
+            "little it does."
+        ),
+        cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
+        confidence="measured",
+        location=_places.compile_call(region) if region else None,
+        evidence=(
+            Evidence(
+                f"look-up and wrappers {milliseconds(counts['call_overhead_ms'])} of "
+                f"{milliseconds(counts['step_ms'])} per step, as profiled",
+                "step_counts",
+            ),
+            Evidence(f"compiled / eager = {ratio:.2f}", "speedups"),
+        ),
+        what_to_do=(
+            "Compile the function that holds the loop around this call, so that one entry "
+            "covers many "
+            "of them, or leave this one in eager."
+        ),
+    )

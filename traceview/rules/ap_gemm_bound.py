@@ -1,0 +1,88 @@
+"""
+## What it finds
+A step whose time is nearly all matrix products, convolutions or attention, in eager and compiled
+alike.
+
+## Why it costs
+It costs nothing: those run in the same library kernels either way, so torch.compile has next to
+nothing to fuse. A speedup near 1.0× is what to expect here, and no failure.
+
+## Evidence
+GEMM, convolution and attention are at least 70 % of the busy time in both profiler windows, and
+the step's time changes by less than 10 %.
+
+## What to do
+Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune-no-cudagraphs"`
+lets Triton's GEMMs compete with the library's on a GPU.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
+- torch/_inductor/kernel/mm.py
+- https://github.com/pytorch/pytorch/issues/119611
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _costs
+from traceview.rules._evidence import percent
+from traceview.rules._rows import first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV410"
+NEEDS = frozenset({"accounting", "speedups"})
+
+#: With 30 % left for everything else, fusing all of that away could not reach 1.5×.
+FEWEST_SHARE = 0.70
+#: A larger change than this needs an explanation of its own.
+MOST_CHANGE = 0.10
+_LIBRARY = ("gemm", "convolution", "attention")
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """At most one finding: the step as a whole."""
+    ratio = _costs.ratio(tables)
+    shares = {stance: _share(tables, stance) for stance in ("eager", "compiled")}
+    eager, compiled = shares["eager"], shares["compiled"]
+    if ratio is None or eager is None or compiled is None:
+        return
+    if abs(ratio - 1) >= MOST_CHANGE or min(eager, compiled) < FEWEST_SHARE:
+        return
+    yield Finding(
+        code=CODE,
+        rule="ap-gemm-bound",
+        severity="info",
+        title=(
+            f"{percent(compiled)} of the busy time is matrix products: little for compiling to gain"
+        ),
+        explanation=(
+            "GEMM, convolution and attention run in the same library kernels in eager and compiled "
+            f"code. The step changes by a factor of {1 / ratio:.2f}, as is to be expected."
+        ),
+        cost=Cost(about="nothing is lost"),
+        confidence="measured",
+        location=None,
+        evidence=tuple(
+            Evidence(f"{stance}: {percent(share)} of the busy time", "accounting")
+            for stance, share in (("eager", eager), ("compiled", compiled))
+        ),
+        what_to_do=(
+            "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
+            'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
+        ),
+    )
+
+
+def _share(tables: Tables, stance: str) -> float | None:
+    """Library kernels' part of the busy time; None where the window shows no work."""
+    busy = [
+        row
+        for row in first_rank(rows(tables, "accounting", stance=stance))
+        if row["kind"] == "busy"
+    ]
+    total = sum(row["ms"] or 0 for row in busy)
+    library = sum(row["ms"] or 0 for row in busy if row["category"] in _LIBRARY)
+    return library / total if total else None

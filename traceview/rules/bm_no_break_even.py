@@ -1,0 +1,97 @@
+"""
+## What it finds
+A job too short for compiling to pay for itself: fewer steps than it takes to earn the compile
+time back.
+
+## Why it costs
+Compiling takes seconds once and saves milliseconds a step. Below the break-even the job as a
+whole ends later than in eager.
+
+## Evidence
+break-even steps = compile seconds / (eager step - compiled step), both measured. The length of
+the job is what `--job-steps` says, or the steps of a script that ended by itself after more than
+a minute.
+
+A warning only where that length is known; else information, and only where the script that was
+run is shorter than its own break-even.
+
+## What to do
+Compile less (one repeated block instead of the whole model), keep the cache between starts
+(`TORCHINDUCTOR_CACHE_DIR`), or leave a short job in eager.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+- https://docs.pytorch.org/tutorials/recipes/regional_compilation.html
+- https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
+- torch/_inductor/config.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _costs
+from traceview.rules._evidence import milliseconds, seconds
+from traceview.rules._rows import Row, first
+from traceview.rules.finding import Cost, Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV601"
+NEEDS = frozenset({"speedups"})
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """At most one finding: the job as a whole."""
+    found = _costs.measured(tables)
+    if found is None or found["compile_s"] is None or found["speedup"] is None:
+        return
+    job = found["job_steps"]
+    if found["outcome"] == "hurt" and job:
+        yield _finding(
+            found, job, "Compiling never pays here: a compiled step is slower than an eager one"
+        )
+    elif found["outcome"] == "helped" and found["break_even_steps"]:
+        run = first(tables, "runs")
+        steps = job or (run["steps_seen"] if run and run["exit_kind"] == "exit" else None)
+        if steps and steps < found["break_even_steps"]:
+            title = (
+                f"Compiling pays from step {found['break_even_steps']:,} on; "
+                f"the {'job' if job else 'script'} has {steps:,}"
+            )
+            yield _finding(found, job, title, steps)
+
+
+def _finding(found: Row, job: int | None, title: str, steps: int | None = None) -> Finding:
+    steps = steps or job or 0
+    saved = (found["eager_ms"] - found["compiled_ms"]) * steps / 1e3
+    return Finding(
+        code=CODE,
+        rule="bm-no-break-even",
+        severity="warning" if job else "info",
+        title=title,
+        explanation=(
+            f"Compiling takes {seconds(found['compile_s'])} once. A step takes "
+            f"{milliseconds(found['eager_ms'])} in eager and {milliseconds(found['compiled_ms'])} "
+            f"compiled, measured on warm steps."
+        ),
+        cost=Cost(
+            seconds=found["compile_s"] - saved,
+            about=f"the whole of {steps:,} steps, less what they save",
+        ),
+        confidence="derived",
+        location=None,
+        evidence=(
+            Evidence(
+                f"{seconds(found['compile_s'])} of compiling, speedup {found['speedup']:.2f}×"
+                + (f", job length from {found['job_steps_from']}" if job else ""),
+                "speedups",
+            ),
+        ),
+        what_to_do=(
+            "Leave this job in eager."
+            if found["outcome"] == "hurt"
+            else "Keep the compile cache between starts, compile one repeated block instead of the "
+            "whole model, or leave a job of this length in eager. `--job-steps N` tells the "
+            "real length."
+        ),
+    )

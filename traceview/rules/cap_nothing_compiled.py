@@ -1,0 +1,151 @@
+"""
+## What it finds
+A `torch.compile` call without effect: (a) the compiled module is used only through another method
+than the one that was compiled, (b) what torch.compile gave back is never called, (c) compiling is
+switched off.
+
+## Why it costs
+The script runs in eager and looks as if it were compiled.
+
+## Evidence
+The calls counted on each compiled callable and the methods fetched through it; whether it died
+uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
+called counts only where no other one was called either: its turn may come later in the job.
+
+## What to do
+(a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
+`module.compile()`, which works in place. (c) Switch it on again.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
+- torch/_dynamo/eval_frame.py, `OptimizedModule`
+- https://github.com/pytorch/pytorch/issues/141473
+- https://github.com/huggingface/transformers/issues/34906
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _places
+from traceview.rules._evidence import times
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV110"
+NEEDS = frozenset({"regions", "runs"})
+
+_EAGER = Cost(about="all of what compiling could save; not measured, since nothing is compiled")
+_MODULES = ("module", "module_compile")
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding for a global switch, else one a region without effect."""
+    regions = first_rank(rows(tables, "regions"))
+    runs = rows(tables, "runs")
+    switched_off = _switch(tables, runs)
+    if switched_off and regions:
+        yield _forced(_places.compile_call(regions[0]), *switched_off)
+        return
+    called = any(row["calls"] for row in regions)
+    for region in regions:
+        place = _places.compile_call(region)
+        if region["disable"]:
+            fact = f"torch.compile({region['name']}, disable=True) at {_places.short(place)}"
+            yield _forced(place, fact, "Remove disable=True.", "regions")
+        elif not region["calls"] and region["error"] is None:
+            if region["methods_used"] and region["kind"] in _MODULES:
+                yield _bypassed(region, place)
+            elif region["collected_uncalled"] or not called:
+                yield _dropped(region, place)
+
+
+def _switch(tables: Tables, runs: list[Row]) -> tuple[str, str, str] | None:
+    """(fact, remedy, table) of a switch that turns compiling off for the whole process."""
+    for row in rows(tables, "environment", section="env"):
+        if row["name"] == "TORCH_COMPILE_DISABLE" and row["value"] not in (None, "", "0"):
+            return f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment"
+    if any(row["dynamo_disabled"] for row in runs):
+        remedy = "Leave torch._dynamo.config.disable at False."
+        return "torch._dynamo.config.disable is set", remedy, "runs"
+    if any(row["user_stance"] == "force_eager" for row in runs):
+        remedy = 'Set it back with torch.compiler.set_stance("default").'
+        return 'torch.compiler.set_stance("force_eager")', remedy, "runs"
+    return None
+
+
+def _forced(place: Location | None, fact: str, remedy: str, table: str) -> Finding:
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity="warning",
+        title=f"Compiling is switched off: {fact}",
+        explanation="torch.compile is called, and every call runs the original Python code.",
+        cost=_EAGER,
+        confidence="measured",
+        location=place,
+        evidence=(Evidence(fact, table),),
+        what_to_do=remedy,
+    )
+
+
+def _bypassed(region: Row, place: Location | None) -> Finding:
+    methods = sorted(set(region["methods_used"]))
+    method = methods[0]
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity="warning",
+        title=f"Only {region['name']}.forward is compiled, and only .{method}() is called",
+        explanation=(
+            "torch.compile(module) compiles what runs when the module itself is called. Other "
+            "methods "
+            "are handed on to the original module and run in eager, and so does what they call."
+        ),
+        cost=_EAGER,
+        confidence="measured",
+        location=place,
+        evidence=(
+            Evidence(
+                f"compiled module called 0 times; fetched through it: {', '.join(methods)}",
+                "regions",
+            ),
+        ),
+        what_to_do=f"Compile the method that is called, .{method}, or call the module itself.",
+        snippet=Snippet("python", f"model.{method} = torch.compile(model.{method})"),
+    )
+
+
+def _dropped(region: Row, place: Location | None) -> Finding:
+    died = bool(region["collected_uncalled"])
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity="warning",
+        title=f"What torch.compile({region['name']}) gave back is never called",
+        explanation=(
+            "torch.compile does not change its argument; it gives back a compiled callable. "
+            + ("That one was thrown away" if died else "That one was not called")
+            + f", so the original {region['name']} runs in eager."
+        ),
+        cost=_EAGER,
+        confidence="measured",
+        location=place,
+        evidence=(
+            Evidence(
+                f"called {times(0)}, " + ("freed without a call" if died else "still alive"),
+                "regions",
+            ),
+        ),
+        what_to_do=(
+            "Call the module's own compile(), which works in place."
+            if region["kind"] in _MODULES
+            else "Assign what torch.compile gives back, and call that."
+        ),
+        snippet=Snippet(
+            "python",
+            "model.compile()" if region["kind"] in _MODULES else "f = torch.compile(f)",
+        ),
+    )

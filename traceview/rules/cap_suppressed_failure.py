@@ -1,0 +1,111 @@
+"""
+## What it finds
+A function that failed to compile and runs in eager because errors are suppressed.
+
+## Why it costs
+The script goes on without a word. That function, and all that was to be fused with it, runs in
+eager, after the time of the failed compile was spent.
+
+## Evidence
+torch's warning `WON'T CONVERT`, or a compile whose metrics name a failure while
+`torch._dynamo.config.suppress_errors` (TORCHDYNAMO_SUPPRESS_ERRORS) is on.
+
+## What to do
+Turn suppression off to see the error. Repair it, or leave that one function out with
+`torch.compiler.disable`, so that the rest stays compiled and failures stay visible.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+- torch/_dynamo/config.py, `suppress_errors`
+- torch/_dynamo/convert_frame.py, `ConvertFrame.__call__`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _places
+from traceview.rules._evidence import from_row, short
+from traceview.rules._rows import Row, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV112"
+NEEDS = frozenset({"compiles"})
+
+Key = tuple[str | None, int | None]
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a function that was given up."""
+    failed = _failures(tables)
+    warned = rows(tables, "warnings", kind="suppressed_failure")
+    places: dict[Key, Location | None] = {}
+    for row in warned:
+        at = Location(row["file"], row["line"], row["function"]) if row["file"] else None
+        places.setdefault((row["file"], row["line"]), at)
+    for row in failed:
+        places.setdefault((row["co_filename"], row["co_firstlineno"]), _places.code_object(row))
+    for key, place in places.items():
+        compiles = [row for row in failed if (row["co_filename"], row["co_firstlineno"]) == key]
+        messages = [row for row in warned if (row["file"], row["line"]) == key]
+        yield _finding(place, compiles, messages)
+
+
+def _failures(tables: Tables) -> list[Row]:
+    """Compiles that failed while the script went on: suppression was on."""
+    switches = [
+        row
+        for row in rows(tables, "environment")
+        if row["name"] in ("suppress_errors", "TORCHDYNAMO_SUPPRESS_ERRORS")
+        and row["value"] in ("True", "1")
+    ]
+    warned = rows(tables, "warnings", kind="suppressed_failure")
+    failed = rows(tables, "compiles", outcome="failed")
+    return failed if switches or warned else []
+
+
+def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -> Finding:
+    name = f"{place.function}()" if place and place.function else "A function"
+    reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
+    reason = reason or next((row["category"] for row in messages if row["category"] != "W"), None)
+    spent = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    return Finding(
+        code=CODE,
+        rule="cap-suppressed-failure",
+        severity="warning",
+        title=(
+            f"{name} failed to compile{f' ({reason})' if reason else ''} and runs in eager, "
+            "silently"
+        ),
+        explanation=(
+            "suppress_errors turns a failed compile into a warning in the log: the function "
+            "runs in "
+            "eager from then on, and nothing is fused with it."
+        ),
+        cost=Cost(
+            seconds=sum(spent) / 1e6 if spent else None,
+            about="spent on the compile that failed; what it would have saved is not known",
+        ),
+        confidence="measured",
+        location=place,
+        evidence=_proof(compiles, messages),
+        what_to_do=(
+            "Turn suppression off to see the error, then repair it, or leave this one function out "
+            "with @torch.compiler.disable."
+        ),
+        snippet=Snippet("python", "torch._dynamo.config.suppress_errors = False"),
+    )
+
+
+def _proof(compiles: list[Row], messages: list[Row]) -> tuple[Evidence, ...]:
+    logged = [from_row(short(row["message"]), "warnings", row) for row in messages[:1]]
+    metrics = [
+        from_row(
+            f"compile {row['compile_id']} failed: {short(row['fail_reason'] or row['fail_type'])}",
+            "compiles",
+            row,
+        )
+        for row in compiles[:2]
+    ]
+    return (*logged, *metrics)

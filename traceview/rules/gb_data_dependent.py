@@ -1,0 +1,74 @@
+"""
+## What it finds
+`if`, `while` or `assert` on the value of a tensor inside compiled code.
+
+## Why it costs
+Which branch to trace depends on a value that exists only when the graph runs. Dynamo ends the
+graph, Python decides, and each branch gets a graph of its own: no fusion across the cut, more
+guarded entries a call, and on a GPU a wait for the device at each decision.
+
+## Evidence
+A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is the host time
+between the compiled regions of one call in the profiler window, shared evenly where several lines
+break.
+
+It is information, not a warning, where compiling helped and that time was measured to be below
+5 % of the compiled step and below 0.05 ms.
+
+## What to do
+Compute both and choose with `torch.where` where both are cheap; `torch.cond` where they are not;
+move the decision out of the compiled function where it changes seldom. For checks of NaN and the
+like use `torch._assert_async` or check outside.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
+- https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html
+- https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html
+- torch/_dynamo/symbolic_convert.py, `generic_jump`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _breaks, _costs, _places
+from traceview.rules.finding import Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV102"
+NEEDS = frozenset({"graph_breaks"})
+
+_WHERE = "y = torch.where(condition, value_if_true, value_if_false)"
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a line that branches on a tensor."""
+    cost, confidence = _breaks.gap_cost(tables)
+    for site in _breaks.resumable(tables, _breaks.is_data_dependent):
+        word = _keyword(site.source)
+        yield Finding(
+            code=CODE,
+            rule="gb-data-dependent",
+            severity=_costs.severity(tables, cost.ms_per_step),
+            title=f"{word} at {_places.short(site.place)} branches on a tensor's value",
+            explanation=(
+                "Which way to go is known only when the graph has run, so Dynamo ends the graph "
+                "here, "
+                "lets Python decide, and compiles each way separately."
+            ),
+            cost=cost,
+            confidence=confidence,
+            location=site.place,
+            evidence=site.evidence(),
+            what_to_do=(
+                "Compute both sides and choose with torch.where; use torch.cond if a side is "
+                "dear; or "
+                "decide before the compiled call and pass the result in."
+            ),
+            snippet=Snippet("python", _WHERE),
+        )
+
+
+def _keyword(source: str | None) -> str:
+    word = (source or "").split(" ", 1)[0].rstrip(":(")
+    return f"`{word}`" if word in ("if", "elif", "while", "assert") else "A decision"

@@ -1,0 +1,104 @@
+"""
+## What it finds
+A graph break inside a `for`, `while`, `try` or `with` that makes Dynamo leave the whole function
+in eager.
+
+## Why it costs
+Dynamo cannot resume in the middle of such a block. It gives the frame up: nothing in it is
+compiled, only the functions that it calls are, each on its own. A loop over layers then runs as
+eager code, in most cases the whole model.
+
+## Evidence
+A graph break that the log marks as skipping the frame, and the outcome `skipped` of that compile.
+The cost is the host time between the pieces that still compile, in the profiler window.
+
+## What to do
+Take the line that breaks out of the loop or the block: decide before it, after it, or in the
+caller. Where only the loop's body is worth compiling, make it a function and compile that.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.skipped_functions.html
+- https://meta-pytorch.github.io/compile-graph-break-site/gb/gb7000.html
+- torch/_dynamo/symbolic_convert.py, `break_graph_if_unsupported`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _breaks, _places
+from traceview.rules._evidence import from_row, seconds, short
+from traceview.rules._rows import Row, rows
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV104"
+NEEDS = frozenset({"graph_breaks", "compiles"})
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a line whose break made Dynamo give the frame up."""
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
+    for site in _breaks.sites(tables):
+        if not site.skipped:
+            continue
+        frames = [
+            compiles[row["compile_key"]] for row in site.rows if row["compile_key"] in compiles
+        ]
+        name = next((row["co_name"] for row in frames if row["co_name"]), None)
+        function = f"{name}()" if name else "the function around it"
+        cost, confidence = _cost(tables, frames)
+        yield Finding(
+            code=CODE,
+            rule="gb-frame-skipped",
+            severity="warning",
+            title=(
+                f"{function} runs in eager: a graph break at {_places.short(site.place)} cannot "
+                "resume"
+            ),
+            explanation=(
+                f"The break ({short(_cause(site))}) lies inside a loop, try or with block. Dynamo "
+                f"cannot resume there, so it leaves all of {function} in eager and compiles at "
+                "most "
+                "the functions that it calls."
+            ),
+            cost=cost,
+            confidence=confidence,
+            location=site.place,
+            evidence=(*site.evidence(), *_outcomes(frames)),
+            what_to_do=(
+                "Take this line out of the loop or block: decide before it, after it, or in the "
+                "caller. If only the loop's body is worth compiling, make it a function and "
+                "compile "
+                "that one."
+            ),
+        )
+
+
+def _cause(site: _breaks.Site) -> str:
+    return (
+        next((row["gb_type"] for row in site.rows if row["gb_type"]), site.rows[0]["reason"]) or ""
+    )
+
+
+def _cost(tables: Tables, frames: list[Row]) -> tuple[Cost, Confidence]:
+    """The eager code between what still compiles, if profiled; else the compile spent in vain."""
+    gap, confidence = _breaks.gap_cost(tables)
+    if gap.ms_per_step:
+        return gap, confidence
+    spent = {row["compile_key"]: row["duration_us"] for row in frames if row["duration_us"]}
+    about = "spent on tracing a function that then stays in eager; what it loses is not known"
+    return Cost(seconds=sum(spent.values()) / 1e6 if spent else None, about=about), "heuristic"
+
+
+def _outcomes(frames: list[Row]) -> tuple[Evidence, ...]:
+    skipped = [row for row in frames if row["outcome"] == "skipped"][:1]
+    return tuple(
+        from_row(
+            f"compile {row['compile_id']} of {row['co_name']} ended as skipped"
+            + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
+            "compiles",
+            row,
+        )
+        for row in skipped
+    )

@@ -1,0 +1,107 @@
+"""
+## What it finds
+fp32 matrix products on a GPU with TF32 tensor cores that leave them unused.
+
+## Why it costs
+PyTorch's default keeps fp32 products in full fp32. TF32 keeps fp32's range with a 10-bit mantissa
+and is several times faster; compiled or not, such a script spends its time in the slow kernels.
+
+## Evidence
+torch's warning that TF32 is available but not enabled, or a matmul precision of `highest`, and
+fp32 GEMM kernels (sgemm, simt, f32f32) of more than 20 % of the device time of the compiled
+steps. The warning alone also appears for bf16 models and proves nothing.
+
+## What to do
+`torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html
+- https://docs.pytorch.org/docs/stable/notes/cuda.html
+- torch/_inductor/compile_fx.py, `_warn_tf32_disabled`
+- https://github.com/pytorch/pytorch/issues/175484
+- https://github.com/huggingface/transformers/issues/43012
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traceview.rules import _costs
+from traceview.rules._evidence import from_row, milliseconds, percent, short
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV401"
+NEEDS = frozenset({"kernel_groups"})
+
+#: Below a fifth of the device time, even a free GEMM would gain less than it risks in accuracy.
+FEWEST_SHARE = 0.20
+#: Names of cuBLAS and CUTLASS kernels that multiply fp32 without tensor cores.
+_FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
+#: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
+_TENSOR_CORES = re.compile(r"tf32|tensorop|s1688|s16816|bf16|f16|hmma|h1688", re.IGNORECASE)
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """At most one finding: the script as a whole."""
+    groups = [
+        row
+        for row in first_rank(rows(tables, "kernel_groups", stance="compiled"))
+        if row["clock"] == "device"
+    ]
+    slow = [row for row in groups if _is_fp32_gemm(row)]
+    proof = _switched_off(tables)
+    total = sum(row["ms"] for row in groups)
+    ms = sum(row["ms"] for row in slow)
+    if not slow or proof is None or ms <= FEWEST_SHARE * total:
+        return
+    yield Finding(
+        code=CODE,
+        rule="ind-tf32-off",
+        severity="warning",
+        title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
+        explanation=(
+            "The GPU has TF32 tensor cores and PyTorch's default leaves them unused for fp32. "
+            "Compiling does not change that: the same library kernels run."
+        ),
+        cost=Cost(
+            _per_step(tables, ms, total),
+            None,
+            "device time in fp32 GEMM kernels; TF32 saves most of it",
+        ),
+        confidence="measured",
+        location=None,
+        evidence=(
+            proof,
+            *(
+                Evidence(f"{row['name']}: {milliseconds(row['ms'])} per step", "kernel_groups")
+                for row in sorted(slow, key=lambda row: -row["ms"])[:3]
+            ),
+        ),
+        what_to_do="Allow TF32, then check that the result is still good enough.",
+        snippet=Snippet("python", 'torch.set_float32_matmul_precision("high")'),
+    )
+
+
+def _is_fp32_gemm(row: Row) -> bool:
+    name = row["name"]
+    gemm = row["category"] == "gemm"
+    return gemm and bool(_FP32.search(name)) and not _TENSOR_CORES.search(name)
+
+
+def _switched_off(tables: Tables) -> Evidence | None:
+    warned = rows(tables, "warnings", kind="tf32")
+    if warned:
+        return from_row(short(warned[0]["message"]), "warnings", warned[0])
+    for row in rows(tables, "environment", section="precision"):
+        if "matmul_precision" in row["name"] and row["value"] == "highest":
+            return Evidence(f"{row['name']} = highest", "environment")
+    return None
+
+
+def _per_step(tables: Tables, ms: float, total: float) -> float:
+    """The profiled share on the unprofiled step: profiling stretches the host, not the kernels."""
+    step = _costs.step_ms(tables, "compiled")
+    return min(ms, step * ms / total) if step and total else ms

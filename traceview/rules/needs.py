@@ -1,0 +1,45 @@
+"""What a rule needs, in words: which record a table is read from, and the command that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_DIAGNOSE = "traceview diagnose SCRIPT"
+_STRUCTURED = ("torch's structured log", "TORCH_TRACE=DIR python SCRIPT")
+_RECOMPILES = ("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT")
+_BREAKS = ("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT")
+_COLLECTED = ("traceview's own record of the run", _DIAGNOSE)
+_TIMED = ("timed blocks of eager and compiled steps", _DIAGNOSE)
+_PROFILED = ("profiler windows of eager and compiled steps", _DIAGNOSE)
+
+_RECORDS = {
+    "graph_breaks": _BREAKS,
+    "recompiles": _RECOMPILES,
+    "compiles": _STRUCTURED,
+    "graphs": _STRUCTURED,
+    "cudagraph_events": ("a log of cudagraphs", "TORCH_LOGS=cudagraphs python SCRIPT"),
+    "runs": _COLLECTED,
+    "regions": _COLLECTED,
+    "calls": _COLLECTED,
+    "environment": _COLLECTED,
+    "script_timers": ("the script's source and the stack of its first compiled call", _DIAGNOSE),
+    "memory": ("memory peaks of eager and compiled blocks", _DIAGNOSE),
+    "speedups": _TIMED,
+    "accounting": _PROFILED,
+    "step_counts": _PROFILED,
+    "kernel_groups": _PROFILED,
+    "region_costs": _PROFILED,
+}
+
+
+def known() -> frozenset[str]:
+    """The tables that a rule may need."""
+    return frozenset(_RECORDS)
+
+
+def in_words(missing: Iterable[str]) -> tuple[str, str | None]:
+    """(what is missing, the command that records it); diagnose records everything at once."""
+    records = list(dict.fromkeys(_RECORDS[name] for name in missing))
+    commands = {command for _, command in records}
+    words = " and ".join(words for words, _ in records)
+    return words, commands.pop() if len(commands) == 1 else _DIAGNOSE

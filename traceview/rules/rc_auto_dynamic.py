@@ -1,0 +1,83 @@
+"""
+## What it finds
+One recompile after which a size or number is symbolic: torch's automatic dynamic shapes at work.
+
+## Why it costs
+One more compile at the start, and nothing after it. It is no fault; the finding is here so that
+the second compile has a name.
+
+## Evidence
+A single recompile of a function for a size (or an int or float) of one source, with symbols
+created by that compile, and no later one for the same source.
+
+## What to do
+Nothing. To save that compile, mark the size before the first call.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- torch/_dynamo/pgo.py, `record_automatic_dynamic`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _recompiles
+from traceview.rules._evidence import from_row
+from traceview.rules._rows import Row, rows
+from traceview.rules.finding import Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV205"
+NEEDS = frozenset({"recompiles", "compiles"})
+
+_KINDS = ("size", "value")
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a function and source that became symbolic."""
+    limited = _recompiles.limited_frames(tables)
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
+    for cause in _recompiles.causes(tables):
+        again = compiles.get(cause.row["compile_key"])
+        single = len({row["compile_key"] for row in cause.rows}) == 1
+        if cause.row["kind"] not in _KINDS or not single or again is None:
+            continue
+        if again["dynamic_symbols"] and _recompiles.frame_of(cause.row) not in limited:
+            yield _finding(tables, cause, again)
+
+
+def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
+    dims = sorted({row["dim"] for row in cause.rows if row["dim"] is not None})
+    what = f"{cause.source} dimension {dims[0]}" if dims else cause.source
+    marks = "\n".join(f"torch._dynamo.mark_dynamic({cause.source}, {dim})" for dim in dims)
+    symbols = again["dynamic_symbols"]
+    return Finding(
+        code=CODE,
+        rule="rc-auto-dynamic",
+        severity="info",
+        title=(
+            f"{what} changed ({cause.values()}), and {cause.function} was compiled once more "
+            "for any value"
+        ),
+        explanation=(
+            "torch compiles the first value as a constant and makes it symbolic when it changes. "
+            "There was no further recompile for it."
+        ),
+        cost=cause.cost(tables),
+        confidence="measured",
+        location=cause.place(),
+        evidence=(
+            *cause.evidence(),
+            from_row(
+                f"compile {again['compile_id']} created {symbols} symbol(s)", "compiles", again
+            ),
+        ),
+        what_to_do=(
+            "Nothing has to be done. Marking it before the first call saves this compile."
+            if marks
+            else "Nothing has to be done."
+        ),
+        snippet=Snippet("python", marks) if marks else None,
+    )

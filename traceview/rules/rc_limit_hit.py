@@ -1,0 +1,135 @@
+"""
+## What it finds
+A function that reached torch's recompile limit (8 variants by default).
+
+## Why it costs
+From then on every call that fits none of the compiled variants runs in eager, with what it calls,
+for the rest of the job; and it pays for all the failing guards first.
+
+## Evidence
+torch's warning that the limit was hit, or a compile whose outcome is `limit`; the guard behind
+most of the recompiles before it.
+
+An error where calls went on after the limit, else a warning.
+
+## What to do
+Cure what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where
+the number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`).
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- torch/_dynamo/config.py, `recompile_limit`
+- https://github.com/pytorch/pytorch/issues/167504
+- https://github.com/pytorch/pytorch/issues/114511
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traceview.rules import _costs, _recompiles
+from traceview.rules._evidence import from_row, milliseconds, short
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location
+from traceview.tables import Tables
+
+CODE = "TV202"
+NEEDS = frozenset({"compiles", "recompiles"})
+
+_LIMIT = re.compile(r"limit \((\d+)\)")
+_REMEDIES = {
+    "module_int": (
+        "Keep {source} out of forward: count in the caller, or register it as a buffer tensor."
+    ),
+    "size": "Let the size be symbolic (no dynamic=False), or pad to a few sizes.",
+    "value": "Pass {source} as a tensor, or keep it constant.",
+    "obj_id": "Create {source} once, outside of the call.",
+    "type_id": "Pass {source} with one type.",
+    "length": "Keep the length of {source} fixed: allocate it once.",
+}
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a function that reached the limit."""
+    for frame in sorted(_recompiles.limited_frames(tables), key=str):
+        compiles = [row for row in rows(tables, "compiles") if _recompiles.frame_of(row) == frame]
+        warned = [
+            row
+            for row in rows(tables, "warnings", kind="recompile_limit")
+            if (row["file"], row["line"]) == frame
+        ]
+        if compiles or warned:
+            yield _finding(tables, frame, compiles, warned)
+
+
+def _finding(
+    tables: Tables, frame: _recompiles.Frame, compiles: list[Row], warned: list[Row]
+) -> Finding:
+    cause = _recompiles.main_cause(tables, frame)
+    name = next((row["co_name"] for row in compiles if row["co_name"]), None)
+    name = name or next((row["function"] for row in warned if row["function"]), "a function")
+    limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
+    later = _calls_later(tables, compiles)
+    because = f" because {cause.source} changed ({cause.values()})" if cause else ""
+    place = cause.place() if cause else _place(frame, name)
+    return Finding(
+        code=CODE,
+        rule="rc-limit-hit",
+        severity="error" if later else "warning",
+        title=f"{name}() hit the recompile limit{f' ({limit})' if limit else ''}{because}",
+        explanation=(
+            "torch compiles no further variant of it: a call that fits none of the compiled ones "
+            "checks them all and then runs in eager, for the rest of the job."
+            + (f" {later} calls were seen after the last compile." if later else "")
+        ),
+        cost=_cost(tables, compiles),
+        confidence="measured",
+        location=place,
+        evidence=_proof(compiles, warned, cause),
+        what_to_do=_remedy(cause),
+    )
+
+
+def _place(frame: _recompiles.Frame, name: str) -> Location | None:
+    file, line = frame
+    return Location(file, line, name) if file and line is not None else None
+
+
+def _calls_later(tables: Tables, compiles: list[Row]) -> int:
+    """Calls of compiled callables in the script beyond one for each compile of this function."""
+    calls = sum(row["calls"] or 0 for row in first_rank(rows(tables, "regions")))
+    return max(0, calls - len(first_rank(compiles)))
+
+
+def _cost(tables: Tables, compiles: list[Row]) -> Cost:
+    """The step's loss where compiling now hurts, else the seconds of all the variants."""
+    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    if eager is not None and compiled is not None and compiled > eager:
+        about = f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}"
+        return Cost(ms_per_step=compiled - eager, about=about)
+    spent = [row["duration_us"] for row in first_rank(compiles) if row["duration_us"] is not None]
+    return Cost(seconds=sum(spent) / 1e6 if spent else None, about=f"{len(spent)} compiles of it")
+
+
+def _remedy(cause: _recompiles.Cause | None) -> str:
+    known = _REMEDIES.get(cause.row["kind"]) if cause else None
+    first = known.format(source=cause.source) if known and cause else "Cure what the guards name."
+    return (
+        f"{first} Raising torch._dynamo.config.recompile_limit helps only where the number of "
+        "variants is finite."
+    )
+
+
+def _proof(
+    compiles: list[Row], warned: list[Row], cause: _recompiles.Cause | None
+) -> tuple[Evidence, ...]:
+    logged = [from_row(short(row["message"]), "warnings", row) for row in warned[:1]]
+    ended = [
+        from_row(
+            f"compile {row['compile_id']}: {short(row['fail_reason']) or 'limit'}", "compiles", row
+        )
+        for row in compiles
+        if row["outcome"] == "limit"
+    ][:1]
+    return (*logged, *ended, *(cause.evidence() if cause else ()))
