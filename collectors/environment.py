@@ -44,6 +44,8 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
         "TRACEVIEW_CHILD_CONFIG": str(raw / "child.json"),
         "PYTHONPATH": _pythonpath(user.get("PYTHONPATH")),
     }
+    if "TEARDOWN_CUPTI" not in user:  # see cupti_is_torn_down in child/window.py
+        ours["TEARDOWN_CUPTI"] = "1"
     if "TORCH_DTRACE" in user:  # it would win over TORCH_TRACE; kept on, in our folder
         ours["TORCH_DTRACE"] = ours["TORCH_TRACE"]
     logs = merged_logs(user.get("TORCH_LOGS"), target.log_names)

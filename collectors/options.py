@@ -34,7 +34,7 @@ class CollectOptions:
     nproc: int = 1
     run_to_end: bool = False
     steps: int | None = None
-    blocks: int = 8
+    blocks: int = 12
     timeout_s: float | None = None
     no_baseline: bool = False
     warm: bool = False

@@ -92,7 +92,7 @@ class _Collector:
         record.environment = prepared.ours
         record.started_us = time.time() * 1e6
         run.manifest.passes.append(record)
-        self._write_child_config(raw, asked)
+        self._write_child_config(raw, asked, sorted(prepared.ours))
         run.save()
         plan = Launch(
             command=record.command,
@@ -123,7 +123,7 @@ class _Collector:
                 " script itself prints mix both."
             )
 
-    def _write_child_config(self, raw: Path, asked: Pass) -> None:
+    def _write_child_config(self, raw: Path, asked: Pass, variables: list[str]) -> None:
         options = self._options
         config = {
             "format": CHILD_FORMAT,
@@ -139,6 +139,7 @@ class _Collector:
             "profile": options.profile if asked.profile is None else asked.profile,
             "pythonpath": self._user.get("PYTHONPATH"),
             "user_logs": environment.user_logs(self._user.get("TORCH_LOGS")),
+            "variables": variables,
             "script_root": self._target.script_root,
         }
         try:

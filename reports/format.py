@@ -20,6 +20,13 @@ def milliseconds(value: float | None) -> str:
     return f"{_three(value)} ms"
 
 
+def step(value: float | None) -> str:
+    """Milliseconds of a step: in ms below 10 s, so that figures of one run compare at a glance."""
+    if _given(value) and abs(value) < 10_000:
+        return f"{_three(value)} ms"
+    return milliseconds(value)
+
+
 def seconds(value: float | None) -> str:
     """A duration given in s: ``350 ms``, ``1.27 s``, ``212 s``."""
     if not _given(value):
@@ -39,6 +46,11 @@ def difference(before: float | None, after: float | None, digits: int = 3) -> st
     if not _given(before) or not _given(after):
         return MISSING
     return f"{after - before:+,.{digits}f}".replace("-", "−")
+
+
+def change(before: float, after: float) -> str:
+    """``difference`` with its unit: ``−2.21 ms``, ``+0.0130 ms``."""
+    return ("+" if after >= before else "−") + step(abs(after - before))
 
 
 def ratio(value: float | None) -> str:

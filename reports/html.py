@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
-from traceview.reports import links, pictures, view, words
+from traceview.reports import links, names, pictures, view, words
 from traceview.reports.text import clean, one_line
 from traceview.reports.view import Limits, View
 
@@ -65,10 +65,11 @@ def _environment(limits: Limits) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links)
+    environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
     environment.globals.update(environment_groups=view.environment_groups)
     environment.filters["prose"] = lambda text: view.prose(text, limits.text)
     environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))
+    environment.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]
     environment.filters["path"] = view.breakable
     environment.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
     return environment

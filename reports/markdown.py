@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.model import Diagnosis, RecompileLink
 from traceview.reports import format as fmt
-from traceview.reports import links, words
+from traceview.reports import links, names, words
 from traceview.reports.text import clean, one_line
-from traceview.reports.view import environment_groups
+from traceview.reports.view import Account, accounts, environment_groups
 from traceview.rules.finding import Finding
 
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
@@ -82,18 +82,16 @@ def _longest_run(text: str) -> int:
 def _head(d: Diagnosis) -> str:
     verdict = d.verdict
     mark, word = words.outcome(verdict.outcome)
+    times = (("Eager", verdict.eager_ms), ("Compiled", verdict.compiled_ms))
     first, rest = words.first_sentence(verdict.sentence)
-    lines = [f"## {mark} {word}\n\n**{prose(first, 400)}** {prose(rest, 400)}\n"]
+    lines = [f"## {mark} {word}\n\n{f'**{prose(first, 400)}** {prose(rest, 400)}'.rstrip()}\n"]
     if verdict.ended and verdict.outcome == "failed":
         lines.append(f"How it ended: {escape(verdict.ended, 300)}\n")
     rows = [
-        ("Eager, per step", fmt.milliseconds(verdict.eager_ms)),
-        ("Compiled, per step", fmt.milliseconds(verdict.compiled_ms)),
-        ("Speedup (95 % interval)", _speedup(d)),
-        ("Break-even", words.break_even(d)),
-        ("Cold compile, host clock", fmt.seconds(d.compile_time.seconds)),
-        ("Peak memory, eager → compiled", words.peak_memory(d)),
-        ("Target", code(d.target) or fmt.MISSING),
+        ("Target", code(words.target(d)) or fmt.MISSING),
+        *((f"{name} per step", fmt.step(ms)) for name, ms in times if ms is not None),
+        *([("Speedup (95 % interval)", _speedup(d))] if verdict.speedup is not None else []),
+        *((", ".join(filter(None, (name, small))), value) for name, value, small in words.facts(d)),
     ]
     basis = escape(words.blocks(d), 300)
     return "\n".join(lines) + "\n" + table(("", ""), rows) + f"\n{basis[:1].upper()}{basis[1:]}.\n"
@@ -115,12 +113,14 @@ def _findings(d: Diagnosis) -> Iterable[str]:
 
 
 def _finding(f: Finding, d: Diagnosis) -> str:
-    where = code(words.place(f.location, d)) if f.location else "no line recorded"
+    where = words.place(f.location, d)
+    facts = (f.severity, words.cost(f.cost), f.confidence, code(where) if where else None)
+    known = " · ".join(fact for fact in facts if fact)
     evidence = "".join(f"- {prose(row.text, 300)} ({code(row.table)})\n" for row in f.evidence[:5])
     snippet = "\n" + fenced(f.snippet.text, f.snippet.language) if f.snippet else ""
     return (
         f"\n**{escape(f.code)} {prose(f.title, 300)}**\n\n"
-        f"{f.severity}, {words.cost(f.cost)}, {f.confidence}; {where}\n\n"
+        f"{known}\n\n"
         f"{prose(f.explanation)}\n\n→ {prose(f.what_to_do)}\n{snippet}\n{evidence}"
     )
 
@@ -145,18 +145,24 @@ def _more(total: int, what: str) -> str:
 
 
 def _accounting(d: Diagnosis) -> str:
+    """Categories of both stances, the largest change first, as in the report."""
     rows = [
-        (stance, escape(words.category(row.category)), escape(row.clock), fmt.fixed(row.ms))
-        for stance in ("eager", "compiled")
-        for row in d.accounting.get(stance, ())[:_ROWS]
-    ]
-    return table(("Stance", "Category", "Clock", "ms per step"), rows, 1) if rows else ""
+        (escape(words.category(row.category)), *(fmt.fixed(side.ms) if side else "–" for side in
+         (row.eager, row.compiled)), _change(row) if len(d.accounting) > 1 else "–")
+        for row in accounts(d)[:_ROWS]
+    ]  # fmt: skip
+    heads = ("Category", "Eager, ms per step", "Compiled, ms per step", "Difference")
+    return table(heads, rows, 3) if rows else ""
+
+
+def _change(row: Account) -> str:
+    return fmt.difference(*(side.ms if side else 0.0 for side in (row.eager, row.compiled)))
 
 
 def _recompiles(d: Diagnosis) -> str:
     rows = [
         (code(chain.name), code(link.compile_id), code(link.guard),
-         f"{_value(link.old)} → {_value(link.new)}", fmt.seconds(link.seconds))
+         _old_new(link), fmt.seconds(link.seconds) if link.seconds is not None else "–")
         for chain in d.recompiles for link in chain.links
     ]  # fmt: skip
     if not rows:
@@ -167,8 +173,10 @@ def _recompiles(d: Diagnosis) -> str:
     return table(heads, rows[:_ROWS], 1) + _more(len(rows), "recompiles") + said
 
 
-def _value(text: str | None) -> str:
-    return fmt.MISSING if text is None else code(text)
+def _old_new(link: RecompileLink) -> str:
+    if link.old is None and link.new is None:
+        return "–"
+    return f"{code(link.old or '?')} → {code(link.new) if link.new else 'another value'}"
 
 
 def _breaks(d: Diagnosis) -> str:
@@ -191,27 +199,29 @@ def _gb(gb_id: str | None) -> str:
 def _kernels(d: Diagnosis, stance: str) -> str:
     groups = [group for group in d.kernels if group.stance == stance]
     rows = [
-        (code(g.name), escape(words.category(g.category)), fmt.count(g.count), fmt.fixed(g.ms))
+        (code(names.kernel(g.name)), escape(words.category(g.category)),
+         fmt.count(g.count), fmt.fixed(g.ms))
         for g in groups[:_ROWS]
-    ]
+    ]  # fmt: skip
     heads = ("Kernel", "Category", "Calls per step", f"ms per step ({stance})")
     return table(heads, rows, 2) + _more(len(groups), "kernels") if rows else ""
 
 
 def _environment(d: Diagnosis) -> str:
     rows = [
-        (code(f"{title}.{name}" if title else name), escape(value))
+        (code(name) if title else escape(name), escape(value), escape(title))
         for title, group in environment_groups(d.environment)
         for name, value in group[: 2 * _ROWS]
     ]
-    return table(("Name", "Value"), rows[: 4 * _ROWS]) if rows else ""
+    return table(("Name", "Value", "Kind"), rows[: 4 * _ROWS]) if rows else ""
 
 
 def _not_checked(d: Diagnosis) -> str:
     rows = [
-        (escape(f"{n.code} {n.rule}"), escape(n.needs), _value(n.command)) for n in d.not_checked
+        (escape(needs), code(command or "") or "–", escape(", ".join(rules), 600))
+        for needs, command, rules in words.unchecked(d)
     ]
-    return table(("Rule", "Needs", "Command"), rows[: 2 * _ROWS]) if rows else ""
+    return table(("Needs", "Command", "Rules"), rows[: 2 * _ROWS]) if rows else ""
 
 
 def _foot(d: Diagnosis) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -18,13 +18,15 @@ STANCES = ("eager", "compiled")
 _PHASE_FAMILIES = {"dynamo": "elem", "aot": "norm", "inductor": "gemm", "codegen": "gen1"}
 _LONGEST = 40
 _LABEL = 60
+# A change below this share of the longer step is drawn with "everything else".
+_SMALL, _CHANGES, _LANES = 0.01, 7, 16
 
 
 def times(diagnosis: Diagnosis) -> Markup:
     """The two step times as two bars."""
     verdict = diagnosis.verdict
     rows = [
-        svg.Bar(stance, fmt.milliseconds(ms), (svg.Segment(ms, f"stance-{stance}", "", ""),))
+        svg.Bar(stance, fmt.step(ms), (svg.Segment(ms, f"stance-{stance}", "", ""),))
         for stance, ms in (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
         if ms is not None and math.isfinite(ms) and ms >= 0
     ]
@@ -33,13 +35,68 @@ def times(diagnosis: Diagnosis) -> Markup:
 
 
 def waterfall(diagnosis: Diagnosis) -> Markup:
-    """Where a step's time goes, eager above compiled, on one scale."""
+    """Where a step's time goes, eager above compiled, on one scale and in one order: idle last."""
     rows = [
-        svg.Bar(stance, fmt.milliseconds(_total(account)), tuple(_segments(account)))
+        svg.Bar(stance, fmt.step(_total(account)), tuple(_segments(_in_order(account))))
         for stance in STANCES
         if (account := diagnosis.accounting.get(stance))
     ]
     return svg.bars("waterfall", "Milliseconds per step by category, eager and compiled", rows, 34)
+
+
+def _in_order(rows: Sequence[AccountRow]) -> list[AccountRow]:
+    """Work, then torch.compile's own work, the rest, idle; a category is always in one place."""
+    kinds = {"busy": 0, "overhead": 1, "other": 2, "idle": 3}
+    return sorted(rows, key=lambda row: kinds.get(row.kind, 2))
+
+
+def changes(diagnosis: Diagnosis) -> Markup:
+    """From the eager step to the compiled one, a bar for each change, the largest first."""
+    found = account_changes(diagnosis)
+    if not found:
+        return svg.EMPTY
+    eager, compiled = (_total(diagnosis.accounting[stance]) for stance in STANCES)
+    large = [row for row in found if abs(row[2] - row[1]) >= _SMALL * max(eager, compiled)]
+    rows = [svg.Bar("eager", fmt.step(eager), (_from("eager", 0.0, eager, "stance-eager"),))]
+    at = eager
+    for name, before, after in large[:_CHANGES]:
+        rows.append(_changed(words.category(name), at, before, after))
+        at += after - before
+    if abs(compiled - at) >= 1e-3 * max(eager, compiled):
+        rows.append(_changed("everything else", at, at, compiled))
+    total = _from("compiled", 0.0, compiled, "stance-compiled")
+    rows.append(svg.Bar("compiled", fmt.step(compiled), (total,)))
+    title = "From the eager step to the compiled one: what became shorter and longer"
+    return svg.gantt("changes", title, rows, "ms")
+
+
+def account_changes(diagnosis: Diagnosis) -> list[tuple[str, float, float]]:
+    """Category, eager ms and compiled ms, the largest change first; needs both stances."""
+    sides = [
+        {row.category: row.ms for row in diagnosis.accounting.get(stance, ()) if _drawable(row)}
+        for stance in STANCES
+    ]
+    if not all(sides):
+        return []
+    names_ = dict.fromkeys(name for side in sides for name in side)
+    found = [(name, sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names_]
+    return sorted(found, key=lambda row: -abs(row[2] - row[1]))
+
+
+def _changed(label: str, at: float, before: float, after: float) -> svg.Bar:
+    """One change, drawn from ``at`` (ms) to where it leads."""
+    end = at + after - before
+    family = "less" if after < before else "more"
+    part = _from(label, min(at, end), abs(end - at), family)
+    return svg.Bar(one_line(label, _LABEL), fmt.change(before, after), (part,))
+
+
+def _from(label: str, start: float, length: float, family: str) -> svg.Segment:
+    return svg.Segment(length, family, label, fmt.step(length), max(0.0, start))
+
+
+def _drawable(row: AccountRow) -> bool:
+    return math.isfinite(row.ms) and row.ms > 0
 
 
 def _total(rows: Iterable[AccountRow]) -> float:
@@ -48,10 +105,10 @@ def _total(rows: Iterable[AccountRow]) -> float:
 
 def _segments(rows: Iterable[AccountRow]) -> Iterable[svg.Segment]:
     for row in rows:
-        if math.isfinite(row.ms) and row.ms > 0:
+        if _drawable(row):
             name = one_line(words.category(row.category), _LABEL)
             family = words.family(row.category, row.kind)
-            yield svg.Segment(row.ms, family, name, fmt.milliseconds(row.ms))
+            yield svg.Segment(row.ms, family, name, fmt.step(row.ms))
 
 
 def pairs(diagnosis: Diagnosis) -> Markup:
@@ -102,11 +159,9 @@ def _number(row: Mapping[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def drawn(diagnosis: Diagnosis) -> list[CompileRow]:
-    """The compiles that the timeline draws: the longest ones, in order of start."""
-    timed = [row for row in diagnosis.compiles if _placed(row)]
-    longest = sorted(timed, key=lambda row: row.seconds or 0.0, reverse=True)[:_LONGEST]
-    return sorted(longest, key=lambda row: row.started_s or 0.0)
+def placed(diagnosis: Diagnosis) -> list[CompileRow]:
+    """The compiles that the timeline draws: those that have a start and a length."""
+    return [row for row in diagnosis.compiles if _placed(row)]
 
 
 def _placed(row: CompileRow) -> bool:
@@ -115,16 +170,35 @@ def _placed(row: CompileRow) -> bool:
 
 
 def timeline(diagnosis: Diagnosis) -> Markup:
-    """Compiles as a chart over time, each divided into its phases."""
-    rows = [
-        svg.Bar(
-            one_line(f"{row.compile_id} {row.name}", _LABEL),
-            fmt.seconds(row.seconds),
-            tuple(_phases(row)),
-        )
-        for row in drawn(diagnosis)
-    ]
-    return svg.gantt("timeline", "Compiles over time, by phase", rows)
+    """Compiles over time, a row for every frame (the dearest, the rest together), by phase."""
+    frames: dict[tuple[str, str], list[CompileRow]] = {}
+    for row in placed(diagnosis):
+        frames.setdefault((_frame(row), row.name), []).append(row)
+    dearest = sorted(frames.values(), key=_seconds, reverse=True)
+    shown = sorted(dearest[:_LANES], key=lambda rows: min(row.started_s or 0.0 for row in rows))
+    lanes = [_lane(f"{_frame(rows[0])} {rows[0].name}", rows) for rows in shown]
+    if rest := [row for rows in dearest[_LANES:] for row in rows]:
+        lanes.append(_lane(fmt.plural(len(dearest) - _LANES, "more function"), rest))
+    return svg.gantt("timeline", "Compiles over time, by phase", lanes)
+
+
+def _frame(row: CompileRow) -> str:
+    return row.compile_id.rpartition("/")[0]
+
+
+def _seconds(rows: Iterable[CompileRow]) -> float:
+    return sum(row.seconds or 0.0 for row in rows)
+
+
+def _lane(label: str, rows: Sequence[CompileRow]) -> svg.Bar:
+    many = f" · {fmt.plural(len(rows), 'compile')}" if len(rows) > 1 else ""
+    longest = sorted(rows, key=lambda row: -(row.seconds or 0.0))[: 4 * _LONGEST]
+    parts = [part for row in sorted(longest, key=_start) for part in _phases(row)]
+    return svg.Bar(one_line(label, _LABEL) + many, fmt.seconds(_seconds(rows)), tuple(parts))
+
+
+def _start(row: CompileRow) -> float:
+    return row.started_s or 0.0
 
 
 def _phases(row: CompileRow) -> Iterable[svg.Segment]:
@@ -133,10 +207,12 @@ def _phases(row: CompileRow) -> Iterable[svg.Segment]:
     for name, length in row.phases.items():
         if length is None or not math.isfinite(length) or length <= 0:
             continue
-        yield svg.Segment(length, phase_family(name), words.phase(name), fmt.seconds(length), start)
+        label = one_line(f"{row.compile_id} {words.phase(name)}", _LABEL)
+        yield svg.Segment(length, phase_family(name), label, fmt.seconds(length), start)
         start, left = start + length, left - length
     if left > 1e-3:
-        yield svg.Segment(left, "rest", "not divided", fmt.seconds(left), start)
+        label = one_line(f"{row.compile_id} not divided", _LABEL)
+        yield svg.Segment(left, "rest", label, fmt.seconds(left), start)
 
 
 def phase_family(name: str) -> str:

@@ -122,7 +122,8 @@ def strip(
 
 
 def gantt(name: str, title: str, rows: Sequence[Bar], unit: str = "s") -> Markup:
-    """Bars that begin where they began (``Segment.start``), on one axis from the earliest start."""
+    """Bars that begin where they began (``Segment.start``, in ``unit``), on one axis from the
+    earliest start."""
     placed = [s for row in rows for s in row.segments if s.start is not None]
     if not placed:
         return EMPTY
@@ -130,7 +131,7 @@ def gantt(name: str, title: str, rows: Sequence[Bar], unit: str = "s") -> Markup
     span = max((s.start or 0.0) + s.length for s in placed) - zero
     if span <= 0:
         return EMPTY
-    pitch = 38
+    pitch = 36
     parts: list[Markup] = [_hatches(name)]
     for index, row in enumerate(rows):
         top = index * pitch
@@ -143,7 +144,8 @@ def gantt(name: str, title: str, rows: Sequence[Bar], unit: str = "s") -> Markup
             parts.append(_segment(segment, left, max(width, 0.15), top + 19, 12, name))
     bottom = len(rows) * pitch
     parts.append(_text(0, bottom + 12, f"0 {unit}", "tick"))
-    parts.append(_text(100, bottom + 12, f"{span:,.2f} {unit}", "tick", anchor="end"))
+    end = f"{span:.3g}" if span < 100 else f"{span:,.0f}"
+    parts.append(_text(100, bottom + 12, f"{end} {unit}", "tick", anchor="end"))
     words = "; ".join(f"{row.label} {row.value}: {_spoken(row.segments)}" for row in rows)
     return picture(name, bottom + 18, title, words, parts)
 

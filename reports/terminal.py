@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.reports import format as fmt
 from traceview.reports import words
 from traceview.reports.text import one_line, wrap
@@ -16,6 +16,7 @@ _OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
 _SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
 _NARROWEST, _WIDEST = 20, 100
 _FINDINGS = 3
+_SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
 
 
 def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
@@ -48,24 +49,29 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
 
 
 def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """Times, compile seconds, break-even and memory, each on a line of its own."""
+    """What the figures rest on; then compile seconds, break-even, memory and kernels if known.
+
+    Times and speedup come first where the sentence above does not say them.
+    """
     verdict = diagnosis.verdict
-    if verdict.eager_ms is not None or verdict.compiled_ms is not None:
-        times = f"eager {fmt.milliseconds(verdict.eager_ms)}"
-        times += f" → compiled {fmt.milliseconds(verdict.compiled_ms)}"
-        if verdict.speedup is not None:
-            times += f", {fmt.ratio(verdict.speedup)}"
-        if verdict.speedup_interval is not None:
-            times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
-        yield from wrap(times, width, "  ")
+    timed = verdict.eager_ms is not None or verdict.compiled_ms is not None
+    if timed and verdict.outcome not in _SENTENCE_HAS_TIMES:
+        yield from wrap(_times(verdict), width, "  ")
+    if timed:
         yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
-    compile_time = diagnosis.compile_time
-    parts = [f"cold compile {fmt.seconds(compile_time.seconds)}"]
-    if compile_time.warm_seconds is not None:
-        parts.append(f"warm {fmt.seconds(compile_time.warm_seconds)}")
-    parts.append(f"break-even {words.break_even(diagnosis)}")
-    parts.append(f"peak memory {words.peak_memory(diagnosis)}")
-    yield from wrap(" · ".join(parts), width, "  ")
+    parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
+    if parts:
+        yield from wrap(" · ".join(parts), width, "  ")
+
+
+def _times(verdict: Verdict) -> str:
+    stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+    times = " → ".join(f"{name} {fmt.step(ms)}" for name, ms in stances if ms is not None)
+    if verdict.speedup is not None:
+        times += f", {fmt.ratio(verdict.speedup)}"
+    if verdict.speedup_interval is not None:
+        times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
+    return times
 
 
 def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
@@ -84,10 +90,11 @@ def _finding(finding: Finding, diagnosis: Diagnosis, width: int, color: bool) ->
     mark = words.SEVERITIES[finding.severity]
     title = one_line(f"{mark} {finding.code} {finding.title}", 200)
     tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
-    where = one_line(words.place(finding.location, diagnosis), 120)
+    facts = (words.place(finding.location, diagnosis), words.cost(finding.cost))
+    known = one_line(" · ".join(fact for fact in facts if fact), 200)
     yield from _painted(wrap(title, width, hanging="  "), tone, color)
-    cost = wrap(f"{where} · {words.cost(finding.cost)}", width, "  ")
-    yield from _painted(cost, _DIM, color)
+    if known:
+        yield from _painted(wrap(known, width, "  "), _DIM, color)
     yield from wrap(one_line(f"→ {finding.what_to_do}", 240), width, "  ", "    ")
 
 

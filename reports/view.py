@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup, escape
 
-from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, SourceExcerpt
-from traceview.reports import code
+from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
+from traceview.reports import code, words
 from traceview.reports import format as fmt
 from traceview.reports.text import clean
 
@@ -19,6 +20,19 @@ _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # A figure and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 _MAX_DEPTH = 4
+_FACTS = {
+    "torch_version": "torch", "triton_version": "triton", "cuda_version": "CUDA",
+    "driver_version": "driver", "python_version": "Python", "device_name": "device",
+    "device_count": "devices", "device_capability": "compute capability",
+    "cpu_threads": "CPU threads", "cwd": "working directory", "argv": "command line",
+    "step_kind": "a step begins with", "steps_seen": "steps seen", "ranks": "ranks",
+    "platform": "platform",
+}  # fmt: skip
+_GROUPS = {
+    "settings": "torch settings",
+    "variables": "environment variables",
+    "variables_of_traceview": "variables that traceview set for this run",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +69,54 @@ class StepRow:
 
 # Label, field of StanceCounts, how it is written.
 _STEP_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("Step as profiled, host clock", "step_ms", fmt.milliseconds),
-    ("Device busy, device clock", "device_busy_ms", fmt.milliseconds),
-    ("Device idle, device clock", "device_idle_ms", fmt.milliseconds),
-    ("Kernels (on a CPU: operators)", "kernels", fmt.count),
+    ("Step under the profiler, host clock", "step_ms", fmt.step),
+    ("Device busy, device clock", "device_busy_ms", fmt.step),
+    ("Device idle, device clock", "device_idle_ms", fmt.step),
+    ("Kernels", "kernels", fmt.count),
     ("Launches", "launches", fmt.count),
-    ("cudagraph launches", "graph_launches", fmt.count),
+    ("Launches of a cudagraph", "graph_launches", fmt.count),
     ("Synchronising calls", "syncs", fmt.count),
     ("Compiled regions entered", "compiled_regions", fmt.count),
-    ("Dynamo cache look-up, host clock", "cache_lookup_ms", fmt.milliseconds),
-    ("Between compiled regions, host clock", "gap_ms", fmt.milliseconds),
+    ("Guard checks (Dynamo cache look-up), host clock", "cache_lookup_ms", fmt.step),
+    ("Between compiled regions, host clock", "gap_ms", fmt.step),
     ("Peak memory, outside the profiler", "peak_bytes", fmt.size),
     ("Peak memory reserved", "peak_reserved_bytes", fmt.size),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionColumn:
+    """One figure of a region: heading, small print below it, where it comes from, how it looks."""
+
+    name: str
+    small: str
+    key: str
+    write: Callable[[float | None], str] | None
+
+    def figure(self, region: Region) -> float | None:
+        """The bare figure; None where it was not recorded."""
+        value = getattr(region, self.key)
+        return value if value is None else float(value)
+
+    def cell(self, region: Region, digits: int) -> str:
+        """The figure as the table shows it; a dash where it was not recorded."""
+        value = self.figure(region)
+        if value is None:
+            return "–"
+        return self.write(value) if self.write else fmt.fixed(value, digits)
+
+
+# A column without a writer holds milliseconds with the table's own decimals.
+_REGION_COLUMNS = (
+    RegionColumn("Calls", "", "calls", fmt.count),
+    RegionColumn("Calls", "per step", "calls_per_step", fmt.count),
+    RegionColumn("Eager", "ms per step", "eager_ms", None),
+    RegionColumn("Compiled", "ms per step", "compiled_ms", None),
+    RegionColumn("Share", "of the step", "share", fmt.percent),
+    RegionColumn("Compiling", "s", "compile_seconds", lambda value: fmt.fixed(value, 2)),
+    RegionColumn("Compiles", "", "compiles", fmt.count),
+    RegionColumn("Breaks", "of the graph", "graph_breaks", fmt.count),
+    RegionColumn("Recompiles", "", "recompiles", fmt.count),
 )
 
 
@@ -118,14 +168,13 @@ class View:
         return Source(lines, len(text) - allowed, len(text))
 
     def accounts(self) -> list[Account]:
-        """Categories of both stances, eager's order first."""
-        stances = [self._diagnosis.accounting.get(name, ()) for name in ("eager", "compiled")]
-        found: dict[str, list[AccountRow | None]] = {}
-        for index, rows in enumerate(stances):
-            for row in rows:
-                found.setdefault(row.category, [None, None])[index] = row
-        kinds = {row.category: row.kind for rows in stances for row in rows}
-        return [Account(name, kinds[name], rows[0], rows[1]) for name, rows in found.items()]
+        """The categories of both stances, see ``accounts``."""
+        return accounts(self._diagnosis)
+
+    def clocks(self) -> str:
+        """The clocks of the accounting, as words."""
+        rows = (row for rows in self._diagnosis.accounting.values() for row in rows)
+        return " and ".join(dict.fromkeys(words.clock(row.clock) for row in rows))
 
     def digits(self) -> int:
         """Decimals of a millisecond in a column: more where the whole step is short."""
@@ -134,14 +183,31 @@ class View:
         return 3 if step >= 0.5 or step == 0 else 4 if step >= 0.05 else 5
 
     def step_rows(self) -> list[StepRow]:
-        """The figures of a step that at least one stance has."""
+        """The figures of a step that at least one stance has and that are not all nought."""
         stances = self._diagnosis.counts.values()
+        device = any(counts.device_busy_ms is not None for counts in stances)
         rows = []
         for label, name, write in _STEP_ROWS:
             figures = [getattr(counts, name) for counts in stances]
-            if any(figure is not None for figure in figures):
-                rows.append(StepRow(label, [write(figure) for figure in figures]))
+            if any(figures):
+                said = "Operators" if name == "kernels" and not device else label
+                rows.append(StepRow(said, [write(figure) for figure in figures]))
         return rows
+
+    def nought(self) -> list[str]:
+        """Labels of the figures that were recorded and are nought in every stance."""
+        stances = self._diagnosis.counts.values()
+        found = {
+            label: [getattr(counts, name) for counts in stances] for label, name, _ in _STEP_ROWS
+        }
+        labels = [label for label, figures in found.items() if _all_nought(figures)]
+        return [label.partition(",")[0].lower() for label in labels]
+
+    def region_columns(self) -> tuple[list[RegionColumn], list[str]]:
+        """Columns that hold a figure for some region, and the names of those that hold none."""
+        regions = self._diagnosis.regions
+        full = [c for c in _REGION_COLUMNS if any(c.figure(r) is not None for r in regions)]
+        return full, [c.name for c in _REGION_COLUMNS if c not in full]
 
     def kernels(self, stance: str) -> list[KernelGroup]:
         """The kernel groups of one stance, in the diagnosis' order."""
@@ -157,6 +223,34 @@ class View:
         frames = self._diagnosis.compile_time.frames
         names = dict.fromkeys(name for frame in frames for name in frame if name.endswith("_s"))
         return [name for name in names if any(frame.get(name) is not None for frame in frames)]
+
+
+def accounts(diagnosis: Diagnosis) -> list[Account]:
+    """Categories of both stances: the largest change first, else the largest figure."""
+    stances = [diagnosis.accounting.get(name, ()) for name in ("eager", "compiled")]
+    found: dict[str, list[AccountRow | None]] = {}
+    for index, rows in enumerate(stances):
+        for row in rows:
+            found.setdefault(row.category, [None, None])[index] = row
+    kinds = {row.category: row.kind for rows in stances for row in rows}
+    unsorted = [Account(name, kinds[name], rows[0], rows[1]) for name, rows in found.items()]
+    return sorted(unsorted, key=_weight(all(stances)), reverse=True)
+
+
+def _all_nought(figures: Sequence[float | None]) -> bool:
+    """Whether something was recorded and nothing of it is above nought."""
+    return any(figure == 0 for figure in figures) and not any(figures)
+
+
+def _weight(both: bool) -> Callable[[Account], float]:
+    """What a table of accounts is ordered by; figures that are no numbers come last."""
+
+    def weigh(account: Account) -> float:
+        eager, compiled = (row.ms if row else 0.0 for row in (account.eager, account.compiled))
+        size = abs(eager - compiled) if both else max(eager, compiled)
+        return size if math.isfinite(size) else 0.0
+
+    return weigh
 
 
 def prose(text: str, limit: int) -> Markup:
@@ -187,9 +281,11 @@ def environment_groups(environment: dict[str, Any]) -> list[tuple[str, list[tupl
     for name, value in environment.items():
         if isinstance(value, dict) or _is_table(value):
             if rows := list(_flat("", value, 1)):
-                groups.append((str(name), rows))
+                groups.append((_GROUPS.get(str(name), str(name).replace("_", " ")), rows))
         elif value not in (None, []):
-            plain.append((str(name), _said(value)))
+            plain.append((_FACTS.get(str(name), str(name)), _said(value)))
+    order = list(_GROUPS.values())
+    groups.sort(key=lambda group: order.index(group[0]) if group[0] in order else -1)
     return [("", plain), *groups] if plain else groups
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
+from traceview.reports import names
+from traceview.reports.text import one_line
 from traceview.rules.finding import Cost, Location
 
 # outcome: (mark, word). The mark and the word carry the meaning; colour only repeats it.
@@ -19,6 +23,7 @@ OUTCOMES = {
 }
 SEVERITIES = {"error": "✕", "warning": "!", "info": "i"}
 CLOCKS = {"device": "device clock", "host": "host clock"}
+category = names.category
 CONFIDENCE = {
     "measured": "measured: the figure was timed",
     "derived": "derived: computed from recorded facts",
@@ -67,14 +72,6 @@ def generated(category: str) -> str:
     return family(category if category.startswith("generated") else f"generated_{category}")
 
 
-def category(name: str) -> str:
-    """A category as words: ``generated pointwise``, ``idle: launch bound``."""
-    for kind in ("idle", "overhead"):
-        if name.startswith(f"{kind}_"):
-            return f"{kind}: " + name[len(kind) + 1 :].replace("_", " ")
-    return name.replace("_", " ")
-
-
 def phase(name: str) -> str:
     """A compile phase as words; ``dynamo_s`` and ``dynamo`` are the same."""
     bare = name[:-2] if name.endswith("_s") else name
@@ -97,19 +94,49 @@ def clock(name: str | None) -> str:
     return CLOCKS.get(name or "", f"{name} clock" if name else "clock not recorded")
 
 
-def cost(value: Cost) -> str:
-    """A cost with its unit and how often it is paid."""
+def cost(value: Cost) -> str | None:
+    """A cost with its unit and how often it is paid; None where it is not known."""
     if value.ms_per_step is not None:
-        return f"{fmt.milliseconds(value.ms_per_step)} per step"
+        return f"{fmt.step(value.ms_per_step)} per step"
     if value.seconds is not None:
         return f"{fmt.seconds(value.seconds)} once"
-    return "cost not known"
+    return None
 
 
 def near(file: str, diagnosis: Diagnosis) -> str:
-    """``file`` as seen from the target's working directory, if it lies below it."""
-    folder = str(diagnosis.environment.get("cwd") or "").rstrip("/")
-    return file[len(folder) + 1 :] if folder and file.startswith(folder + "/") else file
+    """``file`` as seen from the target's working directory, its script or an installed package."""
+    for folder in _folders(diagnosis):
+        if file.startswith(folder + "/"):
+            return file[len(folder) + 1 :]
+    return file.rpartition("/site-packages/")[2] or file
+
+
+def _folders(diagnosis: Diagnosis) -> Iterable[str]:
+    """The working directory, then the folder of a script that was named by its whole path."""
+    argv = diagnosis.environment.get("argv")
+    script = argv[0] if isinstance(argv, list) and argv else diagnosis.target
+    places = (diagnosis.environment.get("cwd"), PurePosixPath(str(script)).parent)
+    return [name for place in places if len(name := str(place or "").rstrip("/")) > 1]
+
+
+def target(diagnosis: Diagnosis) -> str:
+    """The target as it was started, less the folder of its script."""
+    return near(diagnosis.target, diagnosis)
+
+
+def user_lines(places: Sequence[str], diagnosis: Diagnosis) -> str:
+    """``model.py:20, 21, 22; loss.py:7``: places ``file:line`` by file, lines in order."""
+    lines: dict[str, list[int]] = {}
+    for place_ in places:
+        file, _, number = place_.rpartition(":")
+        if not file or not number.isdecimal():
+            file, number = place_, ""
+        lines.setdefault(near(file, diagnosis), []).extend([int(number[:9])] if number else [])
+    parts = [
+        file + (":" + ", ".join(map(str, sorted(set(numbers)))) if numbers else "")
+        for file, numbers in lines.items()
+    ]
+    return "; ".join(parts)
 
 
 def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
@@ -119,27 +146,29 @@ def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
     return near(file, diagnosis) if number is None else f"{near(file, diagnosis)}:{number}"
 
 
-def place(location: Location | None, diagnosis: Diagnosis) -> str:
-    """``train.py:41 in step``; a location that is missing is said to be."""
+def place(location: Location | None, diagnosis: Diagnosis) -> str | None:
+    """``train.py:41 in step``; None where no line is known."""
     if location is None:
-        return "no line recorded"
+        return None
     where = line(location.file, location.line, diagnosis)
     return f"{where} in {location.function}" if location.function else where
 
 
-def break_even(diagnosis: Diagnosis) -> str:
-    """Break-even in steps, or why there is none."""
+def break_even(diagnosis: Diagnosis) -> str | None:
+    """Break-even in steps, or why there is none; None where it is not known."""
     if diagnosis.break_even_steps is not None:
         return fmt.plural(diagnosis.break_even_steps, "step")
     return {
         "hurt": "never: no step is faster",
         "neutral": "none: no measurable difference",
-    }.get(diagnosis.verdict.outcome, fmt.MISSING)
+    }.get(diagnosis.verdict.outcome)
 
 
 def when(created: str | None) -> str | None:
     """An ISO 8601 time as people write it: ``2026-03-01 12:00:00 UTC``."""
-    return created.replace("T", " ").replace("+00:00", " UTC") if created else None
+    if created is None or created[10:11] != "T":
+        return created
+    return f"{created[:10]} {created[11:]}".replace("+00:00", " UTC")
 
 
 def blocks(diagnosis: Diagnosis) -> str:
@@ -166,10 +195,54 @@ def setting(environment: dict[str, Any], *names: str) -> str | None:
     return None
 
 
-def peak_memory(diagnosis: Diagnosis) -> str:
-    """Peak memory of both stances: eager → compiled: ``2.00 GiB → 1.00 GiB``."""
+def peak_memory(diagnosis: Diagnosis) -> str | None:
+    """Peak memory, eager → compiled: ``2.00 GiB → 1.00 GiB``; None where neither is known."""
     eager, compiled = (diagnosis.counts.get(name) for name in ("eager", "compiled"))
     peaks = [counts.peak_bytes if counts else None for counts in (eager, compiled)]
     if all(peak is None for peak in peaks):
-        return fmt.MISSING
-    return " → ".join(fmt.size(peak) for peak in peaks)
+        return None
+    first, second = (fmt.size(peak) for peak in peaks)
+    return f"{first} in both" if first == second else f"{first} → {second}"
+
+
+def kernels(diagnosis: Diagnosis) -> tuple[str, str] | None:
+    """What runs in a step, and how often eager → compiled: ``("Kernels", "37 → 3")``."""
+    stances = [diagnosis.counts.get(name) for name in ("eager", "compiled")]
+    figures = [counts.kernels if counts else None for counts in stances]
+    if all(figure is None for figure in figures):
+        return None
+    device = any(counts and counts.device_busy_ms is not None for counts in stances)
+    first, second = map(fmt.count, figures)
+    return "Kernels" if device else "Operators", f"{first} → {second}"
+
+
+def facts(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Name, value and small print of the figures beside the verdict; unknown ones are left out."""
+    compile_time, ran = diagnosis.compile_time, kernels(diagnosis)
+    cold = compile_time.seconds if compile_time.seconds or diagnosis.compiles else None
+    warm = compile_time.warm_seconds
+    found = (
+        ("Break-even", break_even(diagnosis), ""),
+        ("Cold compile", None if cold is None else fmt.seconds(cold), "host clock"),
+        ("Warm compile", None if warm is None else fmt.seconds(warm), "host clock"),
+        ("Peak memory", peak_memory(diagnosis), "eager → compiled"),
+        (f"{ran[0]} per step" if ran else "", ran[1] if ran else None, "eager → compiled"),
+    )
+    return [(name, value, small) for name, value, small in found if value is not None]
+
+
+def unchecked(diagnosis: Diagnosis) -> list[tuple[str, str | None, list[str]]]:
+    """What the unchecked rules need, how to get it, and the rules that need it: one row a need."""
+    groups: dict[tuple[str, str | None], list[str]] = {}
+    for row in diagnosis.not_checked:
+        groups.setdefault((row.needs, row.command), []).append(f"{row.code} {row.rule}")
+    rows = [(needs, command, rules) for (needs, command), rules in groups.items()]
+    return sorted(rows, key=lambda row: -len(row[2]))
+
+
+def pieces(sentence: str) -> tuple[str, str]:
+    """A verdict's first clause and what stands in brackets at its end: how much and how sure."""
+    head, opened, tail = one_line(sentence).rstrip(".").rpartition(" (")
+    if opened and tail.endswith(")") and "%" in tail:
+        return head, tail[:-1]
+    return sentence, ""

@@ -80,13 +80,23 @@ class BlockTimer:
         """Forget an open block: its steps are not what the plan meant."""
         self._open = None
 
+    def drain(self) -> None:
+        """Let the device finish what the other stance has queued.
+
+        A GPU-bound stance leaves launches in the queue; a launch-bound one measured behind them
+        would look as fast as its kernels alone.
+        """
+        if self.device:
+            self._torch.cuda.synchronize()
+
     def settle(self, *, wait: bool = False) -> None:
         """Write the finished blocks whose events are complete; ``wait`` for them at the end."""
         while self._pending:
             block = self._pending[0]
             if block.end is not None and not wait and not block.end.query():
-                # the host's view will do as an estimate until the device has caught up
-                self.step_ms[block.keys["stance"]] = block.keys["host_ms"] / block.keys["steps"]
+                # until the device has caught up for the first time the host's view has to do
+                host_ms = block.keys["host_ms"] / block.keys["steps"]
+                self.step_ms.setdefault(block.keys["stance"], host_ms)
                 return
             self._pending.pop(0)
             self._write(block)

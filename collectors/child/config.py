@@ -20,11 +20,12 @@ class Config:
     mode: Mode = "paired"
     nproc: int = 1
     steps: int | None = None
-    blocks: int = 8
+    blocks: int = 12
     run_to_end: bool = False
     stop_after_steps: int | None = None
     profile: bool = True
     user_logs: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     script_root: str | None = None
 
     @classmethod
@@ -37,5 +38,6 @@ class Config:
             raw=Path(data["raw"]),
             pass_name=data.get("pass", "cold"),
             user_logs=tuple(data.get("user_logs") or ()),
+            variables=tuple(data.get("variables") or ()),
             **given,
         )

@@ -18,6 +18,7 @@ from .config import Config
 from .parts import Parts
 from .stances import inside_compiled_frame
 from .state import FOREVER
+from .window import cupti_is_torn_down
 
 MAX_STOPS = 10
 
@@ -121,6 +122,7 @@ class Driver:
         elif isinstance(order, plan.CloseBlock):
             parts.timer.close(now, compiles=control.compiles, calls=control.region_calls)
         elif isinstance(order, plan.Take):
+            parts.timer.drain()
             parts.stances.take(order.stance)
         elif isinstance(order, plan.Enter):
             self._enter(order)
@@ -157,6 +159,7 @@ class Driver:
             step_ms=self._parts.timer.step_ms or guess,
             step_kind=self.anchor.kind or "call",
             device=self._device,
+            profiler_stays=self._device and not cupti_is_torn_down(),
             calm_steps=5 if cudagraphs else 3,
         )
 

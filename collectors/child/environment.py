@@ -15,16 +15,6 @@ from .recorder import Recorder
 _VARIABLES = ("TORCH", "PYTORCH", "CUDA", "CUBLAS", "NVIDIA", "NCCL", "OMP", "MKL", "TRITON",
               "INDUCTOR", "KMP", "ATEN")  # fmt: skip
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
-_OURS = frozenset(
-    {
-        "TORCH_TRACE",
-        "TORCH_LOGS",
-        "TORCH_LOGS_OUT",
-        "INDUCTOR_PROVENANCE",
-        "TORCHINDUCTOR_CACHE_DIR",
-        "TRITON_CACHE_DIR",
-    }
-)
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",
     "inductor_config": "torch._inductor.config",
@@ -35,18 +25,21 @@ _OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracki
 MAX_TEXT = 2000
 
 
-def write_environment(torch: Any, recorder: Recorder) -> None:
-    """The ``torch`` event and one ``setting`` event each. Imports nothing and starts no CUDA."""
+def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> None:
+    """The ``torch`` event and one ``setting`` event each. Imports nothing and starts no CUDA.
+
+    ``ours`` names the environment variables that the parent set.
+    """
     recorder.write("torch", **_versions(torch))
     for name in sorted(os.environ):
         if name.startswith(_VARIABLES):
             hidden = any(word in name for word in _SECRET)
             value = "hidden" if hidden else os.environ[name]
-            _setting(recorder, "env", name, value, None, ours=name in _OURS)
+            _setting(recorder, "env", name, value, None, ours=name in ours)
     for section, module in _CONFIGS.items():
         for name, value, default in _changed(sys.modules.get(module)):
-            ours = name in _OUR_SETTINGS
-            _setting(recorder, section, name, _text(value), _text(default), ours=ours)
+            by_us = name in _OUR_SETTINGS
+            _setting(recorder, section, name, _text(value), _text(default), ours=by_us)
     for name, value in _precision(torch):
         _setting(recorder, "precision", name, _text(value), None, ours=False)
     grad = _text(torch.is_grad_enabled())

@@ -6,7 +6,7 @@ reads from top to bottom:
 
     cold, warmup   until compiling has gone quiet
     block          pairs of blocks, eager and compiled by turns; small first, then of full length
-    profile        one window per stance, after the first few pairs
+    profile        one window per stance, after the first few pairs (or at the end, see below)
     block          the remaining pairs
 """
 
@@ -43,6 +43,7 @@ class Moment:
     step_ms: Mapping[str, float]
     step_kind: Literal["call", "optimizer"] = "call"
     device: bool = False
+    profiler_stays: bool = False
     calm_steps: int = 3
 
 
@@ -52,7 +53,7 @@ class Settings:
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
     steps: int | None = None
-    blocks: int = 8
+    blocks: int = 12
     profile: bool = True
     fixed: bool = False
 
@@ -126,7 +127,7 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     moment = yield Enter("block", f"1/{settings.blocks}")
     while not blocks.complete:
         moment = yield from blocks.pair(moment)
-        if not profiled and blocks.pairs >= _pairs_before_profile(settings, moment):
+        if not profiled and _profile_early(settings, moment, blocks.pairs):
             profiled = True
             moment = yield from _windows(settings)
             moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
@@ -135,9 +136,14 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     return moment
 
 
-def _pairs_before_profile(settings: Settings, moment: Moment) -> int:
-    """Early, because the script's length is unknown: a training script may end after 30 steps."""
-    return min(settings.blocks, SMALL_PAIRS if moment.step_kind == "optimizer" else 3)
+def _profile_early(settings: Settings, moment: Moment, pairs: int) -> bool:
+    """Early, because the script's length is unknown: a training script may end after 30 steps.
+
+    Not where the profiler stays attached: every later launch would cost some microseconds more
+    (seen on an H200 with torch 2.11: a launch-bound step went from 2.6 to 3.7 ms).
+    """
+    early = SMALL_PAIRS if moment.step_kind == "optimizer" else 3
+    return not moment.profiler_stays and pairs >= min(settings.blocks, early)
 
 
 def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:

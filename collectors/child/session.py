@@ -80,8 +80,9 @@ class Session:
     def _write_environment(self) -> None:
         if not self._environment_written:
             self._environment_written = True
-            parts = self._parts
-            self._try("environment", lambda: write_environment(parts.torch, parts.recorder))
+            torch, recorder = self._parts.torch, self._parts.recorder
+            ours = frozenset(self._config.variables)
+            self._try("environment", lambda: write_environment(torch, recorder, ours))
 
     def _write_region_ends(self) -> None:
         for region in self._parts.control.regions:

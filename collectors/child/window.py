@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Iterator
@@ -83,8 +84,10 @@ class Window:
         activities = [profiler.ProfilerActivity.CPU]
         if self.device:
             activities.append(profiler.ProfilerActivity.CUDA)
+        known = inspect.signature(profiler.profile.__init__).parameters
+        quiet = {"acc_events": True} if "acc_events" in known else {}  # else it warns of one cycle
         return profiler.profile(
-            activities=activities, record_shapes=True, profile_memory=not self.device
+            activities=activities, record_shapes=True, **quiet
         )
 
     def _synchronise(self) -> None:
@@ -111,6 +114,15 @@ class Window:
             file=file,
             error=None if error is None else f"{type(error).__name__}: {error}",
         )
+
+
+def cupti_is_torn_down() -> bool:
+    """Whether Kineto detaches CUPTI after a window; while attached it slows every launch.
+
+    Kineto reads the variable. The parent sets it to 1; torch sets it to 0 where a cudagraph would
+    not survive (``torch/profiler/profiler.py``).
+    """
+    return os.environ.get("TEARDOWN_CUPTI") == "1"
 
 
 @contextmanager

@@ -117,10 +117,18 @@ def test_a_training_script_of_thirty_steps_gets_pairs_and_both_windows(step_ms):
 
 
 def test_a_hundred_calls_are_enough_for_three_pairs_and_both_windows():
-    script = Script(device=True)
+    script = Script()
     assert not script.run(plan.Settings(), steps=100)
     assert len(script.of(plan.CloseBlock)) >= 6
     assert script.windows == ["eager", "compiled"]
+
+
+def test_where_the_profiler_stays_attached_nothing_is_timed_after_it():
+    script = Script(device=True, profiler_stays=True)
+    assert script.run(plan.Settings())
+    assert script.windows == ["eager", "compiled"]
+    kinds = [type(order) for _, order in script.orders]
+    assert plan.OpenBlock not in kinds[kinds.index(plan.OpenWindow) :]
 
 
 def test_slow_steps_stop_at_the_time_budget_after_five_pairs():

@@ -112,7 +112,9 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
     monkeypatch.setenv("TORCH_LOGS", "+dynamo")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     run = run_script(tmp_path, python, "", steps=5, blocks=3, run_to_end=True, profile=False)
-    assert child_config(run, "cold") == {
+    config = child_config(run, "cold")
+    assert {"PYTHONPATH", "TORCH_LOGS", "TORCH_TRACE"} <= set(config.pop("variables"))
+    assert config == {
         "format": 1,
         "run": str(run.folder),
         "raw": str(run.folder / "raw/cold"),

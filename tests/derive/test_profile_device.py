@@ -84,11 +84,32 @@ def test_busy_and_idle_are_the_span_and_overlaps_count_once():
     assert found["gemm"]["count"] == 2
 
 
-def test_a_step_is_scaled_to_its_time_without_a_profiler():
-    found = accounts(tables_of([k(10, 40, 1, launched=5)], end=100), {"compiled": 0.05})
-    assert found["gemm"]["ms"] == pytest.approx(0.02)
-    assert found["gemm"]["profiled_ms"] == pytest.approx(0.04)
-    assert sum(row["ms"] for row in found.values()) == pytest.approx(0.05)
+def test_idle_time_is_what_busy_time_leaves_of_the_timed_step():
+    tables = tables_of([k(10, 40, 1, launched=5), k(60, 20, 2, launched=5)], end=100)
+    found = accounts(tables, {"compiled": 0.075})
+    assert us(found) == {
+        "gemm": 60, "idle_launch_bound": 10, "idle_device": 10, "idle_no_more_work": 20,
+    }  # fmt: skip
+    assert {name: row["ms"] * 1000 for name, row in found.items()} == {
+        "gemm": pytest.approx(60), "idle_launch_bound": pytest.approx(3.75),
+        "idle_device": pytest.approx(3.75), "idle_no_more_work": pytest.approx(7.5),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "busy"), [(0.03, 0.03), (0.13, 0.07)])
+def test_a_device_waits_between_nothing_and_what_was_profiled(step, busy):
+    found = accounts(tables_of([k(10, 40, 1, launched=5)]), {"compiled": step})
+    assert found["gemm"]["ms"] == pytest.approx(busy)
+    assert sum(row["ms"] for row in found.values()) == pytest.approx(step)
+
+
+def test_the_start_of_a_window_is_no_part_of_a_step():
+    kernels = [k(80, 20, 1, launched=70), k(100, 95, 2, launched=75, step=1)]
+    found = accounts(tables_of(kernels, steps=2), {"compiled": 0.06})
+    assert us(found) == {"gemm": 57.5, "idle_window_start": 40, "idle_no_more_work": 2.5}
+    assert found["idle_window_start"]["ms"] == 0
+    assert found["idle_no_more_work"]["ms"] == pytest.approx(0.0025)
+    assert found["gemm"]["ms"] == pytest.approx(0.0575)
 
 
 def test_figures_are_per_step():
@@ -131,8 +152,10 @@ def test_generated_kernels_know_their_operators_and_lines():
     tables = tables_of(kernels)
     common = {"pass": "cold", "kernel_name": "triton_poi_fused_add_0"}
     tables.put("generated_kernels", from_rows("generated_kernels", [
-        {**common, "graph_key": "f1", "compile_id": "0/0", "fused_ops": ["aten.add"], "user_lines": ["a.py:3"]},
-        {**common, "graph_key": "f2", "compile_id": "1/0", "fused_ops": ["aten.mul"], "user_lines": ["a.py:9"]},
+        {**common, "graph_key": "f1", "compile_id": "0/0", "fused_ops": ["aten.add"],
+         "user_lines": ["a.py:3"]},
+        {**common, "graph_key": "f2", "compile_id": "1/0", "fused_ops": ["aten.mul"],
+         "user_lines": ["a.py:9"]},
     ]))  # fmt: skip
     groups = profile_tables(tables)["kernel_groups"].sort("compile_id")
     assert groups.select("compile_id", "fused_ops", "user_lines", "count").rows() == [

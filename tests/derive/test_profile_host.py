@@ -53,6 +53,12 @@ def test_rows_add_up_to_the_step():
     assert set(found["clock"]) == {"host"}
 
 
+def test_a_hosts_categories_shrink_in_proportion():
+    found = profile_tables(window(COMPILED), {"compiled": 0.05})["accounting"]
+    ms = {row["category"]: row["ms"] for row in found.to_dicts()}
+    assert (ms["gemm"], sum(ms.values())) == (pytest.approx(0.0075), pytest.approx(0.05))
+
+
 def test_the_gap_lies_between_a_graph_and_the_next_look_up_even_inside_the_region():
     counts = profile_tables(window(COMPILED))["step_counts"].row(0, named=True)
     assert (counts["gaps"], counts["gap_ms"]) == (1.0, pytest.approx(0.013))
@@ -99,8 +105,9 @@ def test_other_threads_do_not_lengthen_the_step():
 
 def test_cpp_kernels_find_what_inductor_wrote():
     tables = window(COMPILED)
-    written = [{"pass": "cold", "kernel_name": "cpp_fused_add_0", "category": "cpp",
-                "compile_id": "0/0", "fused_ops": ["aten.add"], "user_lines": ["a.py:3"]}]  # fmt: skip
+    names = {"pass": "cold", "kernel_name": "cpp_fused_add_0", "category": "cpp"}
+    known = {"compile_id": "0/0", "fused_ops": ["aten.add"], "user_lines": ["a.py:3"]}
+    written = [names | known]
     tables.put("generated_kernels", from_rows("generated_kernels", written))
     groups = profile_tables(tables)["kernel_groups"]
     row = groups.filter(category="generated_pointwise").row(0, named=True)

@@ -201,7 +201,7 @@ def helped():
         notes=("The eager profiler window holds 5 steps.",),
         links={"tlparse": "tlparse/cold/index.html", "structured log": "raw/cold/structured"},
         target="train/model.py --batch 64",
-        created="2026-03-01 12:00 UTC",
+        created="2026-03-01T12:00:00+00:00",
         traceview="0.1.0",
     )  # fmt: skip
 

@@ -96,6 +96,7 @@ def test_first_screen_comes_first_and_says_it_all():
         "device clock, 8 of 9 block pairs, 640 steps timed", "1,206 steps", "4.53 s",
         "2.00 GiB → 1.00 GiB", "37 → 3", "breaks the graph", "0.212 ms per step", "12.4 s once",
     ]  # fmt: skip
+    assert "2026-03-01 12:00:00 UTC" in first
     places = [first.index(words) for words in order]
     assert places == sorted(places)
 

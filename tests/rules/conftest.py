@@ -1,24 +1,15 @@
 """Recorded runs as tables: unpacked, parsed and derived once a session, only when a test asks."""
 
-import json
 import tarfile
-from pathlib import Path
 
 import pytest
+from rule_scenarios import RUNS
 
 from traceview.derive import derive
 from traceview.diagnosis.excerpts import source_reader
 from traceview.parse import parse_run
 from traceview.run import Run
 from traceview.tables import Tables, from_rows
-
-RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "runs"
-
-
-def recorded():
-    """The names in the index of recorded runs."""
-    index = RUNS / "INDEX.json"
-    return sorted(json.loads(index.read_text())) if index.exists() else []
 
 
 @pytest.fixture(scope="session")

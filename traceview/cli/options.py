@@ -18,7 +18,7 @@ _COLLECTING = (
     ),
     click.option("--steps", type=click.IntRange(1), metavar="N", help="Timed steps in each block."),
     click.option(
-        "--blocks", type=click.IntRange(1), default=8, show_default=True, metavar="N",
+        "--blocks", type=click.IntRange(1), default=12, show_default=True, metavar="N",
         help="Pairs of eager and compiled blocks.",
     ),
     click.option("--run-to-end", is_flag=True, help="Let the script run to its own end."),

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import click
 
-FORMATS = ("table", "csv", "json")
-
-
 @click.command("query")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sql")
 def command(run: Path, sql: str, form: str) -> None:
@@ -20,7 +17,8 @@ def command(run: Path, sql: str, form: str) -> None:
     traceview query RUN "select name, category, ms from kernel_groups order by ms desc limit 10"
     """
     from traceview.cli.pipeline import tables_of
-    from traceview.query import render, run_sql
+    from traceview.query import format_csv, format_json, format_table, run_sql
     from traceview.run import Run
 
-    click.echo(render(run_sql(tables_of(Run.open(run)), sql), form))
+    render = {"table": format_table, "csv": format_csv, "json": format_json}[form]
+    click.echo(render(run_sql(tables_of(Run.open(run)), sql)), nl=form != "csv")

@@ -8,13 +8,11 @@ import click
 
 
 @click.command("tables")
-@click.option("--columns/--no-columns", default=True, help="List every column with its meaning.")
 @click.argument("run", type=click.Path(path_type=Path))
-def command(run: Path, columns: bool) -> None:
+def command(run: Path) -> None:
     """List the tables of the run folder RUN, their rows, columns and what they mean."""
     from traceview.cli.pipeline import tables_of
-    from traceview.query import describe
+    from traceview.query import describe, format_tables
     from traceview.run import Run
 
-    for line in describe(tables_of(Run.open(run)), columns=columns):
-        click.echo(line)
+    click.echo(format_tables(describe(tables_of(Run.open(run)))))

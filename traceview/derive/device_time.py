@@ -18,6 +18,9 @@ DEVICE = "idle_device"
 IN_GRAPH = "idle_inside_graph"
 UNLINKED = "idle_unlinked"
 NOTHING_LEFT = "idle_no_more_work"
+#: From the window's start, when the device had been drained, to its first work. Steps that follow
+#: another have no such gap.
+WINDOW_START = "idle_window_start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,16 @@ def _gaps(window: Window, kernels: pl.DataFrame) -> list[tuple[str, int]]:
     syncs = merge(intervals_of(window.launches.filter(pl.col("kind") == "sync")))
     found: list[tuple[str, int]] = []
     end, last = window.span[0], None
+    start_is_ours = window.steps is not None and window.steps > 1
     for start, duration, correlation, launched, launching in ordered.iter_rows():
         if start > end:
-            in_graph = last is not None and correlation == last
             launch = None if launched is None else (launched, launched + (launching or 0))
-            found.append((IN_GRAPH if in_graph else _cause(end, launch, syncs), start - end))
+            cause = _cause(end, launch, syncs)
+            if end == window.span[0] and start_is_ours:
+                cause = WINDOW_START
+            elif last is not None and correlation == last:
+                cause = IN_GRAPH
+            found.append((cause, start - end))
         if start + duration >= end:
             end, last = start + duration, correlation
     if window.span[1] > end:

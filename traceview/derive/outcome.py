@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import polars as pl
@@ -16,6 +17,9 @@ from traceview.tables import Tables
 
 HELPED_ABOVE = 1.03
 HURT_BELOW = 0.97
+
+#: torch/_dynamo/utils.py, ``get_fake_value``: the error that an operator raised while traced.
+_QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
 
 Outcome = tuple[str, str | None]
 
@@ -72,8 +76,11 @@ def _where(run: Row) -> str:
 
 
 def _first_line(run: Row) -> str:
+    """What the error said; torch's own headline is too general without the error that it quotes."""
     text = (run["error_message"] or "").strip()
-    return f": {text.splitlines()[0][:200]}" if text else ""
+    quoted = _QUOTED.search(text)
+    said = text.splitlines()[0][:200] if text else ""
+    return f": {said}{f' ({quoted[1][:200]})' if quoted else ''}" if said else ""
 
 
 def _signal_name(number: int | None) -> str:
@@ -100,8 +107,16 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
     if regions["disable"].fill_null(False).all():
         return "every torch.compile call passes disable=True"
     if (regions["calls"].fill_null(0) == 0).all():
-        return "what torch.compile gave back was never called"
+        return _never_called(regions)
     return _all_left_in_eager(tables, run)
+
+
+def _never_called(regions: pl.DataFrame) -> str:
+    methods = sorted(set(regions["methods_used"].explode().drop_nulls()))
+    if not methods:
+        return "what torch.compile gave back was never called"
+    names = ", ".join(f".{name}()" for name in methods[:3])
+    return f"the compiled module was used only through {names}, which torch.compile left in eager"
 
 
 def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
@@ -112,7 +127,7 @@ def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
     kept = compiles.filter(~pl.col("outcome").is_in(["skipped", "failed", "limit", "empty"]))
     if compiles.is_empty() or kept.height:
         return None
-    return "Dynamo compiled no graph: every frame it looked at was left in eager"
+    return "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
 
 
 def _not_measured(run: Row, measured: Figures) -> str:
@@ -121,7 +136,11 @@ def _not_measured(run: Row, measured: Figures) -> str:
     if run["never_quiet"] and not measured.pairs_used:
         return "the script compiled again and again until the plan gave up waiting"
     if measured.pairs_used:
-        return f"{ENOUGH_PAIRS} usable block pairs are needed, {measured.pairs_used} were measured"
+        were = "was" if measured.pairs_used == 1 else "were"
+        return (
+            f"{ENOUGH_PAIRS} usable block pairs are needed, {measured.pairs_used} {were} measured; "
+            "let the script take more steps"
+        )
     if measured.pairs_measured:
         return f"none of the block pairs measured ({measured.pairs_measured}) was usable"
     if measured.compiled_ms is not None and measured.eager_ms is None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.device_time import Share, busy_ns, device_shares
+from traceview.derive.accounting import accounting
+from traceview.derive.device_time import busy_ns
 from traceview.derive.host_time import (
     call_overhead_ns,
     compiled_regions,
     gaps,
-    host_shares,
     lookup_ns,
     working_operators,
 )
@@ -29,8 +29,7 @@ def profile_tables(
 ) -> dict[str, pl.DataFrame]:
     """The tables that come from profiler windows; none where nothing was profiled.
 
-    ``step_ms`` gives a stance's milliseconds per step without a profiler; the accounting's ``ms``
-    are scaled so that they add up to it, or are as profiled where it is not known.
+    ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known.
     """
     found = list(windows(tables))
     if not found:
@@ -39,36 +38,17 @@ def profile_tables(
     hidden = _hides_kernels(tables, found)
     rows: dict[str, list[Row]] = {
         "accounting": [
-            row for w in found for row in _accounting(w, (step_ms or {}).get(w.stance), hidden)
+            row
+            for window in found
+            for row in accounting(
+                window, (step_ms or {}).get(window.stance), graphs_hold_kernels=hidden
+            )
         ],
         "step_counts": [_counts(window) for window in found],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
         "region_costs": region_costs(tables, found),
     }
     return {name: from_rows(name, of_table) for name, of_table in rows.items()}
-
-
-def _accounting(window: Window, step_ms: float | None, hidden: bool) -> list[Row]:
-    if window.on_device:
-        shares = device_shares(window)
-    else:
-        shares = host_shares(window, graphs_hold_kernels=hidden)
-    profiled = window.ms_per_step(window.span[1] - window.span[0])
-    scale = step_ms / profiled if step_ms and profiled else 1.0
-    return [_account(window, share, scale) for share in shares]
-
-
-def _account(window: Window, share: Share, scale: float) -> Row:
-    profiled = window.ms_per_step(share.ns)
-    return {
-        **window.head,
-        "category": share.category,
-        "kind": share.kind,
-        "ms": None if profiled is None else profiled * scale,
-        "profiled_ms": profiled,
-        "count": window.per_step(share.count),
-        "clock": share.clock,
-    }
 
 
 def _counts(window: Window) -> Row:

@@ -189,9 +189,16 @@ def graphs(tables: Tables, focus: Focus) -> tuple[tuple[Graph, ...], str | None]
         code, budget = _fit(whole[1], GRAPH_CHARACTERS, budget)
         cuts += (text, code) != whole
         found.append(_graph(row, source, text, code, tables))
-    left = len(shown) - len(found)
-    note = f"{left} graph(s) are not shown and {cuts} are shown in part: table graphs has all."
-    return tuple(found), note if left or cuts else None
+    return tuple(found), _cut_note(len(shown) - len(found), cuts)
+
+
+def _cut_note(left_out: int, cuts: int) -> str | None:
+    said = [
+        f"{number} {'graph is' if number == 1 else 'graphs are'} {how}"
+        for number, how in ((left_out, "not shown"), (cuts, "shown in part"))
+        if number
+    ]
+    return f"{' and '.join(said)}: table graphs has everything." if said else None
 
 
 def _graph(row: Row, source: Row, text: str | None, code: str | None, tables: Tables) -> Graph:

@@ -101,8 +101,11 @@ def _ranks(tables: Tables) -> Iterator[str]:
 def order_note(steps: int, known: bool) -> str:
     """How the findings are ordered, and over how long a job."""
     if known:
-        return f"Findings are ordered by what they cost over the job's {plural(steps, 'step')}."
+        return (
+            f"Findings are ordered by what they cost over the job's {plural(steps, 'step')}, "
+            "information last."
+        )
     return (
-        f"Findings are ordered by what they would cost over {plural(steps, 'step')}, an assumed "
-        "length: name the real one with --job-steps."
+        f"Findings are ordered by what they would cost over {plural(steps, 'step')}, information "
+        "last. That length is assumed: --job-steps names the real one."
     )

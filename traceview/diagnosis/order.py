@@ -31,13 +31,15 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
     """Dearest first; at the same cost by severity, then by rule and place, so that it is stable.
 
     A script's failure explains all else, so errors without a known cost are not put behind costs.
+    Information comes last: what it costs is no reason to do anything.
     """
 
-    def key(finding: Finding) -> tuple[bool, float, int, str, str, int]:
+    def key(finding: Finding) -> tuple[bool, bool, float, int, str, str, int]:
         cost = seconds_over_job(finding, steps)
         place = finding.location
         return (
             not (finding.severity == "error" and cost == 0.0),
+            finding.severity == "info",
             -cost,
             _SEVERITY[finding.severity],
             finding.code,

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
-from traceview.diagnosis.words import category, count, milliseconds, plural, ratio
+from traceview.diagnosis.words import (
+    category,
+    count,
+    milliseconds,
+    plural,
+    ratio,
+    side_by_side,
+)
 from traceview.rules.finding import Finding
 
 #: A category that fills this part of both steps leaves torch.compile nothing to win.
 DOMINANT = 0.6
 #: Fewer kernels by this ratio are named as the reason.
 FEWER_KERNELS = 1.3
+
+#: An interval from 0.95 to 1.05 is wide, but still says "about the same"; a wider one does not.
+NOISY = 1.1
+FEW_BLOCKS = 6
+#: Host time outside of every operator: the script's own code, data loading, dispatch.
+PYTHON = "python"
 
 Accounting = Mapping[str, Sequence[AccountRow]]
 Counts = Mapping[str, StanceCounts]
@@ -25,37 +38,59 @@ def sentence(
     findings: Sequence[Finding],
 ) -> str:
     """The sentence for ``verdict``; ``findings`` in their final order."""
-    cause = _first("cause", findings)
+    cause = _first("What costs most", findings)
     if verdict.outcome == "failed":
         return _join(f"{_upper(reason or 'the script failed')}.", _until_then(verdict))
     if verdict.outcome == "not_compiled":
-        return f"torch.compile was not used: {reason}."
+        used = "had no effect" if findings else "was not used"
+        return _join(f"torch.compile {used}: {reason}.", cause)
     if verdict.outcome == "not_measured":
         why = reason or "no step was timed"
-        return _join(f"No verdict: {why}.", _one_sided(verdict), _first("finding", findings))
+        return _join(f"No verdict: {why}.", _one_sided(verdict), _first("First finding", findings))
     if verdict.outcome == "helped":
         opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
         return _join(opening, _saving(accounting, counts))
     if verdict.outcome == "hurt":
         opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
         return _join(opening, cause or _growth(accounting))
-    return _join(_neutral(verdict, accounting), "" if _dominant(accounting) else cause)
-
-
-def _neutral(verdict: Verdict, accounting: Accounting) -> str:
     same = _dominant(accounting)
-    opening = "torch.compile made no measurable difference"
+    settled = same is not None and same[0] != PYTHON  # then there is no cause to look for
+    return _join(_neutral(verdict, same), _noise(verdict), "" if settled else cause)
+
+
+def _neutral(verdict: Verdict, same: tuple[str, float] | None) -> str:
     figures = f"a step takes {_instead(verdict)} ({_support(verdict)})."
     if same is None:
-        return f"{opening}: {figures}"
+        return f"{_no_difference(verdict)}: {figures}"
     name, part = same
     both = f"{part:.0%} of the step is {category(name)} in both".replace("%", " %")
-    return f"{opening}: {both}; {figures}"
+    return f"{_no_difference(verdict)}: {both}; {figures}"
+
+
+def _no_difference(verdict: Verdict) -> str:
+    """What a neutral interval allows to be said: it may lie to one side of 1."""
+    low, high = verdict.speedup_interval or (1.0, 1.0)
+    if low <= 1.0 <= high:
+        return "torch.compile made no measurable difference"
+    if high / low < NOISY and max(high, 1 / low) < NOISY:
+        return "torch.compile made next to no difference"
+    return f"torch.compile may have {'helped' if low > 1.0 else 'hurt'}, which is not certain"
+
+
+def _noise(verdict: Verdict) -> str:
+    low, high = verdict.speedup_interval or (1.0, 1.0)
+    if high <= NOISY * low:
+        return ""
+    few = " and there are few of them" if verdict.blocks < FEW_BLOCKS else ""
+    return (
+        f"The measurement is noisy: the blocks differ widely{few}. A longer run (more steps) on a "
+        "quieter machine would say more."
+    )
 
 
 def _instead(verdict: Verdict) -> str:
-    compiled, eager = verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0
-    return f"{milliseconds(compiled)} instead of {milliseconds(eager)}"
+    compiled, eager = side_by_side(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
+    return f"{compiled} instead of {eager}"
 
 
 def _support(verdict: Verdict) -> str:
@@ -99,12 +134,18 @@ def _saving(accounting: Accounting, counts: Counts) -> str:
         noun = "operators" if eager and eager.launches is None else "kernels"  # on a CPU
         return f"The main reason: {count(before)} {noun} became {count(after)}."
     name, change = _largest(accounting, sign=-1)
-    return f"The main reason: {milliseconds(-change)} less {category(name)}." if name else ""
+    return _change(name, -change, "less")
 
 
 def _growth(accounting: Accounting) -> str:
     name, change = _largest(accounting, sign=1)
-    return f"The main reason: {milliseconds(change)} more {category(name)}." if name else ""
+    return _change(name, change, "more")
+
+
+def _change(name: str | None, ms: float, word: str) -> str:
+    return (
+        f"The main reason: {milliseconds(ms)} {word} per step for {category(name)}." if name else ""
+    )
 
 
 def _largest(accounting: Accounting, sign: int) -> tuple[str | None, float]:
@@ -118,13 +159,13 @@ def _largest(accounting: Accounting, sign: int) -> tuple[str | None, float]:
 
 
 def _dominant(accounting: Accounting) -> tuple[str, float] | None:
-    """(category, part) of the device or operator work that fills most of both steps."""
+    """(category, part) of the work, or of Python between it, that fills most of both steps."""
     parts: dict[str, list[float]] = {}
     for stance in ("eager", "compiled"):
         rows = accounting.get(stance, ())
         total = sum(row.ms for row in rows)
         for row in rows:
-            if row.kind == "busy" and total > 0:
+            if (row.kind == "busy" or row.category == PYTHON) and total > 0:
                 parts.setdefault(row.category, []).append(row.ms / total)
     both = {name: min(found) for name, found in parts.items() if len(found) == 2}
     name = max(both, key=lambda key: both[key], default=None)
@@ -135,7 +176,7 @@ def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
     return {row.category: row.ms for row in accounting.get(stance, ())}
 
 
-def _first(noun: str, findings: Sequence[Finding]) -> str:
+def _first(opening: str, findings: Sequence[Finding]) -> str:
     """The dearest finding about a step, else about the start, that is more than information.
 
     What is wrong with the measurement or the script's own timer (TV9xx) slows no step down.
@@ -143,7 +184,7 @@ def _first(noun: str, findings: Sequence[Finding]) -> str:
     serious = [f for f in findings if f.severity != "info" and not f.code.startswith("TV9")]
     per_step = [found for found in serious if found.cost.ms_per_step]
     first = next(iter(per_step or serious), None)
-    return f"First {noun}: {first.title.rstrip('.')}." if first else ""
+    return f"{opening}: {first.title.rstrip('.')}." if first else ""
 
 
 def _join(*sentences: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from traceview.diagnosis.focus import Focus
@@ -42,7 +43,10 @@ def verdict_of(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
 
 def ending(run: dict[str, Any]) -> str | None:
     """How the process ended, in a few words."""
-    kind = run.get("exit_kind")
+    kind, error = run.get("exit_kind"), run.get("error_type")
+    if error not in (None, "SystemExit") and (kind != "exit" or run["exit_code"]):
+        at = f" at {PurePath(run['error_file']).name}:{run['error_line']}"
+        return f"raised {error}{at if run['error_file'] else ''}"
     if kind == "exit":
         return f"ended by itself, exit code {run['exit_code']}"
     if kind == "signal":

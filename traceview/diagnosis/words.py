@@ -15,18 +15,49 @@ CATEGORIES = {
     "memset": "memory fills",
     "communication": "communication",
     "other": "other operators",
+    "generated_pointwise": "generated pointwise kernels",
+    "generated_reduction": "generated reduction kernels",
+    "generated_persistent_reduction": "generated persistent reduction kernels",
+    "generated_template": "generated templates",
+    "generated_foreach": "generated foreach kernels",
+    "generated_other": "generated kernels",
+    "idle_launch_bound": "idle time waiting for launches",
+    "idle_launch_in_flight": "idle time within launch calls",
+    "idle_sync": "idle time after synchronisation",
+    "idle_device": "idle time between queued kernels",
+    "idle_inside_graph": "idle time inside cudagraphs",
+    "idle_no_more_work": "idle time at the end of the step",
+    "idle_unlinked": "idle time of unknown cause",
+    "idle_window_start": "idle time at the start of the profiler window",
+    "overhead_cache_lookup": "guard evaluation",
+    "overhead_pregraph_bytecode": "pre-graph bytecode",
+    "overhead_generated_wrapper": "generated wrapper code",
+    "overhead_compiled_region": "entering compiled regions",
+    "overhead_runtime_wrappers": "AOTAutograd's runtime wrappers",
+    "python": "Python and other host time",
 }
 
 
 def milliseconds(value: float) -> str:
-    """Three significant digits, or three decimals below 1 ms: 0.050 ms, 1.23 ms, 345 ms, 12.3 s."""
+    """Three significant digits, or three decimals below 1 ms: 0.050 ms, 1.20 ms, 345 ms, 12.3 s."""
     if value >= 10_000:
         return f"{value / 1000:.3g} s"
     if value >= 100:
         return f"{value:.0f} ms"
     if value < 0.01:
-        return f"{value * 1000:.3g} µs"
-    return f"{value:.3f} ms" if value < 1 else f"{value:.3g} ms"
+        return microseconds(value)
+    return f"{value:.{3 if value < 1 else 2 if value < 10 else 1}f} ms"
+
+
+def microseconds(value_ms: float) -> str:
+    """Milliseconds as ``4.74 µs``."""
+    return f"{value_ms * 1000:.3g} µs"
+
+
+def side_by_side(*values_ms: float) -> tuple[str, ...]:
+    """Times that are to be compared: all in microseconds where one of them needs that unit."""
+    small = 0.0 < min(values_ms) < 0.01 and max(values_ms) < 1
+    return tuple((microseconds if small else milliseconds)(value) for value in values_ms)
 
 
 def ratio(value: float) -> str:

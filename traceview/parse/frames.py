@@ -28,6 +28,8 @@ _FOREIGN = re.compile(
     r"|(?:^|/)traceview/collectors/"
 )
 
+_DEMO = re.compile(r"/traceview/demos/\w+\.py$")  # a user's script that happens to be installed
+
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
@@ -51,6 +53,8 @@ def torch_roots(files: Iterable[str]) -> frozenset[str]:
 def is_user_frame(frame: StackFrame, roots: frozenset[str] = frozenset()) -> bool:
     """Whether ``frame`` is neither torch's, nor a package's, nor the standard library's."""
     file = frame.file
+    if _DEMO.search(file):
+        return True
     if not file or _FOREIGN.search(file) or file.startswith(_own_collectors()):
         return False
     if file == "<string>":  # ``python -c`` is the user's, what exec() ran inside a library is not

@@ -93,8 +93,11 @@ def gap_cost(tables: Tables) -> tuple[Cost, Confidence]:
     gap = counts["gap_ms"] if counts else None
     if gap is None:
         return Cost(about="host time between compiled regions: not measured"), "heuristic"
+    if not gap:
+        about = "nothing more ran compiled after it in the profiled steps, so no gap was measured"
+        return Cost(about=about), "heuristic"
     sharing = sum(1 for _ in sites(tables)) or 1
-    about = "host time between compiled regions, profiler window"
+    about = "host time between compiled regions, profiler window; lost fusion comes on top"
     if sharing > 1:
         about += f", shared evenly by {sharing} places"
     return Cost(ms_per_step=gap / sharing, about=about), "measured" if sharing == 1 else "derived"
@@ -103,4 +106,4 @@ def gap_cost(tables: Tables) -> tuple[Cost, Confidence]:
 def _said(message: str, found: list[Row]) -> str:
     gb_id = next(filter(None, (row["gb_id"] for row in found)), None)
     name = f"{gb_id}: " if gb_id else ""
-    return f"{name}{message} (in the log {times(len(found))})"
+    return f"{name}{message} ({times(len(found))} in the log)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,21 @@ from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
 
 Frame = tuple[str | None, int | None]
+
+#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+#: And a value that was on Python's stack at the break.
+_ON_STACK = re.compile(r"___stack\d+")
+#: A string, a boolean or None as a guard shows it.
+_CHOICE = re.compile(r"""(['"]).*\1|True|False|None""", re.DOTALL)
+
+
+def function_name(co_name: str | None) -> str:
+    """``forward()``; code behind a graph break as ``the rest of forward() after line 15``."""
+    if not co_name:
+        return "a function"
+    resumed = _RESUMED.fullmatch(co_name)
+    return f"the rest of {resumed[1]}() after line {resumed[2]}" if resumed else f"{co_name}()"
 
 
 def frame_of(row: Row) -> Frame:
@@ -33,11 +49,26 @@ class Cause:
 
     @property
     def source(self) -> str:
-        return self.row["source_name"] or "a guard"
+        name = self.row["source_name"] or "a guard"
+        return "the value read before a graph break" if _ON_STACK.fullmatch(name) else str(name)
+
+    @property
+    def subject(self) -> str:
+        """What changed, in words: ``mode``, or ``dimension 1 of ids`` for a size."""
+        dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
+        if self.row["kind"] == "size" and dims:
+            return f"dimension {' and '.join(map(str, dims))} of {self.source}"
+        return self.source
 
     @property
     def function(self) -> str:
-        return f"{self.row['co_name']}()" if self.row["co_name"] else "a function"
+        return function_name(self.row["co_name"])
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the values are strings, booleans or None: they choose, nobody calculates."""
+        met = [row["old"] for row in self.rows if row["old"] is not None]
+        return bool(met) and all(_CHOICE.fullmatch(value) for value in met)
 
     def place(self) -> Location | None:
         """The line that reads what changed, where the log names it in full; else the function's."""
@@ -63,6 +94,16 @@ class Cause:
             met.append(self.rows[-1]["new"])
         distinct = list(dict.fromkeys(met))
         return " → ".join(distinct[:6]) + (" → …" if len(distinct) > 6 else "")
+
+    def marks(self) -> str:
+        """Lines that make the dimensions that changed symbolic from the first call on.
+
+        ``mark_dynamic`` raises where a size of 0 or 1 is met, which torch always specialises on;
+        ``maybe_mark_dynamic`` leaves such a call to a graph of its own.
+        """
+        name = "maybe_mark_dynamic" if {"0", "1"} & set(sizes_met(self)) else "mark_dynamic"
+        dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
+        return "\n".join(f"torch._dynamo.{name}({self.source}, {dim})" for dim in dims)
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(

@@ -7,14 +7,15 @@ Kernels of a few microseconds finish before the host has launched the next one. 
 of them; what is left is bound by the CPU, and a faster GPU would change nothing.
 
 ## Evidence
-In the profiler window of the compiled stance the device is busy for less than 60 % of a step, and
-at least half of its idle time lies between launches rather than at synchronisations or outside of
-the compiled calls. Profiling itself slows the host, so the share is compared with the timed step
-too.
+The device is busy for less than 60 % of a compiled step as timed without the profiler, and at least
+half of what it idles lies, in the profiler window, before launches rather than at synchronisations
+or inside cudagraphs. It is information where asking for a cudagraph gains nothing: four launches a
+step or fewer, or a mode that asks for cudagraphs already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
-wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
+wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch. Launches
+of eager code, such as an optimizer's, need that code to be compiled first.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
@@ -28,8 +29,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
+from traceview.rules._device import idle_ms
 from traceview.rules._evidence import milliseconds, percent
-from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules._rows import Row, first, frame
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
 
@@ -40,58 +42,72 @@ NEEDS = frozenset({"step_counts", "accounting"})
 MOST_BUSY_SHARE = 0.60
 #: The larger part of the idle time must be the launches' fault.
 FEWEST_LAUNCH_SHARE = 0.50
+#: A replay takes about as long on the host as a handful of launches.
+FEW_LAUNCHES = 4
+_CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
+_REMEDY = (
+    "Record the launches as a cudagraph (fixed shapes, no writes into inputs), or give each launch "
+    "more work with a larger batch."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """At most one finding: the compiled step as a whole."""
     counts = first(tables, "step_counts", stance="compiled")
-    if not (counts and counts["device_busy_ms"] and counts["step_ms"]):
+    step = _costs.step_ms(tables, "compiled")
+    idle, launch = idle_ms(tables, "compiled"), idle_ms(tables, "compiled", "launch")
+    if not (counts and counts["device_busy_ms"] and step and idle and launch):
         return
-    step = min(filter(None, (counts["step_ms"], _costs.step_ms(tables, "compiled"))))
-    idle, launch = _idle(tables)
-    busy = counts["device_busy_ms"] / step
-    if busy >= MOST_BUSY_SHARE or not idle or launch < FEWEST_LAUNCH_SHARE * idle:
+    busy = 1 - idle / step
+    if busy >= MOST_BUSY_SHARE or launch < FEWEST_LAUNCH_SHARE * idle:
         return
     region = first(tables, "regions")
+    gains_nothing = _gains_nothing(counts, region)
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
-        severity="warning",
+        severity="info" if gains_nothing else _costs.severity(tables, launch),
         title=f"The GPU works {percent(busy)} of a compiled step and waits for launches otherwise",
         explanation=(
-            f"{counts['kernels']:.0f} kernels of {_each(counts)} on average need "
+            f"{counts['kernels'] or 0:.0f} kernels of {_each(counts)} on average need "
             f"{milliseconds(counts['device_busy_ms'])} of a step of {milliseconds(step)}; the host "
             "cannot launch them any faster."
         ),
-        cost=Cost(step * (1 - busy), None, "device idle time of a compiled step"),
+        cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
         confidence="measured",
         location=_places.compile_call(region) if region else None,
         evidence=(
+            Evidence(_launches(tables, counts), "step_counts"),
             Evidence(
-                f"{counts['launches'] or 0:.0f} launches and {counts['graph_launches'] or 0:.0f} "
-                "cudagraph launches per step",
-                "step_counts",
+                f"idle {milliseconds(idle)} of a step, {percent(launch / idle)} of it before "
+                "launches",
+                "accounting",
             ),
-            Evidence(f"{percent(launch / idle)} of the idle time is launch-bound", "accounting"),
         ),
-        what_to_do=(
-            "Record the launches as a cudagraph (fixed shapes, no writes into inputs), or give "
-            "each "
-            "launch more work with a larger batch."
-        ),
-        snippet=_snippet(region),
+        what_to_do=gains_nothing or _REMEDY,
+        snippet=None if gains_nothing else _snippet(region),
     )
 
 
-def _idle(tables: Tables) -> tuple[float, float]:
-    """(idle, launch-bound idle) of a compiled step, ms."""
-    idle = [
-        row
-        for row in first_rank(rows(tables, "accounting", stance="compiled"))
-        if row["kind"] == "idle"
-    ]
-    launch = [row for row in idle if "launch" in row["category"]]
-    return sum(row["ms"] or 0 for row in idle), sum(row["ms"] or 0 for row in launch)
+def _gains_nothing(counts: Row, region: Row | None) -> str | None:
+    """What to do where asking for a cudagraph would gain nothing, None elsewhere."""
+    if counts["graph_launches"]:
+        return "Cudagraphs are replayed already: give each launch more work with a larger batch."
+    if region is not None and region["mode"] in _CUDAGRAPH_MODES:
+        return f'mode="{region["mode"]}" asks for cudagraphs and none was replayed: see why not.'
+    if counts["launches"] is not None and counts["launches"] <= FEW_LAUNCHES:
+        return "A cudagraph has little to gather here: give each launch more work, a larger batch."
+    return None
+
+
+def _launches(tables: Tables, counts: Row) -> str:
+    launches = counts["launches"] or 0.0
+    found = f"{launches:.0f} launches per step"
+    if counts["graph_launches"]:
+        return f"{found}, {counts['graph_launches']:.0f} of them of cudagraphs"
+    made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
+    inside = made["graph_key"].is_not_null().mean()
+    return f"{found}, {percent(float(inside))} of them in compiled graphs" if made.height else found
 
 
 def _each(counts: Row) -> str:

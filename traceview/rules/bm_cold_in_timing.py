@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._evidence import percent, seconds
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
@@ -71,7 +71,9 @@ def _finding(timer: Row, compiling: float, total: float) -> Finding:
             f"{timer['read_line']}: it "
             "is no figure of a warm step. traceview's own figures leave the compile out."
         ),
-        cost=Cost(seconds=compiling / 1e3, about="compiling inside the span that the script times"),
+        cost=Cost(
+            about=f"no time, but a wrong figure: {seconds(compiling / 1e3)} of compiling are in it"
+        ),
         confidence="derived",
         location=Location(timer["file"], timer["start_line"], timer["function"]),
         evidence=(
@@ -82,7 +84,7 @@ def _finding(timer: Row, compiling: float, total: float) -> Finding:
                 "script_timers",
             ),
             Evidence(
-                f"calls that compiled took {milliseconds(compiling)} of {milliseconds(total)} "
+                f"calls that compiled took {seconds(compiling / 1e3)} of {seconds(total / 1e3)} "
                 f"({percent(compiling / total)}) of the calls that were seen one by one",
                 "calls",
             ),

@@ -74,10 +74,7 @@ def _finding(found: Row, job: int | None, title: str, steps: int | None = None) 
             f"{milliseconds(found['eager_ms'])} in eager and {milliseconds(found['compiled_ms'])} "
             f"compiled, measured on warm steps."
         ),
-        cost=Cost(
-            seconds=found["compile_s"] - saved,
-            about=f"the whole of {steps:,} steps, less what they save",
-        ),
+        cost=_cost(job, found["compile_s"] - saved),
         confidence="derived",
         location=None,
         evidence=(
@@ -91,7 +88,14 @@ def _finding(found: Row, job: int | None, title: str, steps: int | None = None) 
             "Leave this job in eager."
             if found["outcome"] == "hurt"
             else "Keep the compile cache between starts, compile one repeated block instead of the "
-            "whole model, or leave a job of this length in eager. `--job-steps N` tells the "
-            "real length."
+            "whole model, or leave a job of this length in eager. `--job-steps N` tells the real "
+            "length."
         ),
     )
+
+
+def _cost(job: int | None, lost_s: float) -> Cost:
+    """Seconds that the job loses; none where its length is not known."""
+    if job:
+        return Cost(seconds=lost_s, about=f"compiling, less what {job:,} steps save")
+    return Cost(about="nothing, if the real job is longer than its break-even")

@@ -2,7 +2,7 @@
 ## What it finds
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
 than the one that was compiled, (b) what torch.compile gave back is never called, (c) compiling is
-switched off.
+switched off, (d) it is called, and all of its code lies in files that Dynamo does not compile.
 
 ## Why it costs
 The script runs in eager and looks as if it were compiled.
@@ -10,11 +10,13 @@ The script runs in eager and looks as if it were compiled.
 ## Evidence
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
-called counts only where no other one was called either: its turn may come later in the job.
+called counts only where no other one was called either: its turn may come later in the job. For
+(d): calls were counted, compiling was watched, and nothing was compiled in the whole run.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
-`module.compile()`, which works in place. (c) Switch it on again.
+`module.compile()`, which works in place. (c) Switch it on again. (d) Compile through
+`torch.compile(module)`, which starts in the module's own call.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -60,6 +62,13 @@ def check(tables: Tables) -> Iterator[Finding]:
                 yield _bypassed(region, place)
             elif region["collected_uncalled"] or not called:
                 yield _dropped(region, place)
+        elif region["calls"] and _nothing_compiled(tables):
+            yield _passed_over(region, place)
+
+
+def _nothing_compiled(tables: Tables) -> bool:
+    watched = tables.has("compile_intervals")
+    return watched and not rows(tables, "compile_intervals") and not rows(tables, "compiles")
 
 
 def _switch(tables: Tables, runs: list[Row]) -> tuple[str, str, str] | None:
@@ -98,11 +107,14 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
         code=CODE,
         rule="cap-nothing-compiled",
         severity="warning",
-        title=f"Only {region['name']}.forward is compiled, and only .{method}() is called",
+        title=(
+            f"Only {region['name']}.forward is to be compiled, and only .{method}() is called, which "
+            "stays in eager"
+        ),
         explanation=(
             "torch.compile(module) compiles what runs when the module itself is called. Other "
-            "methods "
-            "are handed on to the original module and run in eager, and so does what they call."
+            "methods are handed on to the original module and run in eager, and so does what "
+            "they call."
         ),
         cost=_EAGER,
         confidence="measured",
@@ -113,7 +125,10 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
                 "regions",
             ),
         ),
-        what_to_do=f"Compile the method that is called, .{method}, or call the module itself.",
+        what_to_do=(
+            f"Compile the method that is called, .{method}. If it calls the module itself (self(x)), "
+            "module.compile() is enough: it works in place and also covers calls from within."
+        ),
         snippet=Snippet("python", f"model.{method} = torch.compile(model.{method})"),
     )
 
@@ -148,4 +163,43 @@ def _dropped(region: Row, place: Location | None) -> Finding:
             "python",
             "model.compile()" if region["kind"] in _MODULES else "f = torch.compile(f)",
         ),
+    )
+
+
+def _passed_over(region: Row, place: Location | None) -> Finding:
+    """Called, and yet Dynamo compiled nothing: its code is in files that Dynamo passes over."""
+    in_place = region["kind"] == "module_compile"
+    target = Location(region["target_file"] or "", 0)
+    why = (
+        f"{region['name']}.compile() compiles the module's calls where they pass through torch's own "
+        "code. The forward of this class is torch's own code as well, and Dynamo starts compiling "
+        "only in code outside of torch: it passes over all of it."
+        if in_place and _places.in_torch(target)
+        else "Dynamo starts compiling only in code outside of torch (and of other files on its skip "
+        "list), and it found none in these calls."
+    )
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity="warning",
+        title=f"{region['name']} is called {times(region['calls'])}, and nothing of it is compiled",
+        explanation=why,
+        cost=_EAGER,
+        confidence="measured",
+        location=place,
+        evidence=(
+            Evidence(
+                f"{region['name']}, defined in {region['target_file'] or 'an unknown file'}: "
+                f"called {times(region['calls'])}",
+                "regions",
+            ),
+            Evidence("Dynamo compiled nothing in the whole run", "compile_intervals"),
+        ),
+        what_to_do=(
+            "Assign what torch.compile(module) gives back and call that: it starts in the module's "
+            "own call. Or wrap the layers in an nn.Module of your own."
+            if in_place
+            else "Compile a function or module of your own that makes these calls."
+        ),
+        snippet=Snippet("python", "model = torch.compile(model)") if in_place else None,
     )

@@ -79,9 +79,8 @@ def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -
             "silently"
         ),
         explanation=(
-            "suppress_errors turns a failed compile into a warning in the log: the function "
-            "runs in "
-            "eager from then on, and nothing is fused with it."
+            "suppress_errors turns a failed compile into a warning in the log: the function runs "
+            "in eager from then on, and nothing is fused with it."
         ),
         cost=Cost(
             seconds=sum(spent) / 1e6 if spent else None,

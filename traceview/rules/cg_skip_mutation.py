@@ -28,8 +28,9 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _places
-from traceview.rules._evidence import from_row, milliseconds, short
-from traceview.rules._rows import Row, first, rows
+from traceview.rules._device import idle_ms
+from traceview.rules._evidence import from_row, short
+from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
 
@@ -98,13 +99,9 @@ def _proof(table: str, row: Row) -> Evidence:
 
 def _cost(tables: Tables) -> tuple[Cost, Confidence]:
     """Idle time that launches cause: what a cudagraph would take away at most."""
-    counts = first(tables, "step_counts", stance="compiled")
-    idle = counts["device_idle_ms"] if counts else None
+    idle = idle_ms(tables, "compiled", "launch")
     if idle is None:
-        return Cost(
-            about="the launches that one cudagraph would have replaced; not measured"
-        ), "heuristic"
-    about = (
-        f"device idle {milliseconds(idle)} of a compiled step, as profiled: the most it could save"
-    )
+        about = "the launches that one cudagraph would have replaced; not measured"
+        return Cost(about=about), "heuristic"
+    about = "time in which the GPU waits for the launches of a compiled step: the most it could save"
     return Cost(ms_per_step=idle, about=about), "derived"

@@ -12,8 +12,8 @@ A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is th
 between the compiled regions of one call in the profiler window, shared evenly where several lines
 break.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms.
+It is information, not a warning, where compiling did not hurt and that time was measured to be
+below 5 % of the compiled step and below 0.05 ms.
 
 ## What to do
 Compute both and choose with `torch.where` where both are cheap; `torch.cond` where they are not;
@@ -53,8 +53,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=f"{word} at {_places.short(site.place)} branches on a tensor's value",
             explanation=(
                 "Which way to go is known only when the graph has run, so Dynamo ends the graph "
-                "here, "
-                "lets Python decide, and compiles each way separately."
+                "here, lets Python decide, and compiles each way separately."
             ),
             cost=cost,
             confidence=confidence,
@@ -62,8 +61,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             evidence=site.evidence(),
             what_to_do=(
                 "Compute both sides and choose with torch.where; use torch.cond if a side is "
-                "dear; or "
-                "decide before the compiled call and pass the result in."
+                "dear; or decide before the compiled call and pass the result in."
             ),
             snippet=Snippet("python", _WHERE),
         )

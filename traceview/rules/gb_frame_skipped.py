@@ -59,8 +59,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             explanation=(
                 f"The break ({short(_cause(site))}) lies inside a loop, try or with block. Dynamo "
                 f"cannot resume there, so it leaves all of {function} in eager and compiles at "
-                "most "
-                "the functions that it calls."
+                "most the functions that it calls."
             ),
             cost=cost,
             confidence=confidence,
@@ -69,8 +68,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=(
                 "Take this line out of the loop or block: decide before it, after it, or in the "
                 "caller. If only the loop's body is worth compiling, make it a function and "
-                "compile "
-                "that one."
+                "compile that one."
             ),
         )
 

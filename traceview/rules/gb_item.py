@@ -12,8 +12,8 @@ device before it can launch anything more.
 A graph break of torch's type GB0124 at the line. The cost is the host time between the compiled
 regions of one call in the profiler window; it is shared evenly where several lines break.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms.
+It is information, not a warning, where compiling did not hurt and that time was measured to be
+below 5 % of the compiled step and below 0.05 ms.
 
 ## What to do
 Keep the value a tensor, and read it outside of the compiled function, every k-th step if it is
@@ -40,7 +40,8 @@ from traceview.tables import Tables
 CODE = "TV101"
 NEEDS = frozenset({"graph_breaks"})
 
-_READ = re.compile(r"\.(item|tolist)\(\)|\b(int|float|bool)\(")
+#: ``x.float()`` is a cast and reads nothing; ``float(x)`` does.
+_READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -55,8 +56,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=f"{what} at {_places.short(site.place)} cuts the graph in two",
             explanation=(
                 f"{what} needs the tensor's value, which exists only when the graph has run: "
-                "Dynamo "
-                "ends the graph, Python reads the number, a second graph goes on."
+                "Dynamo ends the graph, Python reads the number, a second graph goes on."
             ),
             cost=cost,
             confidence=confidence,
@@ -64,8 +64,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             evidence=site.evidence(),
             what_to_do=(
                 "Keep it a tensor here and read the number outside of the compiled function. If "
-                "the "
-                "number itself must be used inside, let Dynamo capture it."
+                "the number itself must be used inside, let Dynamo capture it."
             ),
             snippet=_snippet(site.source),
         )
@@ -79,7 +78,10 @@ def _read(source: str | None) -> str:
 
 
 def _snippet(source: str | None) -> Snippet:
-    """A diff where dropping ``.item()`` is all there is to do, else the switch."""
+    """A diff where ``.detach()`` does all that ``.item()`` did, else the switch.
+
+    A number carries no gradient, so a bare tensor in its place would keep the autograd graph alive.
+    """
     switch = "torch._dynamo.config.capture_scalar_outputs = True"
     if (
         source is None
@@ -87,4 +89,4 @@ def _snippet(source: str | None) -> Snippet:
         or re.match(r"(if|while|assert|return)\b", source)
     ):
         return Snippet("python", switch)
-    return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '')}")
+    return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '.detach()')}")

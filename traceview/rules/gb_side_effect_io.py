@@ -12,8 +12,8 @@ A graph break whose reason names the builtin (GB0059), a logger's method (GB0291
 `warnings.warn`, at the line. The cost is the host time between the compiled regions of one call
 in the profiler window, shared evenly where several lines break.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms.
+It is information, not a warning, where compiling did not hurt and that time was measured to be
+below 5 % of the compiled step and below 0.05 ms.
 
 ## What to do
 Move it out of the compiled function, or guard it with `if not torch.compiler.is_compiling():`.

@@ -27,7 +27,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs
 from traceview.rules._evidence import from_row, milliseconds, percent, short
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
@@ -67,7 +66,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             "Compiling does not change that: the same library kernels run."
         ),
         cost=Cost(
-            _per_step(tables, ms, total),
+            ms,
             None,
             "device time in fp32 GEMM kernels; TF32 saves most of it",
         ),
@@ -99,9 +98,3 @@ def _switched_off(tables: Tables) -> Evidence | None:
         if "matmul_precision" in row["name"] and row["value"] == "highest":
             return Evidence(f"{row['name']} = highest", "environment")
     return None
-
-
-def _per_step(tables: Tables, ms: float, total: float) -> float:
-    """The profiled share on the unprofiled step: profiling stretches the host, not the kernels."""
-    step = _costs.step_ms(tables, "compiled")
-    return min(ms, step * ms / total) if step and total else ms

@@ -49,17 +49,15 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
-    dims = sorted({row["dim"] for row in cause.rows if row["dim"] is not None})
-    what = f"{cause.source} dimension {dims[0]}" if dims else cause.source
-    marks = "\n".join(f"torch._dynamo.mark_dynamic({cause.source}, {dim})" for dim in dims)
+    marks = cause.marks()
     symbols = again["dynamic_symbols"]
     return Finding(
         code=CODE,
         rule="rc-auto-dynamic",
         severity="info",
         title=(
-            f"{what} changed ({cause.values()}), and {cause.function} was compiled once more "
-            "for any value"
+            f"{cause.subject} changed ({cause.values()}), and {cause.function} was compiled once "
+            "more, for any value"
         ),
         explanation=(
             "torch compiles the first value as a constant and makes it symbolic when it changes. "

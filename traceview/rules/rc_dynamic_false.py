@@ -40,16 +40,24 @@ _SWITCH = "automatic_dynamic_shapes"
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and tensor."""
-    region = next((r for r in first_rank(rows(tables, "regions")) if r["dynamic"] == "False"), None)
+    regions = first_rank(rows(tables, "regions"))
     switch = next(
         (r for r in rows(tables, "environment") if r["name"] == _SWITCH and r["value"] == "False"),
         None,
     )
-    if region is None and switch is None:
-        return
     for cause in _recompiles.causes(tables):
+        region = _static_region(regions, cause)
+        if region is None and switch is None:
+            continue
         if cause.row["kind"] == "size" and len(cause.rows) >= FEWEST_RECOMPILES:
             yield _finding(tables, cause, region)
+
+
+def _static_region(regions: list[Row], cause: _recompiles.Cause) -> Row | None:
+    """The dynamic=False region of the function that recompiled; the first one if it is in none."""
+    frame = _recompiles.frame_of(cause.row)
+    own = [row for row in regions if (row["target_file"], row["target_line"]) == frame]
+    return next((row for row in own or regions if row["dynamic"] == "False"), None)
 
 
 def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Finding:
@@ -66,13 +74,12 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Fi
         rule="rc-dynamic-false",
         severity="warning",
         title=(
-            f"{setting}: {cause.function} is compiled anew for each size of {cause.source} "
+            f"{setting}: {cause.function} is compiled anew whenever {cause.subject} changes "
             f"({len(cause.rows)} recompiles)"
         ),
         explanation=(
-            f"The size of {cause.source} varies ({cause.values()}), and {setting} forbids a "
-            "graph for "
-            "all sizes, so each new one costs a whole compile."
+            f"The size of {cause.subject} varies ({cause.values()}), and {setting} forbids a graph "
+            "for all sizes, so each new one costs a whole compile."
         ),
         cost=cause.cost(tables),
         confidence="measured",
@@ -80,16 +87,15 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Fi
         evidence=(proof, *cause.evidence()),
         what_to_do=(
             "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
-            "or pad "
-            f"{cause.source} to a few sizes and keep it static."
+            f"or pad {cause.source} to a few sizes and keep it static."
         ),
         snippet=_snippet(cause, region),
     )
 
 
-def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet:
+def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet | None:
     if region is None:
         return Snippet("python", f"torch._dynamo.config.{_SWITCH} = True")
-    dims = sorted({row["dim"] for row in cause.rows if row["dim"] is not None}) or [0]
-    marks = "\n".join(f"torch._dynamo.mark_dynamic({cause.source}, {dim})" for dim in dims)
-    return Snippet("python", f"{marks}  # before the first call, without dynamic=False")
+    marks = cause.marks()
+    note = "# before the first call, and without dynamic=False"
+    return Snippet("python", f"{note}\n{marks}") if marks else None

@@ -44,6 +44,7 @@ _REMEDIES = {
     ),
     "size": "Let the size be symbolic (no dynamic=False), or pad to a few sizes.",
     "value": "Pass {source} as a tensor, or keep it constant.",
+    "choice": "Compile one function for each value of {source}, and choose between them outside.",
     "obj_id": "Create {source} once, outside of the call.",
     "type_id": "Pass {source} with one type.",
     "length": "Keep the length of {source} fixed: allocate it once.",
@@ -68,16 +69,16 @@ def _finding(
 ) -> Finding:
     cause = _recompiles.main_cause(tables, frame)
     name = next((row["co_name"] for row in compiles if row["co_name"]), None)
-    name = name or next((row["function"] for row in warned if row["function"]), "a function")
+    name = name or next((row["function"] for row in warned if row["function"]), None)
     limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
     later = _calls_later(tables, compiles)
-    because = f" because {cause.source} changed ({cause.values()})" if cause else ""
+    because = f" because {cause.subject} changed ({cause.values()})" if cause else ""
     place = cause.place() if cause else _place(frame, name)
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
         severity="error" if later else "warning",
-        title=f"{name}() hit the recompile limit{f' ({limit})' if limit else ''}{because}",
+        title=f"{_recompiles.function_name(name)} hit the recompile limit{f' ({limit})' if limit else ''}{because}",
         explanation=(
             "torch compiles no further variant of it: a call that fits none of the compiled ones "
             "checks them all and then runs in eager, for the rest of the job."
@@ -91,7 +92,7 @@ def _finding(
     )
 
 
-def _place(frame: _recompiles.Frame, name: str) -> Location | None:
+def _place(frame: _recompiles.Frame, name: str | None) -> Location | None:
     file, line = frame
     return Location(file, line, name) if file and line is not None else None
 
@@ -109,11 +110,14 @@ def _cost(tables: Tables, compiles: list[Row]) -> Cost:
         about = f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}"
         return Cost(ms_per_step=compiled - eager, about=about)
     spent = [row["duration_us"] for row in first_rank(compiles) if row["duration_us"] is not None]
-    return Cost(seconds=sum(spent) / 1e6 if spent else None, about=f"{len(spent)} compiles of it")
+    return Cost(
+        seconds=sum(spent) / 1e6 if spent else None, about=f"compiling it {len(spent)} times"
+    )
 
 
 def _remedy(cause: _recompiles.Cause | None) -> str:
-    known = _REMEDIES.get(cause.row["kind"]) if cause else None
+    kind = "choice" if cause and cause.is_choice else cause.row["kind"] if cause else None
+    known = _REMEDIES.get(str(kind))
     first = known.format(source=cause.source) if known and cause else "Cure what the guards name."
     return (
         f"{first} Raising torch._dynamo.config.recompile_limit helps only where the number of "

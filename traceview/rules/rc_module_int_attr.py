@@ -66,16 +66,21 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=cause.place(),
             evidence=cause.evidence(),
             what_to_do=(
-                "Count outside of forward, or keep the number in a buffer tensor. Where the module "
-                "cannot be touched, set torch._dynamo.config.allow_unspec_int_on_nn_module = True."
+                "Count outside of forward, or keep the number in a buffer tensor (an `if` or "
+                "`min()` on it then becomes torch.where or torch.clamp). Where the module cannot "
+                "be touched, set torch._dynamo.config.allow_unspec_int_on_nn_module = True."
             ),
-            snippet=_snippet(cause.source),
+            snippet=_snippet(cause),
         )
 
 
-def _snippet(source: str) -> Snippet:
-    if not _PLAIN_NAME.fullmatch(source):
+def _snippet(cause: _recompiles.Cause) -> Snippet:
+    first = cause.row["old"] or ""
+    if not (_PLAIN_NAME.fullmatch(cause.source) and first.isdecimal()):
         return Snippet("python", "torch._dynamo.config.allow_unspec_int_on_nn_module = True")
-    name = source.removeprefix("self.")
-    buffer = f'self.register_buffer("{name}", torch.zeros((), dtype=torch.int64), persistent=False)'
-    return Snippet("diff", f"- {source} = 0\n+ {buffer}")
+    name = cause.source.removeprefix("self.")
+    return Snippet(
+        "diff",
+        f"- {cause.source} = {first}\n"
+        f'+ self.register_buffer("{name}", torch.tensor({first}), persistent=False)',
+    )

@@ -57,17 +57,22 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence="measured",
             location=cause.place(),
             evidence=cause.evidence(),
-            what_to_do=(
-                "Give the optimizer its learning rate as a tensor; schedulers then change it in "
-                "place."
-                if rate
-                else f"Decide outside of {cause.function} what {cause.source} decides inside, or "
-                "pass it as a tensor if it is a number that is only calculated with."
-            ),
+            what_to_do=_remedy(cause, rate),
             snippet=Snippet("python", "lr = torch.tensor(1e-3)  # instead of lr = 1e-3")
             if rate
             else None,
         )
+
+
+def _remedy(cause: _recompiles.Cause, rate: bool) -> str:
+    if rate:
+        return (
+            "Give the optimizer its learning rate as a tensor; schedulers then change it in place."
+        )
+    outside = f"Decide outside of {cause.function} what {cause.source} decides inside"
+    if cause.is_choice:
+        return f"{outside}: compile one function for each value and choose between them."
+    return f"{outside}, or pass it as a tensor if it is a number that is only calculated with."
 
 
 def _is_mode(cause: _recompiles.Cause) -> bool:
@@ -78,8 +83,8 @@ def _is_mode(cause: _recompiles.Cause) -> bool:
 def _explanation(cause: _recompiles.Cause) -> str:
     if cause.row["kind"] == "obj_id":
         return (
-            f"Guards check that {cause.source} is the very object that was traced; it was "
-            "another one."
+            f"Guards check that {cause.source} is the very object that was traced; it was another "
+            "one."
         )
     values = cause.values()
     met = f" Values met: {values}." if values else ""

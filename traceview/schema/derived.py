@@ -58,8 +58,8 @@ ACCOUNTING = table(
     _STANCE,
     Column("category", pl.String, "as in kernels, or idle_* and other host categories"),
     Column("kind", pl.String, "busy, idle, overhead, other"),
-    Column("ms", pl.Float64, "per step, overlaps counted once, scaled to the unprofiled median"),
-    Column("profiled_ms", pl.Float64, "per step, as profiled"),
+    Column("ms", pl.Float64, "of a step as timed without a profiler, they add up to it: device idle time is what busy time leaves of the step, at most what was profiled; host time in proportion"),
+    Column("profiled_ms", pl.Float64, "per step, as profiled, overlaps counted once"),
     Column("count", pl.Float64, "executions per step"),
     Column("clock", pl.String, "device or host"),
 )

@@ -34,6 +34,7 @@ _OPERATORS = tuple(
         (r"^_?(?:all_?reduce|reduce_scatter|all_?gather|all_?to_?all|wait_tensor)|nccl|gloo",
          "communication"),
         (r"(?:layer|batch|group|rms|instance)_norm", "normalization"),
+        (r"^_foreach_copy$", "copy"),
         (r"^_foreach_|^_fused_(?:adam|adamw|sgd|adagrad)|multi_tensor", "optimizer"),
         (r"conv(?:olution|_?\d?d|_transpose|_depthwise)|_convolution", "convolution"),
         (r"^(?:mm|addmm|bmm|baddbmm|addbmm|matmul|linear|linear_backward|mv|addmv|dot|vdot|ger|einsum"
@@ -61,7 +62,7 @@ _KERNELS = tuple(
     (re.compile(pattern, re.IGNORECASE), category)
     for pattern, category in (
         (r"nccl", "communication"),
-        (r"flash|fmha|attention", "attention"),
+        (r"flash|fmha|attention|sdpa|compute_dot_do_o|convert_dq_to", "attention"),
         (r"multi_tensor_apply|fused_?adam", "optimizer"),
         (r"layer_?norm|batch_?norm|group_?norm|rms_?norm|bn_(?:fw|bw)|RowwiseMoments|GammaBeta",
          "normalization"),

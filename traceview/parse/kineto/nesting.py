@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 import polars as pl
 
@@ -132,12 +132,12 @@ class _Mark:
 _NO_MARK = _Mark()
 
 
-@cache
 def _region_mark(name: str) -> _Mark:
     compile_id = CompileId.parse(name.removeprefix(REGION_PREFIX))
     return _Mark(compile_id=str(compile_id) if compile_id else None)
 
 
+@lru_cache(maxsize=65536)
 def _mark(name: str) -> _Mark:
     """What the name of an event says about the events in it."""
     if name.startswith(REGION_PREFIX):

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from conftest import recorded
-from scenarios import HEALTHY, SCENARIOS
+from rule_scenarios import HEALTHY, SCENARIOS, recorded
 
 from traceview.rules import catalogue, run_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = {rule.name: rule for rule in catalogue()}
-RECORDED = set(recorded())
+RECORDED = recorded()
 BAD = [(rule, s) for rule, (bad, _) in SCENARIOS.items() for s in bad if s.run in RECORDED]
 GOOD = [(rule, s) for rule, (_, good) in SCENARIOS.items() for s in good if s.run in RECORDED]
 

@@ -1,6 +1,16 @@
 """Which scenario shows which rule, and at which line of the script the finding must point."""
 
+import json
+from pathlib import Path
 from typing import NamedTuple
+
+RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "runs"
+
+
+def recorded():
+    """The names in the index of recorded runs."""
+    index = RUNS / "INDEX.json"
+    return set(json.loads(index.read_text())) if index.exists() else set()
 
 
 class Scenario(NamedTuple):

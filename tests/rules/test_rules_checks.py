@@ -54,7 +54,7 @@ def test_a_break_is_a_warning_where_it_is_dear(make, gap, compiled, severity):
 def test_a_break_of_unknown_cost_is_a_warning(make):
     (finding,) = found("gb-item", make(graph_breaks=[BREAK]))
     assert (finding.severity, finding.cost.ms_per_step) == ("warning", None)
-    assert finding.snippet.text == "- p = x.item()\n+ p = x"
+    assert finding.snippet.text == "- p = x.item()\n+ p = x.detach()"
 
 
 def test_two_places_share_the_gap(make):
@@ -218,22 +218,51 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
 
 
 def account(kind, category, ms, stance="compiled"):
-    return {"stance": stance, "kind": kind, "category": category, "ms": ms}
+    return {"stance": stance, "kind": kind, "category": category, "ms": ms, "clock": "device"}
+
+
+def launch_bound(make, busy=0.3, launch=0.6, mode=None, **more):
+    columns = {"device_busy_ms": busy, "kernels": 90.0, "launches": 90.0, "graph_launches": 0.0}
+    tables = make(
+        speedups=speedup(2.0, 1.0),
+        step_counts=counts(step_ms=9.0, **{**columns, **more}),
+        accounting=[
+            account("busy", "elementwise", busy),
+            account("idle", "idle_launch_bound", launch),
+            account("idle", "idle_sync", 0.2),
+        ],
+        regions=[{**REGION, "mode": mode}],
+        kernel_launches=[
+            {"stance": "compiled", "kind": "launch", "graph_key": key} for key in ("f", "f", "f", None)
+        ],
+    )
+    return found("ap-launch-bound", tables)
 
 
 @pytest.mark.parametrize(
     ("busy", "launch", "fires"), [(0.3, 0.6, True), (0.3, 0.1, False), (0.9, 0.1, False)]
 )
 def test_launch_bound(make, busy, launch, fires):
-    tables = make(
-        step_counts=counts(step_ms=1.0, device_busy_ms=busy, kernels=90.0, launches=90.0),
-        accounting=[account("idle", "idle_launch", launch), account("idle", "idle_sync", 0.2)],
-        regions=[REGION],
-    )
-    findings = found("ap-launch-bound", tables)
-    assert bool(findings) is fires
+    findings = launch_bound(make, busy, launch)
+    assert [f.severity for f in findings] == (["warning"] if fires else [])
     if fires:
         assert "reduce-overhead" in findings[0].snippet.text
+        assert findings[0].cost.ms_per_step == launch
+        assert findings[0].evidence[0].text == "90 launches per step, 75 % of them in compiled graphs"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"launches": 2.0, "graph_launches": 1.0}, "replayed already"),
+        ({"launches": 1.0}, "little to gather"),
+        ({"mode": "reduce-overhead"}, "none was replayed"),
+    ],
+)
+def test_launch_bound_is_information_where_a_cudagraph_gains_nothing(make, more, words):
+    (finding,) = launch_bound(make, **more)
+    assert (finding.severity, finding.snippet) == ("info", None)
+    assert words in finding.what_to_do
 
 
 @pytest.mark.parametrize(
@@ -249,12 +278,22 @@ def test_gemm_bound_is_information(make, share, ratio, fires):
     assert [f.severity for f in findings] == (["info"] if fires else [])
 
 
+def test_matrix_products_do_not_bind_a_step_that_waits(make):
+    rows = [
+        account(kind, category, ms, stance)
+        for stance in ("eager", "compiled")
+        for kind, category, ms in (("busy", "gemm", 0.6), ("idle", "idle_launch_bound", 0.4))
+    ]
+    assert found("ap-gemm-bound", make(accounting=rows, speedups=speedup(1.0, 1.0))) == ()
+
+
 def test_a_cudagraph_skip_points_at_the_write(make):
     event = {
         "event": "skip", "reason": "skipping cudagraphs due to mutated inputs (1 instances)",
         "user_file": "/u/train.py", "user_line": 31, "user_function": "forward",
     }  # fmt: skip
-    tables = make(compiles=[], cudagraph_events=[event], step_counts=counts(device_idle_ms=0.4))
+    idle = account("idle", "idle_launch_bound", 0.4)
+    tables = make(compiles=[], cudagraph_events=[event], accounting=[idle])
     (finding,) = found("cg-skip-mutation", tables)
     assert (finding.location.line, finding.cost.ms_per_step) == (31, 0.4)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from scenarios import SCENARIOS
+from rule_scenarios import SCENARIOS
 
 from traceview.rules import catalogue, run_rules
 from traceview.rules.docs import book, page

@@ -1,0 +1,18 @@
+"""Idle time of the device in a step, from table ``accounting``."""
+
+from __future__ import annotations
+
+from traceview.rules._rows import first_rank, rows
+from traceview.tables import Tables
+
+
+def idle_ms(tables: Tables, stance: str, cause: str = "") -> float | None:
+    """Idle time of a step as timed, ms, from causes whose name holds ``cause``.
+
+    None where no device was profiled in that stance.
+    """
+    accounts = first_rank(rows(tables, "accounting", stance=stance, clock="device"))
+    if not accounts:
+        return None
+    idle = [row for row in accounts if row["kind"] == "idle" and cause in row["category"]]
+    return sum((row["ms"] or 0.0 for row in idle), 0.0)
