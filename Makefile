@@ -39,21 +39,21 @@ $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "traceview needs Python 3.10 or newer: say make PYTHON=python3.11")'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install -qq --upgrade pip
 
 $(VENV)/.torch: $(VENV)/bin/python
 	@echo "== installing $(TORCH) (another build: make TORCH=...)"
-	@$(BIN)/python -m pip install --quiet "$(TORCH)" numpy
+	@$(BIN)/python -m pip install -qq "$(TORCH)" numpy
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 	@echo "== installing traceview"
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m pip install -qq --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "== installing what the tests need"
-	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@$(BIN)/python -m pip install -qq --editable . --group dev
 	@touch $@
 
 clean:

@@ -42,15 +42,12 @@ def fixed(value: float | None, digits: int = 3) -> str:
 
 
 def difference(before: float | None, after: float | None, digits: int = 3) -> str:
-    """``after - before`` with its sign, for a column whose heading names the unit."""
+    """``after - before`` with its sign (none on nought), for a column whose heading names the
+    unit."""
     if not _given(before) or not _given(after):
         return MISSING
-    return f"{after - before:+,.{digits}f}".replace("-", "−")
-
-
-def change(before: float, after: float) -> str:
-    """``difference`` with its unit: ``−2.21 ms``, ``+0.0130 ms``."""
-    return ("+" if after >= before else "−") + step(abs(after - before))
+    said = f"{after - before:+,.{digits}f}".replace("-", "−")
+    return said if said.strip("+−0.,") else said.lstrip("+−")
 
 
 def ratio(value: float | None) -> str:

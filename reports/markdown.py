@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceview.diagnosis.model import Diagnosis, RecompileLink
+from traceview.diagnosis.model import AccountRow, Diagnosis, RecompileLink
 from traceview.reports import format as fmt
 from traceview.reports import links, names, words
 from traceview.reports.text import clean, one_line
-from traceview.reports.view import Account, accounts, environment_groups
+from traceview.reports.view import Account, accounts, digits, environment_groups
 from traceview.rules.finding import Finding
 
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
@@ -83,10 +83,10 @@ def _head(d: Diagnosis) -> str:
     verdict = d.verdict
     mark, word = words.outcome(verdict.outcome)
     times = (("Eager", verdict.eager_ms), ("Compiled", verdict.compiled_ms))
-    first, rest = words.first_sentence(verdict.sentence)
+    first, rest = words.first_sentence(words.said(verdict.sentence, d))
     lines = [f"## {mark} {word}\n\n{f'**{prose(first, 400)}** {prose(rest, 400)}'.rstrip()}\n"]
     if verdict.ended and verdict.outcome == "failed":
-        lines.append(f"How it ended: {escape(verdict.ended, 300)}\n")
+        lines.append(f"How it ended: {escape(words.said(verdict.ended, d), 300)}\n")
     rows = [
         ("Target", code(words.target(d)) or fmt.MISSING),
         *((f"{name} per step", fmt.step(ms)) for name, ms in times if ms is not None),
@@ -128,12 +128,22 @@ def _finding(f: Finding, d: Diagnosis) -> str:
 def _folded(d: Diagnosis) -> Iterable[str]:
     """Everything that is folded away, the most telling first."""
     yield _details("Where the time goes", _accounting(d))
+    yield _nothing(d)
     yield _details("Recompiles", _recompiles(d))
     yield _details("Graph breaks", _breaks(d))
     yield _details("Top kernels, compiled", _kernels(d, "compiled"))
     yield _details("Top kernels, eager", _kernels(d, "eager"))
     yield _details("Environment", _environment(d))
     yield _details("Not checked", _not_checked(d))
+
+
+def _nothing(d: Diagnosis) -> str:
+    """What was looked for in the compiler's logs and was not there, in one line."""
+    kinds = (("recompile", d.recompiles), ("graph break", d.graph_breaks))
+    absent = [f"no {what}" for what, rows in kinds if not rows]
+    if not absent or not d.reading.records:
+        return ""
+    return f"\n{' and '.join(absent).capitalize()} was recorded.\n"
 
 
 def _details(title: str, body: str) -> str:
@@ -146,17 +156,23 @@ def _more(total: int, what: str) -> str:
 
 def _accounting(d: Diagnosis) -> str:
     """Categories of both stances, the largest change first, as in the report."""
+    decimals = digits(d)
     rows = [
-        (escape(words.category(row.category)), *(fmt.fixed(side.ms) if side else "–" for side in
-         (row.eager, row.compiled)), _change(row) if len(d.accounting) > 1 else "–")
+        (escape(words.category(row.category)), _ms(row.eager, decimals),
+         _ms(row.compiled, decimals), _change(row, decimals) if len(d.accounting) > 1 else "–")
         for row in accounts(d)[:_ROWS]
     ]  # fmt: skip
     heads = ("Category", "Eager, ms per step", "Compiled, ms per step", "Difference")
     return table(heads, rows, 3) if rows else ""
 
 
-def _change(row: Account) -> str:
-    return fmt.difference(*(side.ms if side else 0.0 for side in (row.eager, row.compiled)))
+def _ms(row: AccountRow | None, decimals: int) -> str:
+    return fmt.fixed(row.ms, decimals) if row else "–"
+
+
+def _change(row: Account, decimals: int) -> str:
+    eager, compiled = (side.ms if side else 0.0 for side in (row.eager, row.compiled))
+    return fmt.difference(eager, compiled, decimals)
 
 
 def _recompiles(d: Diagnosis) -> str:
@@ -166,7 +182,7 @@ def _recompiles(d: Diagnosis) -> str:
         for chain in d.recompiles for link in chain.links
     ]  # fmt: skip
     if not rows:
-        return "No recompile was recorded.\n"
+        return ""
     heads = ("Function", "Compile id", "Failed guard", "Old → new", "Time")
     hit = [chain for chain in d.recompiles if chain.limit_hit]
     said = "".join(f"\nRecompile limit hit: {code(chain.name)}.\n" for chain in hit[:_ROWS])
@@ -186,7 +202,7 @@ def _breaks(d: Diagnosis) -> str:
         for b in d.graph_breaks
     ]  # fmt: skip
     if not rows:
-        return "No graph break was recorded.\n"
+        return ""
     heads = ("Place", "torch's id", "Reason", "Times")
     return table(heads, rows[:_ROWS], 1) + _more(len(rows), "graph breaks")
 

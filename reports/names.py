@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 CATEGORIES = {
-    "gemm": "matrix products (GEMM)",
+    "gemm": "matrix products",
     "copy": "copies",
     "memset": "memory fills",
     "other": "other operators",
@@ -20,6 +20,7 @@ CATEGORIES = {
     "idle_device": "idle: between queued kernels",
     "idle_inside_graph": "idle: inside a cudagraph",
     "idle_unlinked": "idle: cause not recorded",
+    "idle_window_start": "idle: before the first kernel",
     "idle_no_more_work": "idle: nothing was queued",
     "overhead_cache_lookup": "overhead: guard checks",
     "overhead_pregraph_bytecode": "overhead: bytecode before the graph",

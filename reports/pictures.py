@@ -12,6 +12,7 @@ from traceview.diagnosis.model import AccountRow, CompileRow, Diagnosis
 from traceview.reports import format as fmt
 from traceview.reports import svg, words
 from traceview.reports.text import one_line
+from traceview.reports.view import digits
 
 STANCES = ("eager", "compiled")
 # Compile phases wear colours of their own; what is not among them is "rest".
@@ -56,14 +57,15 @@ def changes(diagnosis: Diagnosis) -> Markup:
     if not found:
         return svg.EMPTY
     eager, compiled = (_total(diagnosis.accounting[stance]) for stance in STANCES)
+    decimals = digits(diagnosis)
     large = [row for row in found if abs(row[2] - row[1]) >= _SMALL * max(eager, compiled)]
     rows = [svg.Bar("eager", fmt.step(eager), (_from("eager", 0.0, eager, "stance-eager"),))]
     at = eager
     for name, before, after in large[:_CHANGES]:
-        rows.append(_changed(words.category(name), at, before, after))
+        rows.append(_changed(words.category(name), at, before, after, decimals))
         at += after - before
     if abs(compiled - at) >= 1e-3 * max(eager, compiled):
-        rows.append(_changed("everything else", at, at, compiled))
+        rows.append(_changed("everything else", at, at, compiled, decimals))
     total = _from("compiled", 0.0, compiled, "stance-compiled")
     rows.append(svg.Bar("compiled", fmt.step(compiled), (total,)))
     title = "From the eager step to the compiled one: what became shorter and longer"
@@ -83,12 +85,13 @@ def account_changes(diagnosis: Diagnosis) -> list[tuple[str, float, float]]:
     return sorted(found, key=lambda row: -abs(row[2] - row[1]))
 
 
-def _changed(label: str, at: float, before: float, after: float) -> svg.Bar:
+def _changed(label: str, at: float, before: float, after: float, decimals: int) -> svg.Bar:
     """One change, drawn from ``at`` (ms) to where it leads."""
     end = at + after - before
     family = "less" if after < before else "more"
     part = _from(label, min(at, end), abs(end - at), family)
-    return svg.Bar(one_line(label, _LABEL), fmt.change(before, after), (part,))
+    value = f"{fmt.difference(before, after, decimals)} ms"
+    return svg.Bar(one_line(label, _LABEL), value, (part,))
 
 
 def _from(label: str, start: float, length: float, family: str) -> svg.Segment:

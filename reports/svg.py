@@ -163,8 +163,8 @@ def _segment(
         ).format(left, top, width, thick, fill)
     tip = one_line(f"{segment.label} {segment.value}", _LONGEST_TITLE)
     label = EMPTY
-    room = "roomy" if width >= 3.2 * len(segment.label) else "tight"
-    if thick >= 20 and segment.label and width >= max(8.0, 0.9 * len(segment.label)):
+    room = "roomy" if width >= 2.0 * len(segment.label) else "tight"
+    if thick >= 20 and segment.label and width >= max(8.0, 0.8 * len(segment.label)):
         kind = f"inside {room}" + (" hatched" if hatched else "")
         label = _text(left + 0.8, top + thick * 0.68, segment.label, kind)
     return Markup("<g><title>{}</title>{}{}</g>").format(tip, shape, label)

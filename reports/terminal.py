@@ -42,10 +42,11 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     verdict = diagnosis.verdict
     mark, _ = words.outcome(verdict.outcome)
     tone = _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
-    sentence = one_line(f"{mark} {verdict.sentence}", 400)
+    sentence = one_line(f"{mark} {words.said(verdict.sentence, diagnosis)}", 400)
     yield from _painted(wrap(sentence, width, hanging="  "), _BOLD + tone, color)
     if verdict.outcome == "failed" and verdict.ended:
-        yield from wrap(one_line(f"How it ended: {verdict.ended}", 200), width, "  ")
+        ended = f"How it ended: {words.said(verdict.ended, diagnosis)}"
+        yield from wrap(one_line(ended, 200), width, "  ")
 
 
 def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:

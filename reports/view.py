@@ -20,13 +20,14 @@ _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # A figure and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 _MAX_DEPTH = 4
+_FAINT = 0.0005
 _FACTS = {
     "torch_version": "torch", "triton_version": "triton", "cuda_version": "CUDA",
-    "driver_version": "driver", "python_version": "Python", "device_name": "device",
-    "device_count": "devices", "device_capability": "compute capability",
-    "cpu_threads": "CPU threads", "cwd": "working directory", "argv": "command line",
-    "step_kind": "a step begins with", "steps_seen": "steps seen", "ranks": "ranks",
-    "platform": "platform",
+    "driver_version": "driver", "python_version": "Python", "platform": "platform",
+    "device_name": "device", "device_count": "devices",
+    "device_capability": "compute capability", "cpu_threads": "CPU threads",
+    "argv": "command line", "cwd": "working directory", "ranks": "ranks",
+    "step_kind": "a step begins with", "steps_seen": "steps seen",
 }  # fmt: skip
 _GROUPS = {
     "settings": "torch settings",
@@ -177,10 +178,8 @@ class View:
         return " and ".join(dict.fromkeys(words.clock(row.clock) for row in rows))
 
     def digits(self) -> int:
-        """Decimals of a millisecond in a column: more where the whole step is short."""
-        verdict = self._diagnosis.verdict
-        step = max(verdict.eager_ms or 0.0, verdict.compiled_ms or 0.0)
-        return 3 if step >= 0.5 or step == 0 else 4 if step >= 0.05 else 5
+        """Decimals of a millisecond in this page's columns."""
+        return digits(self._diagnosis)
 
     def step_rows(self) -> list[StepRow]:
         """The figures of a step that at least one stance has and that are not all nought."""
@@ -207,7 +206,7 @@ class View:
         """Columns that hold a figure for some region, and the names of those that hold none."""
         regions = self._diagnosis.regions
         full = [c for c in _REGION_COLUMNS if any(c.figure(r) is not None for r in regions)]
-        return full, [c.name for c in _REGION_COLUMNS if c not in full]
+        return full, [f"{c.name} {c.small}".strip() for c in _REGION_COLUMNS if c not in full]
 
     def kernels(self, stance: str) -> list[KernelGroup]:
         """The kernel groups of one stance, in the diagnosis' order."""
@@ -226,15 +225,30 @@ class View:
 
 
 def accounts(diagnosis: Diagnosis) -> list[Account]:
-    """Categories of both stances: the largest change first, else the largest figure."""
+    """Categories of both stances: the largest change first, else the largest figure.
+
+    What is below ``_FAINT`` of the longer step in both is left out.
+    """
     stances = [diagnosis.accounting.get(name, ()) for name in ("eager", "compiled")]
     found: dict[str, list[AccountRow | None]] = {}
     for index, rows in enumerate(stances):
         for row in rows:
             found.setdefault(row.category, [None, None])[index] = row
     kinds = {row.category: row.kind for rows in stances for row in rows}
-    unsorted = [Account(name, kinds[name], rows[0], rows[1]) for name, rows in found.items()]
-    return sorted(unsorted, key=_weight(all(stances)), reverse=True)
+    faint = _FAINT * max((sum(row.ms for row in rows) for rows in stances), default=0.0)
+    shown = [
+        Account(name, kinds[name], rows[0], rows[1])
+        for name, rows in found.items()
+        if not all(row is None or row.ms < faint for row in rows)
+    ]
+    return sorted(shown, key=_weight(all(stances)), reverse=True)
+
+
+def digits(diagnosis: Diagnosis) -> int:
+    """Decimals of a millisecond in a column: more where the whole step is short."""
+    verdict = diagnosis.verdict
+    step = max(verdict.eager_ms or 0.0, verdict.compiled_ms or 0.0)
+    return 3 if step >= 0.5 or step == 0 else 4 if step >= 0.05 else 5
 
 
 def _all_nought(figures: Sequence[float | None]) -> bool:
@@ -284,9 +298,15 @@ def environment_groups(environment: dict[str, Any]) -> list[tuple[str, list[tupl
                 groups.append((_GROUPS.get(str(name), str(name).replace("_", " ")), rows))
         elif value not in (None, []):
             plain.append((_FACTS.get(str(name), str(name)), _said(value)))
-    order = list(_GROUPS.values())
-    groups.sort(key=lambda group: order.index(group[0]) if group[0] in order else -1)
+    plain.sort(key=_place_in(_FACTS))
+    groups.sort(key=_place_in(_GROUPS))
     return [("", plain), *groups] if plain else groups
+
+
+def _place_in(names: dict[str, str]) -> Callable[[tuple[str, Any]], int]:
+    """Sorts (name, …) as ``names`` has them; what is not in it stands last."""
+    order = list(names.values())
+    return lambda row: order.index(row[0]) if row[0] in order else len(order)
 
 
 def _is_table(value: object) -> bool:

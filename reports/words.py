@@ -119,6 +119,13 @@ def _folders(diagnosis: Diagnosis) -> Iterable[str]:
     return [name for place in places if len(name := str(place or "").rstrip("/")) > 1]
 
 
+def said(text: str, diagnosis: Diagnosis) -> str:
+    """``text`` with its files as ``near`` shows them."""
+    for folder in _folders(diagnosis):
+        text = text.replace(folder + "/", "")
+    return text
+
+
 def target(diagnosis: Diagnosis) -> str:
     """The target as it was started, less the folder of its script."""
     return near(diagnosis.target, diagnosis)

@@ -38,7 +38,11 @@ for (const head of document.querySelectorAll("table.sortable th")) {
     body.append(...rows);
   };
   head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  head.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    sort();
+  });
 }
 // A link to something inside a closed <details> opens it.
 const reveal = () => {

@@ -72,6 +72,16 @@ def test_the_interval_covers_the_true_median_as_often_as_it_says():
     assert covered >= 0.88 * 150  # the bootstrap of a median of twelve is a little too narrow
 
 
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_few_values_cover_the_true_median_as_often_as_many(count):
+    random = Random(9)
+    covered = 0
+    for _ in range(200):
+        low, high = median_interval([random.lognormvariate(0.0, 0.1) for _ in range(count)])
+        covered += low <= 1.0 <= high
+    assert covered >= 0.92 * 200
+
+
 def test_the_interval_of_two_runs_covers_the_true_ratio():
     random = Random(8)
     covered = 0
@@ -121,7 +131,9 @@ def test_two_pairs_are_too_few_but_are_shown():
     assert row["outcome"] == "not_measured"
     assert row["speedup"] == 2.0
     assert row["speedup_low"] is None
-    assert row["reason"] == "3 usable block pairs are needed, 2 were measured"
+    assert row["reason"] == (
+        "3 usable block pairs are needed, 2 were measured; let the script take more steps"
+    )
 
 
 def test_a_baseline_pass_gives_what_the_pairs_could_not():
@@ -288,3 +300,23 @@ def test_calls_that_never_led_to_a_compile_are_not_compiled():
     assert (row["outcome"], row["speedup"]) == ("not_compiled", 1.0)
     assert row["reason"] == "compiled callables were called, but Dynamo compiled nothing"
     assert row_of(blocks=measured)["outcome"] == "neutral"  # nobody watched
+
+
+def test_the_error_that_torch_quotes_is_the_reason():
+    message = (
+        "RuntimeError when making fake tensor call\n"
+        "  Explanation: Dynamo failed to run FX node with fake tensors: "
+        "got RuntimeError('There was no fake impl for <my::op>. Please use it.')\n"
+    )
+    row = row_of(run={"exit_kind": "exit", "exit_code": 1, "error_type": "TorchRuntimeError",
+                      "error_message": message})  # fmt: skip
+    assert row["reason"] == (
+        "the script raised TorchRuntimeError: RuntimeError when making fake tensor call "
+        "(There was no fake impl for <my::op>)"
+    )
+
+
+def test_a_module_used_through_a_method_only_is_named_so():
+    row = row_of(region={"calls": 0, "methods_used": ["sample"]})
+    assert row["outcome"] == "not_compiled"
+    assert "only through .sample()" in row["reason"]

@@ -135,7 +135,7 @@ def test_large_graphs_are_cut_and_the_cut_is_said(diagnose):
     ]  # fmt: skip
     found = diagnose(graphs=huge)
     assert sum(len(graph.output_code or "") for graph in found.graphs) < 1.1 * ALL_GRAPH_CHARACTERS
-    assert any("20 graph(s) are not shown" in note for note in found.notes)
+    assert any("20 graphs are not shown" in note for note in found.notes)
 
 
 def test_excerpts_come_from_the_runs_own_copies(diagnose, rules):
@@ -177,6 +177,28 @@ def test_findings_by_what_they_cost_the_job(diagnose, rules):
     assert [item.title for item in long_job.findings] == ["slow step", "slow start", "unknown"]
 
 
+def test_information_comes_last_however_dear(diagnose, rules):
+    rules.findings = (
+        finding(title="one more compile", seconds=30.0, severity="info"),
+        finding(title="slow step", ms=0.1),
+    )
+    assert [item.title for item in diagnose().findings] == ["slow step", "one more compile"]
+
+
+def test_the_same_code_on_both_sides_has_no_speedup(diagnose):
+    idle = speedup(outcome="not_compiled", speedup=0.93, reason="nothing was called")
+    verdict = diagnose(speedups=[idle]).verdict
+    assert (verdict.speedup, verdict.speedup_interval, verdict.compiled_ms) == (None, None, None)
+    assert verdict.eager_ms == 0.345
+
+
+def test_a_crash_is_named_by_its_error(diagnose):
+    run = {**rows()["runs"][0], "exit_kind": "exit", "exit_code": 1, "error_type": "ValueError",
+           "error_file": "/home/me/train.py", "error_line": 9}  # fmt: skip
+    assert diagnose(runs=[run]).verdict.ended == "raised ValueError at train.py:9"
+    assert diagnose(runs=[run | {"error_file": None}]).verdict.ended == "raised ValueError"
+
+
 def test_notes_say_what_was_not_done_and_how_it_was_ordered(diagnose, rules):
     rules.findings = (finding(),)
     notes = "\n".join(diagnose().notes)
@@ -187,7 +209,7 @@ def test_notes_say_what_was_not_done_and_how_it_was_ordered(diagnose, rules):
         "cold start",
         "profiler window: CUPTI is not there",
         "A step costs more under the profiler than without it (eager 0.500 ms against 0.345 ms)",
-        "2,000 steps, an assumed length",
+        "over 2,000 steps, information last. That length is assumed",
     ):
         assert said in notes
 

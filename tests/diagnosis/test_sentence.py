@@ -38,23 +38,25 @@ def test_neutral_names_what_fills_both_steps():
     )
 
 
-def test_neutral_without_a_dominant_category_names_the_first_cause():
+def test_neutral_without_a_dominant_category_names_what_costs_most():
     text = said(
         "neutral", findings=[finding(severity="info"), finding(title="graph breaks at x.py:3")]
     )
-    assert text.endswith("First cause: graph breaks at x.py:3.")
+    assert text.endswith("What costs most: graph breaks at x.py:3.")
 
 
 def test_hurt_without_findings_names_what_grew():
     both = accounts(eager=[("elementwise", 1.0)], compiled=[("elementwise", 1.0), ("copy", 0.5)])
-    assert said("hurt", accounting=both).endswith("The main reason: 0.500 ms more copies.")
+    assert said("hurt", accounting=both).endswith(
+        "The main reason: 0.500 ms more per step for copies."
+    )
 
 
 def test_helped_by_less_of_something_when_kernels_are_as_many():
     both = accounts(eager=[("elementwise", 3.0)], compiled=[("elementwise", 1.0)])
     per_step = {"eager": StanceCounts(kernels=10.0), "compiled": StanceCounts(kernels=9.0)}
     text = said("helped", accounting=both, counts=per_step)
-    assert text.endswith("The main reason: 2 ms less elementwise operators.")
+    assert text.endswith("The main reason: 2.00 ms less per step for elementwise operators.")
 
 
 def test_failed_says_first_what_happened_then_the_figures():
@@ -101,6 +103,7 @@ def test_milliseconds(value, text):
 
 def test_other_figures():
     assert [ratio(x) for x in (0.984, 1.04, 6.93, 120.4)] == ["0.98", "1.04", "6.9", "120"]
+    assert ratio(0.00075) == "0.00075"
     assert [count(x) for x in (35.0, 0.5, 2.01)] == ["35", "0.5", "2"]
 
 
@@ -108,9 +111,65 @@ def test_the_cause_is_about_steps_not_about_the_scripts_own_timer():
     timer = replace(finding(title="its timer holds the compile", seconds=40.0), code="TV901")
     text = said("hurt", findings=[timer, finding(title="slow start", seconds=9.0),
                                   finding(title="slow step", ms=0.2)])  # fmt: skip
-    assert text.endswith("First cause: slow step.")
+    assert text.endswith("What costs most: slow step.")
 
 
 def test_on_a_cpu_there_are_operators():
     per_step = {"eager": StanceCounts(kernels=36.0), "compiled": StanceCounts(kernels=1.0)}
     assert said("helped", counts=per_step).endswith("The main reason: 36 operators became 1.")
+
+
+@pytest.mark.parametrize(
+    ("interval", "opening"),
+    [
+        ((0.98, 1.02), "torch.compile made no measurable difference:"),
+        ((1.01, 1.02), "torch.compile made next to no difference:"),
+        ((1.01, 1.4), "torch.compile may have helped, which is not certain:"),
+        ((0.7, 0.98), "torch.compile may have hurt, which is not certain:"),
+    ],
+)
+def test_neutral_says_no_more_than_the_interval_does(interval, opening):
+    text = said("neutral", speedup_interval=interval)
+    assert text.startswith(opening)
+    assert ("noisy" in text) == (interval[1] / interval[0] > 1.1)
+
+
+def test_few_blocks_are_named_as_noise():
+    noisy = {"speedup_interval": (0.6, 14.3)}
+    assert "noisy (few blocks, which differ widely)" in said("neutral", blocks=3, **noisy)
+    assert "noisy (the blocks differ widely)" in said("neutral", blocks=30, **noisy)
+
+
+def test_a_sure_outcome_of_unsure_size_is_named_as_noise():
+    assert "noisy" in said("hurt", speedup_interval=(0.06, 0.88))
+    assert "noisy" not in said("hurt", speedup_interval=(0.76, 0.88))
+
+
+def test_both_times_have_one_unit():
+    text = said("hurt", compiled_ms=0.0175, eager_ms=0.00474)
+    assert "a step takes 17.5 µs instead of 4.74 µs" in text
+
+
+def test_python_that_fills_both_steps_is_named_and_a_cause_is_still_given():
+    both = accounts(eager=[("python", 9.0), ("gemm", 1.0)], compiled=[("python", 8.0)])
+    text = said("neutral", accounting=both, findings=[finding(title="a break")])
+    assert "90 % of the step is Python and other host time in both" in text
+    assert text.endswith("What costs most: a break.")
+
+
+@pytest.mark.parametrize(("category", "named"), [("gemm", False), ("elementwise", True)])
+def test_a_cause_is_not_looked_for_where_libraries_do_the_work(category, named):
+    both = accounts(eager=[(category, 9.0)], compiled=[(category, 9.0)])
+    text = said("neutral", accounting=both, findings=[finding(title="a break")])
+    assert ("a break" in text) is named
+
+
+def test_not_compiled_with_a_finding_had_no_effect():
+    failed = finding(rule="cap-suppressed-failure", title="f() failed to compile")
+    text = said("not_compiled", "Dynamo compiled no graph", findings=[failed], speedup=None)
+    assert text == (
+        "torch.compile had no effect: Dynamo compiled no graph. The reason: f() failed to compile."
+    )
+    same = finding(rule="cap-nothing-compiled", title="never called")
+    text = said("not_compiled", "it was never called", findings=[same], speedup=None)
+    assert text == "torch.compile had no effect: it was never called."

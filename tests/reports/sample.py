@@ -254,6 +254,27 @@ def empty():
     )
 
 
+def large():
+    """500 compiles, 2,000 graph breaks and 300 kernels with their source."""
+    base = helped()
+    compiled, fused, broken = base.compiles[0], base.fused[0], base.graph_breaks[0]
+    return dataclasses.replace(
+        base,
+        compiles=tuple(
+            dataclasses.replace(compiled, compile_id=f"{i // 8}/{i % 8}", started_s=float(i))
+            for i in range(500)
+        ),
+        graph_breaks=tuple(dataclasses.replace(broken, line=i) for i in range(2000)),
+        fused=tuple(
+            dataclasses.replace(fused, kernel_name=f"triton_poi_fused_{i}", source_code=TRITON * 8)
+            for i in range(300)
+        ),
+        kernels=tuple(
+            dataclasses.replace(base.kernels[2], name=f"triton_poi_fused_{i}") for i in range(300)
+        ),
+    )
+
+
 ATTACKS = (
     "<script>alert('pwned')</script><img src=x onerror=alert(1)>",
     "]]></style></script></title><!-- \" ' ` ``` ~~~ ```` \n\n``` \n</details><h1>pwned</h1>",

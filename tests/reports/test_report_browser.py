@@ -3,11 +3,13 @@
 import shutil
 
 import pytest
+import recorded
 import sample
 
 from traceview.reports import html
 
 pytestmark = pytest.mark.browser
+REAL = ("gpu-transformer_training", "gpu-cudagraph_overwritten", "bad-rc_limit_hit")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -64,7 +66,10 @@ def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     for name, make in sample.ALL.items():
         (folder / f"{name}.html").write_text(html.render(make()), encoding="utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in sample.ALL}
+    for name in REAL:
+        page = html.render(recorded.diagnosis(name))
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in (*sample.ALL, *REAL)}
 
 
 def show(browser, address, width=1280, theme="light", script=True, media=""):
@@ -103,7 +108,7 @@ def test_verdict_is_on_the_first_screen_without_scripts(browser, addresses, name
 
 
 @pytest.mark.parametrize("width", [380, 768, 1280])
-@pytest.mark.parametrize("name", ["helped", "failed", "hostile"])
+@pytest.mark.parametrize("name", ["helped", "failed", "hostile", *REAL])
 def test_page_never_scrolls_sideways(browser, addresses, name, width):
     show(browser, addresses[name], width=width)
     open_everything(browser)
@@ -111,7 +116,7 @@ def test_page_never_scrolls_sideways(browser, addresses, name, width):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["helped", "hurt", "failed", "not_compiled"])
+@pytest.mark.parametrize("name", ["helped", "hurt", "failed", "not_compiled", *REAL])
 def test_contrast(browser, addresses, name, theme):
     show(browser, addresses[name], theme=theme)
     open_everything(browser)
@@ -139,6 +144,29 @@ def test_a_column_sorts_by_its_numbers(browser, addresses):
     numbers = [float(text) for text in shown if text != "–"]
     assert numbers == sorted(numbers, reverse=True)
     assert shown[: len(numbers)] == [text for text in shown if text != "–"]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_tables_of_real_runs_need_no_scrolling_at_a_desk(browser, addresses, name):
+    show(browser, addresses[name])
+    open_everything(browser)
+    wide = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > "
+        "b.clientWidth + 1).map(b => b.closest('section').id)"
+    )
+    assert wide == []
+
+
+def test_the_keyboard_sorts_and_opens(browser, addresses):
+    show(browser, addresses["helped"])
+    head = browser.find_element("css selector", "#time table.sortable th:nth-child(2)")
+    head.send_keys(" ")
+    assert head.get_attribute("aria-sort") == "descending"
+    head.send_keys("\n")
+    assert head.get_attribute("aria-sort") == "ascending"
+    box = browser.find_element("css selector", "#pairs details")
+    box.find_element("tag name", "summary").send_keys("\n")
+    assert box.get_attribute("open")
 
 
 def rgb(colour):

@@ -4,12 +4,13 @@ import base64
 import dataclasses
 import hashlib
 import re
+import time
 
 import pytest
 import sample
 from page import Page
 
-from traceview.diagnosis.model import AccountRow, Graph
+from traceview.diagnosis.model import AccountRow, Graph, NotChecked
 from traceview.reports import html
 
 ALLOWED_LINK = re.compile(r"#[\w-]+|\./[^:]*|https://meta-pytorch\.github\.io/[\w/.-]+")
@@ -80,7 +81,7 @@ def test_hostile_text_stays_text(hostile):
 def test_every_picture_has_a_title_and_a_description():
     page = Page(html.render(sample.helped()))
     pictures = page.all("svg")
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     ids = {attributes.get("id") for _, attributes in page.elements}
     for picture in pictures:
         assert picture["role"] == "img"
@@ -103,7 +104,7 @@ def test_first_screen_comes_first_and_says_it_all():
 
 def test_failed_target_is_said_before_anything_else():
     text = Page(html.render(sample.failed())).text
-    words = ["The target failed", "exit code 1 after 4.2 s", "before a step was timed", "No step"]
+    words = ["The target failed", "before a step was timed", "exit code 1 after 4.2 s", "No step"]
     places = [text.index(word, text.index("crash.py", 100)) for word in words]
     assert places == sorted(places)
 
@@ -147,3 +148,65 @@ def test_absurd_figures_are_drawn_or_left_out():
     assert Page(page).problems == []
     assert "nan%" not in page
     assert "inf%" not in page
+
+
+def test_unchecked_rules_are_grouped_by_what_they_need():
+    rows = tuple(NotChecked(f"rule-{i}", f"TV{i}", "a GPU") for i in range(600, 606))
+    rows += (NotChecked("other", "TV1", "a structured log", "traceview diagnose x.py"),)
+    text = Page(html.render(dataclasses.replace(sample.helped(), not_checked=rows))).text
+    assert text.count("a GPU") == 1
+    assert "6 rules need a GPU" in text
+    assert "TV600 rule-600, TV601 rule-601" in text
+    assert "1 rule needs a structured log: traceview diagnose x.py" in text
+
+
+def test_columns_that_no_region_has_are_one_sentence():
+    region = dataclasses.replace(
+        sample.helped().regions[0], share=None, recompiles=None, eager_ms=None
+    )
+    text = Page(html.render(dataclasses.replace(sample.helped(), regions=(region,)))).text
+    regions = text[text.index("One row for every compiled callable") :]
+    assert "Not recorded for any: eager ms per step, share of the step, recompiles." in regions
+    table = regions[: regions.index("Fused kernels")]
+    assert "Compiledms per step" in table
+    assert "Recompiles" not in table
+
+
+def test_long_kernel_names_are_short_with_the_whole_name_inside():
+    name = (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+        "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"
+    )
+    group = dataclasses.replace(sample.helped().kernels[0], name=name)
+    page = Page(html.render(dataclasses.replace(sample.helped(), kernels=(group,))))
+    assert "vectorized_elementwise_kernel · FillFunctor" in page.text
+    assert name in page.text
+    assert name in [attributes.get("title") for attributes in page.all("summary")]
+
+
+def test_what_is_not_known_is_left_out_of_the_first_screen():
+    odd = dataclasses.replace(sample.helped(), break_even_steps=None, counts={})
+    text = Page(html.render(odd)).text
+    first = text[: text.index("Where the time goes", 400)]
+    assert "Break-even" not in first
+    assert "Peak memory" not in first
+    assert "not recorded" not in first
+
+
+def test_machine_paths_are_shown_from_the_script():
+    target = "/data/jobs/42/train.py"
+    lines = tuple(f"{target}:{n}" for n in (31, 7, 7))
+    fused = dataclasses.replace(sample.helped().fused[0], user_lines=lines)
+    moved = dataclasses.replace(sample.helped(), target=target, fused=(fused,))
+    text = Page(html.render(moved)).text
+    assert "from train.py:7, 31" in text
+    assert target not in text
+
+
+def test_five_hundred_compiles_and_two_thousand_breaks_stay_small_and_quick():
+    diagnosis = sample.large()
+    began = time.process_time()
+    page = html.render(diagnosis)
+    assert time.process_time() - began < 3
+    assert len(page.encode()) < 2_000_000
+    assert Page(page).problems == []

@@ -81,3 +81,15 @@ def test_what_does_not_fit_is_said_to_be_left_out():
 
 def test_torch_page_of_a_graph_break_is_linked():
     assert "[GB0124](https://meta-pytorch.github.io/" in markdown.render(sample.helped())
+
+
+def test_what_was_not_there_is_one_line_and_no_empty_fold():
+    text = markdown.render(dataclasses.replace(sample.helped(), recompiles=(), graph_breaks=()))
+    assert "No recompile and no graph break was recorded." in text
+    assert "<summary>Recompiles" not in text
+
+
+def test_times_by_category_stand_side_by_side_with_their_difference():
+    text = markdown.render(sample.helped())
+    assert "| elementwise | 3.420 | – | −3.420 |" in text
+    assert "| matrix products | 0.310 | 0.310 | 0.000 |" in text

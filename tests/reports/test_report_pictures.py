@@ -6,6 +6,7 @@ import re
 import pytest
 import sample
 
+from traceview.diagnosis.model import CompileRow
 from traceview.reports import pictures
 from traceview.reports.view import Limits, View
 
@@ -57,3 +58,28 @@ def test_short_steps_get_more_decimals(step_ms, digits):
     verdict = dataclasses.replace(sample.helped().verdict, eager_ms=step_ms, compiled_ms=None)
     diagnosis = dataclasses.replace(sample.helped(), verdict=verdict)
     assert View(diagnosis, Limits(1, 1, 1, 1, 1)).digits() == digits
+
+
+def test_changes_lead_from_the_eager_step_to_the_compiled_one():
+    found = pictures.account_changes(sample.helped())
+    sizes = [abs(after - before) for _, before, after in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(after - before for _, before, after in found) == pytest.approx(0.79 - 4.55)
+    picture = pictures.changes(sample.helped())
+    values = re.findall(r'class="rowvalue" text-anchor="end">([^<]*)<', picture)
+    assert values[0] == "4.55 ms"
+    assert values[1:3] == ["−3.420 ms", "−0.700 ms"]
+    assert values[-1] == "0.790 ms"
+    assert pictures.changes(sample.empty()) == ""
+
+
+def test_compiles_of_one_function_share_a_row_and_many_functions_are_folded():
+    rows = tuple(
+        CompileRow(f"{i % 40}/{i // 40}", "f", "a.py", 1, "ok", float(i), 0.5, {}, 1, 1, None)
+        for i in range(500)
+    )
+    picture = pictures.timeline(dataclasses.replace(sample.helped(), compiles=rows))
+    labels = re.findall(r'class="rowlabel" text-anchor="start">([^<]*)<', picture)
+    assert len(labels) == 17
+    assert labels[0] == "0 f · 13 compiles"
+    assert labels[-1].startswith("24 more functions")

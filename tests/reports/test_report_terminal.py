@@ -1,8 +1,11 @@
+import dataclasses
+
 import pytest
 import sample
 
 from traceview.reports import terminal
 from traceview.reports.text import display_width
+from traceview.rules.finding import Cost
 
 
 @pytest.mark.parametrize("name", sample.ALL)
@@ -23,7 +26,7 @@ def test_the_whole_fits_a_screen_at_80_columns():
 def test_verdict_first_then_times_then_three_findings_with_what_to_do():
     text = terminal.render(sample.helped(), 100, color=False)
     order = [
-        "▲ torch.compile helped", "eager 4.55 ms → compiled 0.790 ms", "device clock",
+        "▲ torch.compile helped", "0.790 ms instead of 4.55 ms", "device clock",
         "cold compile 4.53 s", "TV101", "model.py:43", "→ Keep", "TV203", "TV510",
         "1 more finding", "2 rules were not checked",
     ]  # fmt: skip
@@ -44,3 +47,21 @@ def test_failed_target_says_how_it_ended():
     lines = terminal.render(sample.failed(), 80, color=False).splitlines()
     assert lines[0].startswith("✕ The target failed")
     assert "exit code 1" in "\n".join(lines[:3])
+
+
+def test_times_are_said_once():
+    text = terminal.render(sample.helped(), 100, color=False)
+    assert text.count("4.55 ms") == 1
+    unsaid = dataclasses.replace(
+        sample.failed().verdict, eager_ms=4.55, compiled_ms=None, clock="host"
+    )
+    text = terminal.render(dataclasses.replace(sample.failed(), verdict=unsaid), 100, color=False)
+    assert "eager 4.55 ms" in text
+    assert "not recorded" not in text
+
+
+def test_nothing_is_said_of_what_is_not_known():
+    finding = sample.finding(cost=Cost(), location=None)
+    text = terminal.render(dataclasses.replace(sample.empty(), findings=(finding,)), 80, False)
+    for words in ("not known", "not recorded", "no line", "break-even", "peak memory"):
+        assert words not in text

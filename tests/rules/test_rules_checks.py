@@ -233,7 +233,8 @@ def launch_bound(make, busy=0.3, launch=0.6, mode=None, **more):
         ],
         regions=[{**REGION, "mode": mode}],
         kernel_launches=[
-            {"stance": "compiled", "kind": "launch", "graph_key": key} for key in ("f", "f", "f", None)
+            {"stance": "compiled", "kind": "launch", "graph_key": key}
+            for key in ("f", "f", "f", None)
         ],
     )
     return found("ap-launch-bound", tables)
@@ -248,7 +249,9 @@ def test_launch_bound(make, busy, launch, fires):
     if fires:
         assert "reduce-overhead" in findings[0].snippet.text
         assert findings[0].cost.ms_per_step == launch
-        assert findings[0].evidence[0].text == "90 launches per step, 75 % of them in compiled graphs"
+        assert (
+            findings[0].evidence[0].text == "90 launches per step, 75 % of them in compiled graphs"
+        )
 
 
 @pytest.mark.parametrize(

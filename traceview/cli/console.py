@@ -1,19 +1,28 @@
-"""Where the command line speaks: facts on stderr, results on stdout, progress only on a terminal."""
+"""Where the command line speaks: facts on stderr, results on stdout, progress on a terminal."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 
 import click
 
+_NARROWEST = 60
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+
 
 class Console:
-    """Says one line at a time on stderr; ``progress`` shows a line that the next one replaces."""
+    """Says one line at a time on stderr; ``progress`` shows a tag that the next one replaces.
+
+    The script writes on the same terminal and stdout is its own, so nobody knows where its line
+    stands: the tag goes to the right edge of whatever line that is, and the cursor back to where
+    it was. A terminal narrower than 60 columns gets none.
+    """
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._shown = False
+        self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = 0
 
     def say(self, text: str) -> None:
         """One line for the user."""
@@ -21,12 +30,17 @@ class Console:
         click.echo(f"traceview: {text}", err=True)
 
     def progress(self, text: str | None) -> None:
-        """Show ``text`` in place of the last progress line; None takes it away. Silent in a pipe."""
+        """Show ``text`` in place of the last tag; None takes it away. Silent in a pipe."""
+        width = shutil.get_terminal_size().columns
         if not self._terminal or (text is None and not self._shown):
             return
-        width = shutil.get_terminal_size().columns - 1
-        click.echo("\r\x1b[2K" + (f"traceview: {text}"[:width] if text else ""), err=True, nl=False)
-        self._shown = text is not None
+        tag = f"traceview: {text}"[: width // 2] if text and width >= _NARROWEST else ""
+        if not tag and not self._shown:
+            return
+        column = width - max(len(tag), self._shown)
+        drawn = f"\x1b[{width - len(tag)}G\x1b[2m{tag}\x1b[22m" if tag else ""
+        click.echo(f"{_SAVE}\x1b[{column}G\x1b[K{drawn}{_RESTORE}", err=True, nl=False, color=True)
+        self._shown = len(tag)
 
 
 def stdout_width() -> int:
@@ -36,6 +50,4 @@ def stdout_width() -> int:
 
 def stdout_color() -> bool:
     """Whether stdout is a terminal that wants colour (NO_COLOR is respected)."""
-    import os
-
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

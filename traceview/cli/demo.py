@@ -15,9 +15,7 @@ from traceview.cli.options import PASS_ON, collecting, reporting
 @click.option("--list", "list_demos", is_flag=True, help="List the bundled scripts.")
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
-@click.pass_context
 def command(
-    ctx: click.Context,
     name: str | None,
     arguments: tuple[str, ...],
     list_demos: bool,
@@ -33,4 +31,4 @@ def command(
             click.echo(f"{demo:<{width}}  {summary}")
         return
     script = str(script_of(name or DEFAULT))
-    diagnose(ctx, None, (script, *arguments), **options)
+    click.get_current_context().exit(diagnose(None, (script, *arguments), **options))

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from traceview.run import Run
 
 
-def collect(module: str | None, target: tuple[str, ...], *, to_stderr: bool, **options: Any) -> Run:  # noqa: ANN401 (click hands over its options)
+def collect(
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    to_stderr: bool,
+    **options: Any,  # noqa: ANN401 (click hands over its options)
+) -> Run:
     """Run the target as the options say; the finished run folder."""
     from traceview import collectors
     from traceview.cli.console import Console
@@ -41,7 +47,6 @@ def collect(module: str | None, target: tuple[str, ...], *, to_stderr: bool, **o
 
 
 def diagnose(
-    ctx: click.Context,
     module: str | None,
     target: tuple[str, ...],
     *,
@@ -50,28 +55,26 @@ def diagnose(
     open_report: bool,
     job_steps: int | None,
     **options: Any,  # noqa: ANN401 (the collecting options, handed on)
-) -> None:
-    """Collect, explain, print, and end with the exit code that says how it went."""
+) -> int:
+    """Collect, explain, print; the exit code that says how it went."""
     from traceview.cli.console import Console
-    from traceview.cli.pipeline import exit_code, present, write_report
+    from traceview.cli.pipeline import Wanted, explain
 
-    run = collect(module, target, to_stderr=as_json or as_markdown, **options)
+    wanted = Wanted.of(as_json, as_markdown, open_report)
+    run = collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
-    diagnosis = write_report(run, job_steps, refresh=True)
-    present(run, diagnosis, as_json=as_json, as_markdown=as_markdown, open_report=open_report)
-    ctx.exit(exit_code(diagnosis))
+    return explain(run, job_steps, wanted, refresh=True)
 
 
 @click.command("diagnose", context_settings=PASS_ON)
 @collecting
 @reporting
 @targeting
-@click.pass_context
-def command(ctx: click.Context, **options: Any) -> None:  # noqa: ANN401 (click's options)
+def command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     """Run SCRIPT, measure eager against compiled, and explain the result.
 
     The script runs unmodified, as `python SCRIPT ARGS...` would run it; everything after its name
-    belongs to it. Ends with 0 (diagnosed), 2 (usage), 3 (the script failed; the report is written all
-    the same) or 4 (nothing to analyse).
+    belongs to it. Ends with 0 (diagnosed), 2 (usage), 3 (the script failed; the report is written
+    all the same) or 4 (nothing to analyse).
     """
-    diagnose(ctx, **options)
+    click.get_current_context().exit(diagnose(**options))

@@ -24,6 +24,7 @@ def command(python: str | None, as_json: bool) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         word, color = _MARK[check.status]
-        click.echo(f"{click.style(f'{word:<7}', fg=color)}  {check.name:<{width}}  {check.detail}")
+        click.echo(f"{click.style(f'{word:<7}', fg=color)}  {check.name:<{width}}  {check.found}")
         if check.status != "ok":
-            click.echo(f"{'':9}{'':{width}}  needed for {check.needed_for}; {check.remedy}")
+            remedy = f" {check.remedy}" if check.remedy else ""
+            click.echo(f"{'':9}{'':{width}}  Needed for {check.needed_for}.{remedy}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -22,17 +22,35 @@ _COLLECTING = (
         help="Pairs of eager and compiled blocks.",
     ),
     click.option("--run-to-end", is_flag=True, help="Let the script run to its own end."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds."),
-    click.option("--no-baseline", is_flag=True, help="Never run eager; measure the compiled side alone."),
-    click.option("--warm", is_flag=True, help="Run once more on the warm cache, to measure a warm start."),
-    click.option("--keep-cache", is_flag=True, help="Keep the private compile cache in the run folder."),
-    click.option("-o", "--output", "out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder (default: traceview-NAME, or the next free name)."),
+    click.option(
+        "--timeout", type=click.FloatRange(0, min_open=True), metavar="S",
+        help="Stop after S seconds.",
+    ),
+    click.option(
+        "--no-baseline", is_flag=True, help="Never run eager; measure the compiled side alone."
+    ),
+    click.option(
+        "--warm", is_flag=True, help="Run once more on the warm cache, to measure a warm start."
+    ),
+    click.option(
+        "--keep-cache", is_flag=True, help="Keep the private compile cache in the run folder."
+    ),
+    click.option(
+        "-o", "--output", "out", type=click.Path(path_type=Path), metavar="DIR",
+        help="Run folder (default: traceview-NAME, or the next free name).",
+    ),
     click.option("--force", is_flag=True, help="Replace an older run folder of that name."),
 )  # fmt: skip
 
 _REPORTING = (
-    click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON on stdout, alone."),
-    click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown for a ticket."),
+    click.option(
+        "--json", "as_json", is_flag=True,
+        help="Print the diagnosis as JSON; the script's own stdout then goes to stderr.",
+    ),
+    click.option(
+        "--markdown", "as_markdown", is_flag=True,
+        help="Print it as Markdown for a ticket; the script's own stdout then goes to stderr.",
+    ),
     click.option("--open", "open_report", is_flag=True, help="Open report.html in the browser."),
     click.option(
         "--job-steps", type=click.IntRange(1), metavar="N",
@@ -73,7 +91,9 @@ def targeting(function: F) -> F:
     return _apply(_TARGET)(function)
 
 
-def split_target(module: str | None, target: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
+def split_target(
+    module: str | None, target: tuple[str, ...]
+) -> tuple[Literal["script", "module"], str, tuple[str, ...]]:
     """(kind, name, arguments) of what to run; UsageError where nothing is named."""
     from traceview.errors import UsageError
 
@@ -81,6 +101,6 @@ def split_target(module: str | None, target: tuple[str, ...]) -> tuple[str, str,
         return "module", module, target
     if not target:
         fact = "No script was named."
-        remedy = "Say `traceview diagnose train.py`, or `-m MODULE`; options come before the script."
+        remedy = "Say `traceview diagnose train.py` or `-m MODULE`; our options come before it."
         raise UsageError(fact, remedy, slug="no-script")
     return "script", target[0], target[1:]

@@ -1,42 +1,89 @@
-"""The line from a run folder to a report: parse, derive, diagnose, render."""
+"""The line from a run folder to a report: parse, derive, diagnose, render, write, print."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from traceview.cli.console import stdout_color, stdout_width
+from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 
 if TYPE_CHECKING:
     from traceview.diagnosis.model import Diagnosis
     from traceview.run import Run
     from traceview.tables import Tables
 
+# Ends that somebody wanted, and those that we know nothing of: no failure of the script.
+_NO_FAILURE = ("stopped", "interrupted", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How the diagnosis is to be shown."""
+
+    as_json: bool = False
+    as_markdown: bool = False
+    open_report: bool = False
+
+    @classmethod
+    def of(cls, as_json: bool, as_markdown: bool, open_report: bool) -> Wanted:
+        """What the options say; UsageError where two documents would share one stdout."""
+        if as_json and as_markdown:
+            fact = "--json and --markdown can't both be printed."
+            remedy = "Name one; `traceview report RUN` gives the other."
+            raise UsageError(fact, remedy, slug="two-forms")
+        return cls(as_json, as_markdown, open_report)
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether what was asked for is a document on stdout, which then carries nothing else."""
+        return self.as_json or self.as_markdown
+
 
 def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) -> Tables:
-    """The run's tables with the derived ones; read from its Parquet files where they are there."""
+    """The run's tables with the derived ones, kept as Parquet where its folder can be written.
+
+    NothingToAnalyse where the run left not one byte to read.
+    """
     from traceview.derive import derive
     from traceview.diagnosis.excerpts import source_reader
     from traceview.parse import load_or_parse
+    from traceview.tables import Tables
 
+    _check_raw(run)
     parsed = load_or_parse(run, refresh=refresh)
     settings = {} if job_steps is None else {"job_steps": float(job_steps)}
     tables = derive(parsed, settings, source_reader(run, parsed))
-    tables.save(run.tables_folder)
+    derived = Tables({name: tables[name] for name in tables if not parsed.has(name)})
+    with contextlib.suppress(OSError):  # made again in a moment whenever they are wanted
+        derived.save(run.tables_folder)
     return tables
 
 
-def write_report(run: Run, job_steps: int | None = None, *, refresh: bool = False) -> Diagnosis:
-    """Diagnose ``run`` and write its ``diagnosis.json`` and ``report.html``."""
+def explain(run: Run, job_steps: int | None, wanted: Wanted, *, refresh: bool) -> int:
+    """Diagnose ``run``, write its reports, print the diagnosis; the exit code.
+
+    A folder that can't be written takes nothing from what is printed. It is an error (a
+    RunFolderError after the printing) where the page was wanted, and a remark where a document on
+    stdout was.
+    """
     from traceview.diagnosis import diagnose
-    from traceview.reports import html, json
 
     diagnosis = diagnose(run, tables_of(run, job_steps, refresh=refresh))
-    (run.folder / "diagnosis.json").write_text(json.render(diagnosis) + "\n", encoding="utf-8")
-    report_path(run).write_text(html.render(diagnosis), encoding="utf-8")
-    return diagnosis
+    unwritten = _written(run, diagnosis)
+    _print(diagnosis, wanted)
+    if unwritten is not None and not wanted.on_stdout:
+        raise unwritten
+    if unwritten is not None:
+        click.echo(f"traceview: {unwritten.fact}", err=True)
+    else:
+        _point_to(report_path(run), wanted)
+    return 3 if diagnosis.verdict.outcome == "failed" else 0
 
 
 def report_path(run: Run) -> Path:
@@ -44,23 +91,63 @@ def report_path(run: Run) -> Path:
     return run.folder / "report.html"
 
 
-def present(
-    run: Run, diagnosis: Diagnosis, *, as_json: bool, as_markdown: bool, open_report: bool
-) -> None:
-    """Print the diagnosis in the form that was asked for; open the page if that was."""
+def _check_raw(run: Run) -> None:
+    """A run that failed can be told of without any log: its manifest says how it ended."""
+    for record in run.manifest.passes:
+        ending = record.ending
+        if ending.kind not in _NO_FAILURE and (ending.kind != "exit" or ending.code != 0):
+            return
+        files = (path for path in run.raw(record).rglob("*") if path.name != "child.json")
+        if any(path.is_file() and path.stat().st_size for path in files):
+            return
+    fact = f"{run.folder} holds no log, trace or event to read: its raw files are missing or empty."
+    remedy = "Run `traceview diagnose` again, or copy the folder's raw/ back beside its run.json."
+    raise NothingToAnalyse(fact, remedy, slug="nothing-recorded")
+
+
+def _written(run: Run, diagnosis: Diagnosis) -> RunFolderError | None:
+    """Write ``diagnosis.json`` and ``report.html``; the error where one of them can't be."""
+    from traceview.reports import html, json
+
+    pages = {
+        run.folder / "diagnosis.json": json.render(diagnosis) + "\n",
+        report_path(run): html.render(diagnosis),
+    }
+    for path, text in pages.items():
+        try:
+            _replace(path, text)
+        except OSError as error:
+            fact = f"{path} could not be written ({error.strerror or error})."
+            remedy = "Make room or the right to write there, then `traceview report` that folder."
+            return RunFolderError(fact, remedy, slug="report-unwritable")
+    return None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write ``path`` whole or not at all: a reader sees the old file or the new one."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink()
+        raise
+
+
+def _print(diagnosis: Diagnosis, wanted: Wanted) -> None:
     from traceview.reports import json, markdown, terminal
 
-    if as_json:
+    if wanted.as_json:
         click.echo(json.render(diagnosis))
-    elif as_markdown:
+    elif wanted.as_markdown:
         click.echo(markdown.render(diagnosis))
     else:
-        click.echo(terminal.render(diagnosis, width=stdout_width(), color=stdout_color()))
-    click.echo(f"report: {report_path(run)}", err=as_json or as_markdown)
-    if open_report:
-        click.launch(report_path(run).resolve().as_uri())
+        color = stdout_color()
+        click.echo(terminal.render(diagnosis, width=stdout_width(), color=color), color=color)
 
 
-def exit_code(diagnosis: Diagnosis) -> int:
-    """0 diagnosed, 3 the target failed, 4 nothing to analyse."""
-    return 3 if diagnosis.verdict.outcome == "failed" else 0
+def _point_to(page: Path, wanted: Wanted) -> None:
+    click.echo(f"report: {page}", err=wanted.on_stdout)
+    if wanted.open_report and click.launch(page.resolve().as_uri()) != 0:
+        click.echo("traceview: No browser can be started here: open it by hand.", err=True)

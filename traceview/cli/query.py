@@ -6,8 +6,14 @@ from pathlib import Path
 
 import click
 
+_FORMATS = ["table", "csv", "json"]
+
+
 @click.command("query")
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True,
+    help="How the result is printed.",
+)  # fmt: skip
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sql")
 def command(run: Path, sql: str, form: str) -> None:
@@ -21,4 +27,4 @@ def command(run: Path, sql: str, form: str) -> None:
     from traceview.run import Run
 
     render = {"table": format_table, "csv": format_csv, "json": format_json}[form]
-    click.echo(render(run_sql(tables_of(Run.open(run)), sql)), nl=form != "csv")
+    click.echo(render(run_sql(tables_of(Run.open(run)), sql)), nl=form == "table")

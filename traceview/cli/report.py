@@ -11,7 +11,7 @@ from traceview.cli.options import reporting
 
 @click.command("report")
 @reporting
-@click.option("--refresh", is_flag=True, help="Read the raw logs again instead of the saved tables.")
+@click.option("--refresh", is_flag=True, help="Read the raw logs, not the tables made of them.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.pass_context
 def command(
@@ -24,10 +24,8 @@ def command(
     job_steps: int | None,
 ) -> None:
     """Render the report of the run folder RUN again."""
-    from traceview.cli.pipeline import exit_code, present, write_report
+    from traceview.cli.pipeline import Wanted, explain
     from traceview.run import Run
 
-    opened = Run.open(run)
-    diagnosis = write_report(opened, job_steps, refresh=refresh)
-    present(opened, diagnosis, as_json=as_json, as_markdown=as_markdown, open_report=open_report)
-    ctx.exit(exit_code(diagnosis))
+    wanted = Wanted.of(as_json, as_markdown, open_report)
+    ctx.exit(explain(Run.open(run), job_steps, wanted, refresh=refresh))

@@ -16,7 +16,12 @@ def command(as_json: bool) -> None:
     rules = catalogue()
     if as_json:
         rows = [
-            {"code": rule.code, "rule": rule.name, "finds": rule.summary, "needs": sorted(rule.needs)}
+            {
+                "code": rule.code,
+                "rule": rule.name,
+                "finds": rule.summary,
+                "needs": sorted(rule.needs),
+            }
             for rule in rules
         ]
         click.echo(json.dumps(rows, indent=2))

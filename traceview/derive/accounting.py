@@ -41,7 +41,7 @@ def accounting(window: Window, step_ms: float | None, *, graphs_hold_kernels: bo
 
 
 def _on_device(rows: list[Row], step_ms: float) -> list[Row]:
-    """``rows`` with ``ms`` on a step of ``step_ms``; the window's own start is no part of a step."""
+    """``rows`` with ``ms`` on a step of ``step_ms``, of which the window's start is no part."""
     start = [row for row in rows if row["category"] == WINDOW_START]
     idle = [row for row in rows if row["kind"] == "idle" and row not in start]
     busy = [row for row in rows if row["kind"] == "busy"]

@@ -3,7 +3,8 @@
 Source: B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap* (1993), chapter 13.
 Resampled medians never leave the range of the sample, and that range misses the true median with
 a probability of 2 · (1/2)^n: 25 % for three values. Below six values the interval is therefore
-widened to that of Student's t on the logarithms (all values are times or their ratios). Samples are drawn with replacement by a seeded generator: the same tables give the same interval.
+widened to that of Student's t on the logarithms (all values are times or their ratios).
+Samples are drawn with replacement by a seeded generator: the same tables give the same interval.
 """
 
 from __future__ import annotations

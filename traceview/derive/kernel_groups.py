@@ -66,7 +66,7 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
         pl.when(_GENERATED).then("graph_key").alias("graph_key"),
         pl.col("name").str.replace(_CPP_GRAPH, "${1}").alias("plain"),
     )
-    total = frame[ns].sum() or 1
+    total = int(frame[ns].sum()) or 1
     groups = frame.group_by("name", "plain", "category", "compile_id", maintain_order=True).agg(
         pl.len().alias("times"), pl.col(ns).sum().alias("ns"), _MOST_COMMON.alias("cpu_op"),
         pl.col("graph_key").first(),

@@ -49,7 +49,7 @@ def _failure(run: Row, measured: Figures) -> str | None:
         late = "the time limit ended the script before both sides were measured"
         return late if measured.speedup is None else None
     if run["error_type"] not in (None, "SystemExit") and not (kind == "exit" and code == 0):
-        return f"the script raised {run['error_type']}{_where(run)}{_first_line(run)}"
+        return f"the script raised {run['error_type']}{_where(run)}{_first_line(run)}{_strict(run)}"
     if kind in ("signal", "killed"):
         return f"the script was killed{_signal_name(run['exit_signal'])}"
     if kind == "exit" and code:
@@ -79,8 +79,16 @@ def _first_line(run: Row) -> str:
     """What the error said; torch's own headline is too general without the error that it quotes."""
     text = (run["error_message"] or "").strip()
     quoted = _QUOTED.search(text)
-    said = text.splitlines()[0][:200] if text else ""
-    return f": {said}{f' ({quoted[1][:200]})' if quoted else ''}" if said else ""
+    if not text:
+        return ""
+    cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
+    return f": {text.splitlines()[0][:200]}{cause}"
+
+
+def _strict(run: Row) -> str:
+    """torch raises ``Unsupported`` to the user only where a graph break is not allowed."""
+    strict = run["error_type"] == "Unsupported"
+    return "; fullgraph=True makes this graph break an error" if strict else ""
 
 
 def _signal_name(number: int | None) -> str:

@@ -76,9 +76,9 @@ def _device_counts(window: Window, span: int) -> Row:
     return {
         "device_busy_ms": window.ms_per_step(busy),
         "device_idle_ms": window.ms_per_step(span - busy),
-        "launches": window.per_step(kinds.is_in(["launch", "graph_launch"]).sum()),
-        "graph_launches": window.per_step((kinds == "graph_launch").sum()),
-        "syncs": window.per_step((kinds == "sync").sum()),
+        "launches": window.per_step(int(kinds.is_in(["launch", "graph_launch"]).sum())),
+        "graph_launches": window.per_step(int((kinds == "graph_launch").sum())),
+        "syncs": window.per_step(int((kinds == "sync").sum())),
     }
 
 

@@ -22,9 +22,13 @@ FEWER_KERNELS = 1.3
 
 #: An interval from 0.95 to 1.05 is wide, but still says "about the same"; a wider one does not.
 NOISY = 1.1
+#: That compiling helped or hurt is sure when the interval says so; by how much, not if it is wide.
+VERY_NOISY = 1.5
 FEW_BLOCKS = 6
 #: Host time outside of every operator: the script's own code, data loading, dispatch.
 PYTHON = "python"
+#: Work that runs in the same library kernels either way.
+LIBRARY = ("gemm", "convolution", "attention")
 
 Accounting = Mapping[str, Sequence[AccountRow]]
 Counts = Mapping[str, StanceCounts]
@@ -42,20 +46,21 @@ def sentence(
     if verdict.outcome == "failed":
         return _join(f"{_upper(reason or 'the script failed')}.", _until_then(verdict))
     if verdict.outcome == "not_compiled":
+        others = [found for found in findings if found.rule != "cap-nothing-compiled"]
         used = "had no effect" if findings else "was not used"
-        return _join(f"torch.compile {used}: {reason}.", cause)
+        return _join(f"torch.compile {used}: {reason}.", _first("The reason", others))
     if verdict.outcome == "not_measured":
         why = reason or "no step was timed"
         return _join(f"No verdict: {why}.", _one_sided(verdict), _first("First finding", findings))
     if verdict.outcome == "helped":
         opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
-        return _join(opening, _saving(accounting, counts))
+        return _join(opening, _noise(verdict, VERY_NOISY), _saving(accounting, counts))
     if verdict.outcome == "hurt":
         opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
-        return _join(opening, cause or _growth(accounting))
+        return _join(opening, _noise(verdict, VERY_NOISY), cause or _growth(accounting))
     same = _dominant(accounting)
-    settled = same is not None and same[0] != PYTHON  # then there is no cause to look for
-    return _join(_neutral(verdict, same), _noise(verdict), "" if settled else cause)
+    settled = same is not None and same[0] in LIBRARY  # then there is no cause to look for
+    return _join(_neutral(verdict, same), _noise(verdict, NOISY), "" if settled else cause)
 
 
 def _neutral(verdict: Verdict, same: tuple[str, float] | None) -> str:
@@ -77,15 +82,12 @@ def _no_difference(verdict: Verdict) -> str:
     return f"torch.compile may have {'helped' if low > 1.0 else 'hurt'}, which is not certain"
 
 
-def _noise(verdict: Verdict) -> str:
+def _noise(verdict: Verdict, most: float) -> str:
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if high <= NOISY * low:
+    if high <= most * low:
         return ""
-    few = " and there are few of them" if verdict.blocks < FEW_BLOCKS else ""
-    return (
-        f"The measurement is noisy: the blocks differ widely{few}. A longer run (more steps) on a "
-        "quieter machine would say more."
-    )
+    blocks = "few blocks, which" if verdict.blocks < FEW_BLOCKS else "the blocks"
+    return f"That is noisy ({blocks} differ widely): a longer run on a quiet machine would tell."
 
 
 def _instead(verdict: Verdict) -> str:

@@ -23,6 +23,8 @@ def verdict_of(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
     if not row:
         return Verdict("not_measured", ""), "there are logs, but no timed run"
     row = _worst(tables, row)
+    if row["outcome"] == "not_compiled":  # both sides ran the same code: their ratio says nothing
+        row = {**row, "speedup": None, "speedup_low": None, "compiled_ms": None}
     low, high = row["speedup_low"], row["speedup_high"]
     verdict = Verdict(
         outcome=row["outcome"],
@@ -45,8 +47,9 @@ def ending(run: dict[str, Any]) -> str | None:
     """How the process ended, in a few words."""
     kind, error = run.get("exit_kind"), run.get("error_type")
     if error not in (None, "SystemExit") and (kind != "exit" or run["exit_code"]):
-        at = f" at {PurePath(run['error_file']).name}:{run['error_line']}"
-        return f"raised {error}{at if run['error_file'] else ''}"
+        file = run["error_file"]
+        where = f" at {PurePath(file).name}:{run['error_line']}" if file else ""
+        return f"raised {error}{where}"
     if kind == "exit":
         return f"ended by itself, exit code {run['exit_code']}"
     if kind == "signal":

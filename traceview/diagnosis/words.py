@@ -61,7 +61,9 @@ def side_by_side(*values_ms: float) -> tuple[str, ...]:
 
 
 def ratio(value: float) -> str:
-    """6.9, 1.04, 12: two decimals where the second one matters."""
+    """6.9, 1.04, 12: two decimals where the second one matters; below 0.1 two digits: 0.00075."""
+    if 0 < value < 0.1:
+        return f"{value:.2g}"
     return f"{value:.2f}" if value < 2 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 

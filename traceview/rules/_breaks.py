@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from traceview.rules import _places
+from traceview.rules import _costs, _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
 from traceview.rules._rows import Row, first, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Location
+from traceview.rules.finding import Confidence, Cost, Evidence, Location, Severity
 from traceview.tables import Tables
 
 #: torch's ids (torch/_dynamo/graph_break_registry.json): Tensor.item() and what calls it.
@@ -21,6 +21,9 @@ _IO_BUILTIN = re.compile(
     r"builtin operator `?(print|open|input|breakpoint)\b|builtin: (print|open)\b"
 )
 _IO_CALL = re.compile(r"\b(warnings\.warn|logging|builtins\.(print|open|input)|_io\.)")
+
+#: What the cost of a break is, in words.
+GAP = "host time between compiled regions, as profiled; lost fusion comes on top"
 
 Kind = Callable[[Row], bool]
 
@@ -87,17 +90,44 @@ def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
     return (site for site in sites(tables, kind) if not site.skipped)
 
 
+def severity(tables: Tables, cost: Cost) -> Severity:
+    """As ``_costs.severity``; info too where nothing ran compiled behind it and nothing was lost.
+
+    Then there is no graph that it could have been fused with.
+    """
+    if gap_ms(tables) == 0 and _costs.outcome(tables) in ("helped", "neutral"):
+        return "info"
+    return _costs.severity(tables, cost.ms_per_step)
+
+
+def effect(tables: Tables) -> str:
+    """What a break does to the graph: there is a second part only where more ran compiled."""
+    return "ends the graph" if gap_ms(tables) == 0 else "cuts the graph in two"
+
+
+def gap_ms(tables: Tables) -> float | None:
+    """Host time between the compiled regions of a step, on the scale of the timed step.
+
+    The profiler stretches short steps, so what it saw is scaled by timed over profiled step.
+    """
+    counts = first(tables, "step_counts", stance="compiled")
+    if counts is None or counts["gap_ms"] is None:
+        return None
+    profiled, timed = counts["step_ms"], _costs.step_ms(tables, "compiled")
+    scale = min(1.0, timed / profiled) if profiled and timed else 1.0
+    return float(counts["gap_ms"]) * scale
+
+
 def gap_cost(tables: Tables) -> tuple[Cost, Confidence]:
     """One site's part of the host time between compiled regions, shared evenly by all sites."""
-    counts = first(tables, "step_counts", stance="compiled")
-    gap = counts["gap_ms"] if counts else None
+    gap = gap_ms(tables)
     if gap is None:
         return Cost(about="host time between compiled regions: not measured"), "heuristic"
     if not gap:
         about = "nothing more ran compiled after it in the profiled steps, so no gap was measured"
         return Cost(about=about), "heuristic"
     sharing = sum(1 for _ in sites(tables)) or 1
-    about = "host time between compiled regions, profiler window; lost fusion comes on top"
+    about = GAP
     if sharing > 1:
         about += f", shared evenly by {sharing} places"
     return Cost(ms_per_step=gap / sharing, about=about), "measured" if sharing == 1 else "derived"

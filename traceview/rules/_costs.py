@@ -45,11 +45,11 @@ def step_ms(tables: Tables, stance: str) -> float | None:
 def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     """Warning where it is dear, or where we cannot say that it is cheap; else info.
 
-    Cheap is only what was measured to be below both thresholds in a script that compiling did not
-    hurt: where it hurt, a small cost may still be the visible part of the cause.
+    Cheap is only what was measured to be below both thresholds in a script that compiling helped:
+    elsewhere a small cost may be the visible part of what it fails to gain.
     """
     compiled = step_ms(tables, "compiled")
-    if ms_per_step is None or compiled is None or outcome(tables) not in ("helped", "neutral"):
+    if ms_per_step is None or compiled is None or outcome(tables) != "helped":
         return "warning"
     dear = ms_per_step >= DEAR_MS or ms_per_step >= DEAR_SHARE * compiled
     return "warning" if dear else "info"

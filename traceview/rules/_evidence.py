@@ -15,7 +15,9 @@ def from_row(text: str, table: str, row: Row) -> Evidence:
 
 
 def milliseconds(ms: float) -> str:
-    """``0.042 ms``: three significant digits at any size."""
+    """``42 µs`` or ``1.25 ms``: three significant digits at any size."""
+    if 0 < ms < 0.1:
+        return f"{1000 * ms:.3g} µs"
     return f"{ms:.3g} ms" if ms < 1000 else f"{ms:,.0f} ms"
 
 
@@ -37,6 +39,11 @@ def mebibytes(size: int) -> str:
 def times(count: int) -> str:
     """``once``, ``twice``, ``7 times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 graph``, ``2 graphs``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def short(text: str | None, most: int = 120) -> str:

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, short
-from traceview.rules._rows import Row, rows
+from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
+from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
+
+TENSOR_RATE = (
+    "Give the optimizer its learning rate as a tensor; schedulers then change it in place."
+)
 
 Frame = tuple[str | None, int | None]
 
@@ -20,6 +25,7 @@ Frame = tuple[str | None, int | None]
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 #: And a value that was on Python's stack at the break.
 _ON_STACK = re.compile(r"___stack\d+")
+_GLOBAL = re.compile(r"^G\['(\w+)'\]")
 #: A string, a boolean or None as a guard shows it.
 _CHOICE = re.compile(r"""(['"]).*\1|True|False|None""", re.DOTALL)
 
@@ -37,6 +43,11 @@ def frame_of(row: Row) -> Frame:
     return row["co_filename"], row["co_firstlineno"]
 
 
+def opening(name: str) -> str:
+    """``name`` to begin a sentence with: words get a capital letter, code stays as it is."""
+    return name[:1].upper() + name[1:] if name.startswith(("the ", "dimension ")) else name
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """All recompiles of one function that one source decided (rows: never empty, in log order)."""
@@ -50,7 +61,9 @@ class Cause:
     @property
     def source(self) -> str:
         name = self.row["source_name"] or "a guard"
-        return "the value read before a graph break" if _ON_STACK.fullmatch(name) else str(name)
+        if _ON_STACK.fullmatch(name):
+            return "the value read before a graph break"
+        return _GLOBAL.sub(r"the global \1", name)
 
     @property
     def subject(self) -> str:
@@ -58,11 +71,18 @@ class Cause:
         dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
         if self.row["kind"] == "size" and dims:
             return f"dimension {' and '.join(map(str, dims))} of {self.source}"
+        if self.row["kind"] == "length":
+            return f"the length of {self.source}"
         return self.source
 
     @property
     def function(self) -> str:
         return function_name(self.row["co_name"])
+
+    @property
+    def is_learning_rate(self) -> bool:
+        """Whether it is an optimizer's learning rate, which a scheduler changes."""
+        return "['lr']" in self.source
 
     @property
     def is_choice(self) -> bool:
@@ -87,23 +107,24 @@ class Cause:
             return _places.code_object(self.row)
         return Location(file, named["user_line"], named["co_name"])
 
-    def values(self) -> str:
+    def values(self, most: int = 6) -> str:
         """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""
         met = [row["old"] for row in self.rows if row["old"] is not None]
-        if self.rows[-1]["new"] is not None:
-            met.append(self.rows[-1]["new"])
-        distinct = list(dict.fromkeys(met))
-        return " → ".join(distinct[:6]) + (" → …" if len(distinct) > 6 else "")
+        last = self.rows[-1]["new"]
+        distinct = list(dict.fromkeys(met if last is None else [*met, last]))
+        more = len(distinct) > most or (bool(distinct) and last is None)
+        return " → ".join(distinct[:most]) + (" → …" if more else "")
 
     def marks(self) -> str:
         """Lines that make the dimensions that changed symbolic from the first call on.
 
-        ``mark_dynamic`` raises where a size of 0 or 1 is met, which torch always specialises on;
-        ``maybe_mark_dynamic`` leaves such a call to a graph of its own.
+        torch specialises on sizes of 0 and 1 whatever it is told, so where one was met the mark can
+        only be a wish: ``maybe_mark_dynamic``.
         """
         name = "maybe_mark_dynamic" if {"0", "1"} & set(sizes_met(self)) else "mark_dynamic"
+        tensor = _GLOBAL.sub(r"\1", self.row["source_name"] or "x")
         dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
-        return "\n".join(f"torch._dynamo.{name}({self.source}, {dim})" for dim in dims)
+        return "\n".join(f"torch._dynamo.{name}({tensor}, {dim})" for dim in dims)
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(
@@ -114,7 +135,18 @@ class Cause:
     def cost(self, tables: Tables) -> Cost:
         keys = {row["compile_key"] for row in self.rows}
         spent = _costs.compile_seconds(tables, keys)
-        return Cost(seconds=spent, about=f"compiling it again, {len(keys)} compile(s)")
+        return Cost(seconds=spent, about=f"compiling it again {times(len(keys))}")
+
+
+def place(tables: Tables, cause: Cause) -> Location | None:
+    """``cause.place()``; where that is torch's own code, the torch.compile call that led there."""
+    found = cause.place()
+    if not _places.in_torch(found):
+        return found
+    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
+    region = owners.get(cause.row["compile_key"])
+    own = [row for row in first_rank(rows(tables, "regions")) if row["region_id"] == region]
+    return _places.compile_call(own[0]) if own else found
 
 
 def causes(tables: Tables) -> Iterator[Cause]:

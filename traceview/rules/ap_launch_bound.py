@@ -14,8 +14,8 @@ step or fewer, or a mode that asks for cudagraphs already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
-wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch. Launches
-of eager code, such as an optimizer's, need that code to be compiled first.
+wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
+Launches of eager code, such as an optimizer's, need that code to be compiled first.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
@@ -106,8 +106,9 @@ def _launches(tables: Tables, counts: Row) -> str:
     if counts["graph_launches"]:
         return f"{found}, {counts['graph_launches']:.0f} of them of cudagraphs"
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
-    inside = made["graph_key"].is_not_null().mean()
-    return f"{found}, {percent(float(inside))} of them in compiled graphs" if made.height else found
+    if made.is_empty():
+        return found
+    return f"{found}, {percent(made['graph_key'].count() / made.height)} of them in compiled graphs"
 
 
 def _each(counts: Row) -> str:

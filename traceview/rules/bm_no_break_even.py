@@ -84,13 +84,22 @@ def _finding(found: Row, job: int | None, title: str, steps: int | None = None) 
                 "speedups",
             ),
         ),
-        what_to_do=(
-            "Leave this job in eager."
-            if found["outcome"] == "hurt"
-            else "Keep the compile cache between starts, compile one repeated block instead of the "
-            "whole model, or leave a job of this length in eager. `--job-steps N` tells the real "
-            "length."
-        ),
+        what_to_do=_remedy(found["outcome"], job),
+    )
+
+
+def _remedy(outcome: str, job: int | None) -> str:
+    if outcome == "hurt":
+        return "Leave this job in eager."
+    shorter = (
+        "keep the compile cache between starts, compile one repeated block instead of the whole "
+        "model, or leave it in eager."
+    )
+    if job:
+        return shorter[:1].upper() + shorter[1:]
+    return (
+        "Nothing, if the real job is longer: `--job-steps N` tells its length. For a job as short "
+        f"as this, {shorter}"
     )
 
 

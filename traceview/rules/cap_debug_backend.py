@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import milliseconds
+from traceview.rules._evidence import milliseconds, plural
 from traceview.rules._rows import first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
@@ -72,7 +72,9 @@ def check(tables: Tables) -> Iterator[Finding]:
                     f"torch.compile({region['name']}, backend={region['backend']})", "regions"
                 ),
                 Evidence(
-                    f"{captured} graph(s) captured, {generated} generated",
+                    f"{plural(captured, 'graph')} captured, none turned into code"
+                    if not generated
+                    else f"{plural(captured, 'graph')} captured, {generated} turned into code",
                     "graphs",
                 ),
             ),

@@ -40,6 +40,15 @@ CODE = "TV110"
 NEEDS = frozenset({"regions", "runs"})
 
 _EAGER = Cost(about="all of what compiling could save; not measured, since nothing is compiled")
+_IN_TORCH = (
+    "module.compile() has Dynamo start in torch's own code that calls forward, and Dynamo passes "
+    "over that. The forward of this class and of all in it is torch's own code too, so it never "
+    "starts."
+)
+_SKIPPED = (
+    "Dynamo passes over torch's own code and other files on its skip list, and found no other code "
+    "in these calls."
+)
 _MODULES = ("module", "module_compile")
 
 
@@ -107,10 +116,7 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
         code=CODE,
         rule="cap-nothing-compiled",
         severity="warning",
-        title=(
-            f"Only {region['name']}.forward is to be compiled, and only .{method}() is called, which "
-            "stays in eager"
-        ),
+        title=f"{region['name']} is compiled, but only .{method}() is called: it stays in eager",
         explanation=(
             "torch.compile(module) compiles what runs when the module itself is called. Other "
             "methods are handed on to the original module and run in eager, and so does what "
@@ -126,8 +132,8 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
             ),
         ),
         what_to_do=(
-            f"Compile the method that is called, .{method}. If it calls the module itself (self(x)), "
-            "module.compile() is enough: it works in place and also covers calls from within."
+            f"Compile the method that is called, .{method}. If it calls the module itself, as "
+            "self(x), module.compile() is enough: it works in place and covers calls from within."
         ),
         snippet=Snippet("python", f"model.{method} = torch.compile(model.{method})"),
     )
@@ -167,37 +173,24 @@ def _dropped(region: Row, place: Location | None) -> Finding:
 
 
 def _passed_over(region: Row, place: Location | None) -> Finding:
-    """Called, and yet Dynamo compiled nothing: its code is in files that Dynamo passes over."""
     in_place = region["kind"] == "module_compile"
-    target = Location(region["target_file"] or "", 0)
-    why = (
-        f"{region['name']}.compile() compiles the module's calls where they pass through torch's own "
-        "code. The forward of this class is torch's own code as well, and Dynamo starts compiling "
-        "only in code outside of torch: it passes over all of it."
-        if in_place and _places.in_torch(target)
-        else "Dynamo starts compiling only in code outside of torch (and of other files on its skip "
-        "list), and it found none in these calls."
-    )
+    file = region["target_file"] or "an unknown file"
     return Finding(
         code=CODE,
         rule="cap-nothing-compiled",
         severity="warning",
         title=f"{region['name']} is called {times(region['calls'])}, and nothing of it is compiled",
-        explanation=why,
+        explanation=_IN_TORCH if in_place and _places.in_torch(Location(file, 1)) else _SKIPPED,
         cost=_EAGER,
         confidence="measured",
         location=place,
         evidence=(
-            Evidence(
-                f"{region['name']}, defined in {region['target_file'] or 'an unknown file'}: "
-                f"called {times(region['calls'])}",
-                "regions",
-            ),
+            Evidence(f"defined in {file}, called {times(region['calls'])}", "regions"),
             Evidence("Dynamo compiled nothing in the whole run", "compile_intervals"),
         ),
         what_to_do=(
-            "Assign what torch.compile(module) gives back and call that: it starts in the module's "
-            "own call. Or wrap the layers in an nn.Module of your own."
+            "Use torch.compile(module) and call what it gives back: it starts at the module's own "
+            "call. Or put the layers into an nn.Module class of your own."
             if in_place
             else "Compile a function or module of your own that makes these calls."
         ),

@@ -22,6 +22,7 @@ Turn suppression off to see the error. Repair it, or leave that one function out
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traceview.rules import _places
@@ -32,6 +33,14 @@ from traceview.tables import Tables
 
 CODE = "TV112"
 NEEDS = frozenset({"compiles"})
+
+#: torch/_dynamo/utils.py, ``get_fake_value``.
+_QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
+_NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\(\w+::(\w+)\)>")
+_FAKE = """\
+@{name}.register_fake
+def _(x):  # the same parameters as {name}
+    return torch.empty_like(x)  # shape, dtype and device of what it gives back"""
 
 Key = tuple[str | None, int | None]
 
@@ -69,6 +78,8 @@ def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -
     name = f"{place.function}()" if place and place.function else "A function"
     reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
     reason = reason or next((row["category"] for row in messages if row["category"] != "W"), None)
+    cause = _cause(compiles, messages)
+    remedy, paste = _remedy(cause)
     spent = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
     return Finding(
         code=CODE,
@@ -81,6 +92,7 @@ def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -
         explanation=(
             "suppress_errors turns a failed compile into a warning in the log: the function runs "
             "in eager from then on, and nothing is fused with it."
+            + (f" The error: {short(cause, 300)}" if cause else "")
         ),
         cost=Cost(
             seconds=sum(spent) / 1e6 if spent else None,
@@ -89,12 +101,32 @@ def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -
         confidence="measured",
         location=place,
         evidence=_proof(compiles, messages),
-        what_to_do=(
-            "Turn suppression off to see the error, then repair it, or leave this one function out "
-            "with @torch.compiler.disable."
-        ),
-        snippet=Snippet("python", "torch._dynamo.config.suppress_errors = False"),
+        what_to_do=remedy,
+        snippet=Snippet("python", paste),
     )
+
+
+def _remedy(cause: str | None) -> tuple[str, str]:
+    """(what to do, what to paste)."""
+    op = _NO_FAKE.search(cause or "")
+    if op is None:
+        return (
+            "Turn suppression off to see the error, then repair it, or leave this one function "
+            "out with @torch.compiler.disable.",
+            "torch._dynamo.config.suppress_errors = False",
+        )
+    return (
+        f"Tell torch what {op[1]} gives back, so that it can trace past it, and turn suppression "
+        "off.",
+        _FAKE.format(name=op[1]),
+    )
+
+
+def _cause(compiles: list[Row], messages: list[Row]) -> str | None:
+    """The error that an operator raised while it was traced, as torch's message quotes it."""
+    texts = (*(row["fail_reason"] for row in compiles), *(row["message"] for row in messages))
+    found = next(filter(None, (_QUOTED.search(text or "") for text in texts)), None)
+    return found[1] if found else None
 
 
 def _proof(compiles: list[Row], messages: list[Row]) -> tuple[Evidence, ...]:

@@ -103,5 +103,5 @@ def _cost(tables: Tables) -> tuple[Cost, Confidence]:
     if idle is None:
         about = "the launches that one cudagraph would have replaced; not measured"
         return Cost(about=about), "heuristic"
-    about = "time in which the GPU waits for the launches of a compiled step: the most it could save"
+    about = "time of a compiled step in which the GPU waits for launches: the most it could save"
     return Cost(ms_per_step=idle, about=about), "derived"

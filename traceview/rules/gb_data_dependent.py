@@ -12,8 +12,9 @@ A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is th
 between the compiled regions of one call in the profiler window, shared evenly where several lines
 break.
 
-It is information, not a warning, where compiling did not hurt and that time was measured to be
-below 5 % of the compiled step and below 0.05 ms.
+It is information, not a warning, where compiling helped and that time was measured to be below
+5 % of the compiled step and below 0.05 ms; also where compiling did not hurt and nothing more
+runs compiled after the break.
 
 ## What to do
 Compute both and choose with `torch.where` where both are cheap; `torch.cond` where they are not;
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _costs, _places
+from traceview.rules import _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
@@ -49,7 +50,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             rule="gb-data-dependent",
-            severity=_costs.severity(tables, cost.ms_per_step),
+            severity=_breaks.severity(tables, cost),
             title=f"{word} at {_places.short(site.place)} branches on a tensor's value",
             explanation=(
                 "Which way to go is known only when the graph has run, so Dynamo ends the graph "

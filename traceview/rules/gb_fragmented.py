@@ -31,7 +31,7 @@ import statistics
 from collections.abc import Iterator
 
 from traceview.rules import _breaks, _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, milliseconds, percent
+from traceview.rules._evidence import MOST_EVIDENCE, milliseconds, percent, plural
 from traceview.rules._rows import first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
@@ -59,8 +59,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     median = statistics.median(sizes)
     if graphs <= MOST_GRAPHS_A_CALL or median >= SMALL_GRAPH_OPS:
         return
-    # The profiler stretches short steps: the timed one is the measure where there is one.
-    gap, step = counts["gap_ms"], _costs.step_ms(tables, "compiled")
+    gap, step = _breaks.gap_ms(tables), _costs.step_ms(tables, "compiled")
     share = gap / step if gap is not None and step else None
     yield Finding(
         code=CODE,
@@ -68,11 +67,11 @@ def check(tables: Tables) -> Iterator[Finding]:
         severity="warning" if share is not None and share > DEAR_GAP_SHARE else "info",
         title=f"One call runs as {graphs:.0f} graphs of {median:.0f} operations each (median)",
         explanation=(
-            f"Graph breaks at {len(sites)} place(s) cut the code into pieces that cannot fuse with "
-            "each other. The time given is what Python takes between them; what fusion across the "
-            "cuts would save comes on top."
+            f"Graph breaks at {plural(len(sites), 'place')} cut the code into pieces that cannot "
+            "fuse with each other. The time given is what Python takes between them; what fusion "
+            "across the cuts would save comes on top."
         ),
-        cost=Cost(ms_per_step=gap, about="host time between compiled regions, profiler window"),
+        cost=Cost(ms_per_step=gap, about=_breaks.GAP),
         confidence="measured",
         location=sites[0].place,
         evidence=(_counted(counts["compiled_regions"], calls, gap, share), *_cuts(sites)),
@@ -85,10 +84,14 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _counted(regions: float, calls: float, gap: float | None, share: float | None) -> Evidence:
-    text = f"{regions:.1f} compiled regions in {calls:.1f} call(s) per step"
+    text = f"{regions:.3g} compiled regions per step, from {_calls(calls)} of compiled code"
     if gap is not None and share is not None:
         text += f", {milliseconds(gap)} between them ({percent(share)} of the step)"
     return Evidence(text, "step_counts")
+
+
+def _calls(calls: float) -> str:
+    return "1 call" if calls == 1 else f"{calls:.3g} calls"
 
 
 def _cuts(sites: list[_breaks.Site]) -> tuple[Evidence, ...]:

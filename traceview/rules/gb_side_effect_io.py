@@ -12,8 +12,9 @@ A graph break whose reason names the builtin (GB0059), a logger's method (GB0291
 `warnings.warn`, at the line. The cost is the host time between the compiled regions of one call
 in the profiler window, shared evenly where several lines break.
 
-It is information, not a warning, where compiling did not hurt and that time was measured to be
-below 5 % of the compiled step and below 0.05 ms.
+It is information, not a warning, where compiling helped and that time was measured to be below
+5 % of the compiled step and below 0.05 ms; also where compiling did not hurt and nothing more
+runs compiled after the break.
 
 ## What to do
 Move it out of the compiled function, or guard it with `if not torch.compiler.is_compiling():`.
@@ -31,7 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _costs, _places
+from traceview.rules import _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
@@ -50,11 +51,11 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             rule="gb-side-effect-io",
-            severity=_costs.severity(tables, cost.ms_per_step),
-            title=f"{what} at {_places.short(site.place)} cuts the graph in two",
+            severity=_breaks.severity(tables, cost),
+            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} reaches outside of the graph and must keep its order, so Dynamo ends the "
-                "graph before it and starts another one after it."
+                "graph before it and compiles what follows by itself."
             ),
             cost=cost,
             confidence=confidence,

@@ -12,6 +12,15 @@ _COLLECTED = ("traceview's own record of the run", _DIAGNOSE)
 _TIMED = ("timed blocks of eager and compiled steps", _DIAGNOSE)
 _PROFILED = ("profiler windows of eager and compiled steps", _DIAGNOSE)
 
+#: What a run that traceview collected itself has not got.
+_NOT_REACHED = {
+    _STRUCTURED: "a log of compiles: torch wrote none in this run",
+    _RECOMPILES: "a log of compiles: torch wrote none in this run",
+    _BREAKS: "a log of compiles: torch wrote none in this run",
+    _TIMED: "timed blocks: this run has none, as a rule for want of steps",
+    _PROFILED: "profiler windows: this run has none, as a rule for want of steps",
+}
+
 _RECORDS = {
     "graph_breaks": _BREAKS,
     "recompiles": _RECOMPILES,
@@ -37,9 +46,15 @@ def known() -> frozenset[str]:
     return frozenset(_RECORDS)
 
 
-def in_words(missing: Iterable[str]) -> tuple[str, str | None]:
-    """(what is missing, the command that records it); diagnose records everything at once."""
+def in_words(missing: Iterable[str], recorded: bool = False) -> tuple[str, str | None]:
+    """(what is missing, the command that records it); diagnose records everything at once.
+
+    ``recorded``: traceview collected this run itself, so the same command would not record more.
+    """
     records = list(dict.fromkeys(_RECORDS[name] for name in missing))
+    if recorded:
+        wanted = dict.fromkeys(_NOT_REACHED.get(record, record[0]) for record in records)
+        return " and ".join(wanted), None
     commands = {command for _, command in records}
     words = " and ".join(words for words, _ in records)
     return words, commands.pop() if len(commands) == 1 else _DIAGNOSE

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
-from traceview.rules._evidence import from_row
+from traceview.rules._evidence import from_row, plural
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
@@ -42,7 +42,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     for cause in _recompiles.causes(tables):
         again = compiles.get(cause.row["compile_key"])
         single = len({row["compile_key"] for row in cause.rows}) == 1
-        if cause.row["kind"] not in _KINDS or not single or again is None:
+        if cause.row["kind"] not in _KINDS or cause.is_choice or not single or again is None:
             continue
         if again["dynamic_symbols"] and _recompiles.frame_of(cause.row) not in limited:
             yield _finding(tables, cause, again)
@@ -56,8 +56,8 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
         rule="rc-auto-dynamic",
         severity="info",
         title=(
-            f"{cause.subject} changed ({cause.values()}), and {cause.function} was compiled once "
-            "more, for any value"
+            f"{_recompiles.opening(cause.subject)} changed ({cause.values()}), and "
+            f"{cause.function} was compiled once more, for any value"
         ),
         explanation=(
             "torch compiles the first value as a constant and makes it symbolic when it changes. "
@@ -65,11 +65,13 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
         ),
         cost=cause.cost(tables),
         confidence="measured",
-        location=cause.place(),
+        location=_recompiles.place(tables, cause),
         evidence=(
             *cause.evidence(),
             from_row(
-                f"compile {again['compile_id']} created {symbols} symbol(s)", "compiles", again
+                f"compile {again['compile_id']} created {plural(symbols, 'symbol')}",
+                "compiles",
+                again,
             ),
         ),
         what_to_do=(

@@ -30,13 +30,15 @@ from collections.abc import Iterator
 
 from traceview.rules import _costs, _recompiles
 from traceview.rules._evidence import from_row, milliseconds, short
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompiles"})
 
+#: Values that a title has room for.
+FEW = 3
 _LIMIT = re.compile(r"limit \((\d+)\)")
 _REMEDIES = {
     "module_int": (
@@ -72,17 +74,19 @@ def _finding(
     name = name or next((row["function"] for row in warned if row["function"]), None)
     limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
     later = _calls_later(tables, compiles)
-    because = f" because {cause.subject} changed ({cause.values()})" if cause else ""
-    place = cause.place() if cause else _place(frame, name)
+    because = f" because {cause.subject} changed ({cause.values(FEW)})" if cause else ""
+    function = _recompiles.function_name(name)
+    place = _recompiles.place(tables, cause) if cause else _place(frame, name)
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
         severity="error" if later else "warning",
-        title=f"{_recompiles.function_name(name)} hit the recompile limit{f' ({limit})' if limit else ''}{because}",
+        title=f"{function} hit the recompile limit{f' ({limit})' if limit else ''}{because}",
         explanation=(
             "torch compiles no further variant of it: a call that fits none of the compiled ones "
             "checks them all and then runs in eager, for the rest of the job."
-            + (f" {later} calls were seen after the last compile." if later else "")
+            + (f" {later:,} calls were seen after the last compile." if later else "")
+            + _all_in_eager(tables)
         ),
         cost=_cost(tables, compiles),
         confidence="measured",
@@ -103,6 +107,12 @@ def _calls_later(tables: Tables, compiles: list[Row]) -> int:
     return max(0, calls - len(first_rank(compiles)))
 
 
+def _all_in_eager(tables: Tables) -> str:
+    counts = first(tables, "step_counts", stance="compiled")
+    nothing = counts is not None and counts["compiled_regions"] == 0
+    return " No compiled code at all ran in the profiled steps." if nothing else ""
+
+
 def _cost(tables: Tables, compiles: list[Row]) -> Cost:
     """The step's loss where compiling now hurts, else the seconds of all the variants."""
     eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
@@ -116,6 +126,8 @@ def _cost(tables: Tables, compiles: list[Row]) -> Cost:
 
 
 def _remedy(cause: _recompiles.Cause | None) -> str:
+    if cause and cause.is_learning_rate:
+        return _recompiles.TENSOR_RATE
     kind = "choice" if cause and cause.is_choice else cause.row["kind"] if cause else None
     known = _REMEDIES.get(str(kind))
     first = known.format(source=cause.source) if known and cause else "Cure what the guards name."

@@ -63,7 +63,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             cost=cause.cost(tables),
             confidence="measured",
-            location=cause.place(),
+            location=_recompiles.place(tables, cause),
             evidence=cause.evidence(),
             what_to_do=(
                 "Count outside of forward, or keep the number in a buffer tensor (an `if` or "

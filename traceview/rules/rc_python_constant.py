@@ -24,6 +24,7 @@ For a learning rate under a compiled `optimizer.step`: make it a tensor and chan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
@@ -36,8 +37,8 @@ NEEDS = frozenset({"recompiles"})
 
 #: The second recompile shows that the first one did not make the value symbolic.
 FEWEST_RECOMPILES = 2
+_TYPE = re.compile(r"type=<class '([\w.<>]+)'>")
 _KINDS = ("value", "obj_id")
-_LEARNING_RATE = "['lr']"
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -46,16 +47,19 @@ def check(tables: Tables) -> Iterator[Finding]:
         count = len({row["compile_key"] for row in cause.rows})
         if cause.row["kind"] not in _KINDS or count < FEWEST_RECOMPILES or _is_mode(cause):
             continue
-        rate = _LEARNING_RATE in cause.source
+        rate = cause.is_learning_rate
         yield Finding(
             code=CODE,
             rule="rc-python-constant",
             severity="warning",
-            title=f"{cause.source} changes and recompiled {cause.function} {times(count)}",
+            title=(
+                f"{_recompiles.opening(cause.source)} changes and recompiled {cause.function} "
+                f"{times(count)}"
+            ),
             explanation=_explanation(cause),
             cost=cause.cost(tables),
             confidence="measured",
-            location=cause.place(),
+            location=_recompiles.place(tables, cause),
             evidence=cause.evidence(),
             what_to_do=_remedy(cause, rate),
             snippet=Snippet("python", "lr = torch.tensor(1e-3)  # instead of lr = 1e-3")
@@ -66,10 +70,13 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 def _remedy(cause: _recompiles.Cause, rate: bool) -> str:
     if rate:
-        return (
-            "Give the optimizer its learning rate as a tensor; schedulers then change it in place."
-        )
+        return _recompiles.TENSOR_RATE
     outside = f"Decide outside of {cause.function} what {cause.source} decides inside"
+    if cause.row["kind"] == "obj_id":
+        return (
+            f"Pass the same object each time. If {cause.source} chooses (an enum, a flag), compile "
+            "one function for each choice and choose outside."
+        )
     if cause.is_choice:
         return f"{outside}: compile one function for each value and choose between them."
     return f"{outside}, or pass it as a tensor if it is a number that is only calculated with."
@@ -82,9 +89,11 @@ def _is_mode(cause: _recompiles.Cause) -> bool:
 
 def _explanation(cause: _recompiles.Cause) -> str:
     if cause.row["kind"] == "obj_id":
+        kind = _TYPE.search(cause.row["guard"] or "")
+        what = f", a {kind[1].rpartition('.')[2]}," if kind else ""
         return (
-            f"Guards check that {cause.source} is the very object that was traced; it was another "
-            "one."
+            f"Guards check that {cause.source}{what} is the very object that was traced; it was "
+            "another one."
         )
     values = cause.values()
     met = f" Values met: {values}." if values else ""

@@ -24,6 +24,8 @@ NAMES = (
     "ap-call-overhead", "ap-launch-bound", "cg-skip-mutation",
     "bm-no-break-even", "bm-cold-in-timing",
 )  # fmt: skip
+#: Rules about kernels and launches on a GPU: a run on a CPU can neither show nor deny them.
+GPU_ONLY = frozenset({"ind-tf32-off", "ap-launch-bound", "cg-skip-mutation"})
 SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "References")
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -69,10 +71,14 @@ def run_rules(
     """(findings, rules that could not be checked); both in the order of the catalogue."""
     findings: list[Finding] = []
     unchecked: list[Unchecked] = []
+    on_cpu = bool(tables["runs"].height) and set(tables["runs"]["device_name"]) == {"cpu"}
     for rule in catalogue() if rules is None else rules:
+        if on_cpu and rule.name in GPU_ONLY:
+            unchecked.append(Unchecked(rule.name, rule.code, "a GPU: this run was on a CPU", None))
+            continue
         missing = sorted(name for name in rule.needs if not tables.has(name))
         if missing:
-            words, command = in_words(missing)
+            words, command = in_words(missing, recorded=tables.has("runs"))
             unchecked.append(Unchecked(rule.name, rule.code, words, command))
         else:
             findings.extend(rule.check(tables))
@@ -88,7 +94,7 @@ def severities(rule: Rule) -> tuple[Severity, ...]:
     """The severities that the rule's own source names, gravest first."""
     source = inspect.getsource(module_of(rule.name))
     named = set(_SEVERITY.findall(source))
-    if "_costs.severity(" in source:
+    if re.search(r"_(costs|breaks)\.severity\(", source):
         named |= {"warning", "info"}
     order: tuple[Severity, ...] = ("error", "warning", "info")
     return tuple(severity for severity in order if severity in named)

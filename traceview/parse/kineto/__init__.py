@@ -3,6 +3,7 @@
 stream       bytes of the file, unpacked, cut files too
 splitter     slices of whole events, in any layout
 repair       events that are no valid JSON
+columns      events to columns
 reader       events to raw frames
 nesting      which host event lies in which
 steps        marks of steps

@@ -9,7 +9,7 @@ import msgspec
 Number = Any  # numbers are whole or broken, or, in foreign traces, text: columns are cast later
 
 
-class Args(msgspec.Struct, gc=False):
+class Args(msgspec.Struct, frozen=True, gc=False):
     """The arguments of an event that the tables need; lists stay text, as their depth varies."""
 
     external_id: Number = msgspec.field(name="External id", default=None)
@@ -30,6 +30,9 @@ class Args(msgspec.Struct, gc=False):
     device_id: Number = msgspec.field(name="Device Id", default=None)
 
 
+NO_ARGS = Args()
+
+
 class Event(msgspec.Struct, gc=False):
     """One event; ``ts`` and ``dur`` in µs with three decimals."""
 
@@ -40,8 +43,7 @@ class Event(msgspec.Struct, gc=False):
     tid: Any = None
     ts: float | None = None
     dur: float | None = None
-    args: Args | None = None
+    args: Args | None = NO_ARGS
 
 
-NO_ARGS = Args()
 decode_events = msgspec.json.Decoder(list[Event]).decode

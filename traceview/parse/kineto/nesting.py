@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import inf
+from typing import NamedTuple
 
 import polars as pl
 
 from traceview.compile_id import CompileId
 from traceview.parse.kineto.categories import GRAPH_PREFIX, REGION_PREFIX
+from traceview.parse.kineto.columns import Numbered
 
 TOLERANCE_NS = 1000
 OUR_STEP = re.compile(r"^traceview step (\d{1,18})$")
@@ -23,129 +26,127 @@ _AUTOGRAD = "autograd::engine::evaluate_function"
 _BACKWARD = re.compile(r"Backward\d*$")
 
 
+class Context(NamedTuple):
+    """What holds for an event: our region, the compiled graph, and the compile."""
+
+    region: str | None = None
+    graph_key: str | None = None
+    compile_id: str | None = None
+
+    def within(self, outer: Context) -> Context:
+        """What holds where this is said inside of ``outer``."""
+        return Context(*(mine or others for mine, others in zip(self, outer, strict=True)))
+
+
+#: An event that later ones may lie in: its end, row and depth, the row of the deepest operator
+#: (itself included), and its context.
+_Open = tuple[float, "int | None", int, "int | None", Context]
+_NOWHERE = Context()
+_TOP: _Open = (inf, None, -1, None, _NOWHERE)
+
+
 @dataclass(slots=True)
-class Context:
-    """Per row: indices of the row around it, and what holds for it."""
+class _Nested:
+    """Per row: the row around it, how many there are, the operator around it, its context."""
 
     parent: list[int | None] = field(default_factory=list)
     depth: list[int] = field(default_factory=list)
     cpu_op: list[int | None] = field(default_factory=list)
-    region: list[str | None] = field(default_factory=list)
-    graph_key: list[str | None] = field(default_factory=list)
-    compile_id: list[str | None] = field(default_factory=list)
+    context: list[Context] = field(default_factory=list)
 
 
 def nest(host: pl.DataFrame) -> pl.DataFrame:
-    """``host``, sorted by start, with row numbers of parent and operator, depth, region and graph.
+    """``host`` (in order of start) with rows of parent and operator, depth, region and graph.
 
     ``cpu_op`` is the deepest operator around the row (annotations are none). Work on autograd's
     thread has the region and the compile of the forward operator with its sequence number.
     """
-    host = host.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-    context = _nested(host)
-    for row, forward in _forward_of(host, context).items():
-        _inherit_from_forward(context, row, forward)
-    _hand_down(context)
-    columns = {
-        "parent": pl.Int64, "depth": pl.Int32, "cpu_op": pl.Int64, "region": pl.String,
-        "graph_key": pl.String, "compile_id": pl.String,
-    }  # fmt: skip
-    return host.with_row_index("row").with_columns(
-        pl.col("row").cast(pl.Int64),
-        *(pl.Series(name, getattr(context, name), dtype=dtype) for name, dtype in columns.items()),
+    found = _nested(host)
+    _hand_to_backward(host, found)
+    numbered = Numbered()
+    codes = pl.Series([numbered[context] for context in found.context], dtype=pl.UInt32)
+    held = pl.DataFrame(
+        list(numbered), schema=dict.fromkeys(Context._fields, pl.String), orient="row"
+    )
+    return host.with_columns(
+        pl.Series("parent", found.parent, dtype=pl.Int64),
+        pl.Series("depth", found.depth, dtype=pl.Int32),
+        pl.Series("cpu_op", found.cpu_op, dtype=pl.Int64),
+        *(held[name].gather(codes) for name in Context._fields),
     )
 
 
-def _nested(host: pl.DataFrame) -> Context:
-    found = Context()
-    stacks: dict[str, list[tuple[int, int]]] = {}
-    kinds = host["kind"].to_list()
-    rows = host.select("name", "tid", "start_ns", "duration_ns").iter_rows()
-    for row, (name, tid, start, duration) in enumerate(rows):
+def _nested(host: pl.DataFrame) -> _Nested:
+    found = _Nested()
+    parents, depths, operators, contexts = found.parent, found.depth, found.cpu_op, found.context
+    marks = {name: mark for name in host["name"].unique() if (mark := _mark(name)) != _NOWHERE}
+    steps = {name for name in host["name"].unique() if is_step(name)}
+    stacks: dict[str, list[_Open]] = {tid: [_TOP] for tid in host["tid"].unique()}
+    rows = host.select("name", "kind", "tid", "start_ns", "duration_ns").iter_rows()
+    for row, (name, kind, tid, start, duration) in enumerate(rows):
         end = start + duration
-        stack = stacks.setdefault(tid, [])
-        mark = _mark(name)
-        if mark.is_step:
-            _append(found, None, kinds)
-            continue
-        while stack and (stack[-1][1] <= start or end > stack[-1][1] + TOLERANCE_NS):
+        stack = stacks[tid] if name not in steps else [_TOP]
+        while stack[-1][0] <= start or end > stack[-1][0] + TOLERANCE_NS:
             stack.pop()
-        parent = stack[-1][0] if stack else None
-        _append(found, parent, kinds)
-        found.region[row] = mark.region or found.region[row]
-        found.graph_key[row] = mark.graph_key or found.graph_key[row]
-        found.compile_id[row] = mark.compile_id or found.compile_id[row]
-        if kinds[row] != "call":
-            stack.append((row, end))
+        _, parent, depth, operator, context = stack[-1]
+        if name in marks:
+            context = marks[name].within(context)
+        parents.append(parent)
+        depths.append(depth + 1)
+        operators.append(operator)
+        contexts.append(context)
+        if kind != "call":
+            stack.append((end, row, depth + 1, row if kind == "cpu_op" else operator, context))
     return found
 
 
-def _append(found: Context, parent: int | None, kinds: list[str]) -> None:
-    """One more row, with all that its parent hands down."""
-    found.parent.append(parent)
-    found.depth.append(0 if parent is None else found.depth[parent] + 1)
-    is_op = parent is not None and kinds[parent] == "cpu_op"
-    found.cpu_op.append(parent if is_op or parent is None else found.cpu_op[parent])
-    for values in (found.region, found.graph_key, found.compile_id):
-        values.append(None if parent is None else values[parent])
+def _hand_to_backward(host: pl.DataFrame, found: _Nested) -> None:
+    """Gives what runs a backward, and what lies in it, the context of its forward."""
+    pairs = _forward_of(host, found.context)
+    if not pairs:
+        return
+    for row, parent in enumerate(found.parent):
+        outer = pairs.get(row, parent)
+        if outer is not None and found.context[row] is not found.context[outer]:
+            found.context[row] = _with_forward(found.context[row], found.context[outer])
 
 
-def _forward_of(host: pl.DataFrame, found: Context) -> dict[int, int]:
+@lru_cache(maxsize=4096)
+def _with_forward(own: Context, forward: Context) -> Context:
+    """``own`` with the region and the compile of its forward; the graph is its own."""
+    return Context(
+        own.region or forward.region, own.graph_key, own.compile_id or forward.compile_id
+    )
+
+
+def _forward_of(host: pl.DataFrame, contexts: list[Context]) -> dict[int, int]:
     """Rows that run a backward, each with the row of the latest forward operator of its number."""
     latest: dict[int, int] = {}
     pairs: dict[int, int] = {}
-    rows = host.select("name", "sequence", "forward_thread").iter_rows()
-    for row, (name, sequence, forward_thread) in enumerate(rows):
-        if sequence is None or sequence < 0:
-            continue
+    numbered = host.select("name", "sequence", "forward_thread").with_row_index()
+    rows = numbered.filter(pl.col("sequence") >= 0).iter_rows()
+    for row, name, sequence, forward_thread in rows:
         if forward_thread or name.startswith(_AUTOGRAD) or _BACKWARD.search(name):
             if sequence in latest:
                 pairs[row] = latest[sequence]
-        elif found.region[row] is not None or found.compile_id[row] is not None:
+        elif contexts[row].region is not None or contexts[row].compile_id is not None:
             latest[sequence] = row
         else:
             latest.pop(sequence, None)
     return pairs
 
 
-def _inherit_from_forward(found: Context, row: int, forward: int) -> None:
-    found.region[row] = found.region[row] or found.region[forward]
-    found.compile_id[row] = found.compile_id[row] or found.compile_id[forward]
+def is_step(name: str) -> bool:
+    """Whether an event of this name marks a step."""
+    return bool(OUR_STEP.match(name) or OTHER_STEP.match(name))
 
 
-def _hand_down(found: Context) -> None:
-    """Once more from parent to child: parents stand first."""
-    for row, parent in enumerate(found.parent):
-        if parent is not None:
-            found.region[row] = found.region[row] or found.region[parent]
-            found.compile_id[row] = found.compile_id[row] or found.compile_id[parent]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    region: str | None = None
-    graph_key: str | None = None
-    compile_id: str | None = None
-    is_step: bool = False
-
-
-_NO_MARK = _Mark()
-
-
-def _region_mark(name: str) -> _Mark:
-    compile_id = CompileId.parse(name.removeprefix(REGION_PREFIX))
-    return _Mark(compile_id=str(compile_id) if compile_id else None)
-
-
-@lru_cache(maxsize=65536)
-def _mark(name: str) -> _Mark:
+def _mark(name: str) -> Context:
     """What the name of an event says about the events in it."""
     if name.startswith(REGION_PREFIX):
-        return _region_mark(name)
+        compile_id = CompileId.parse(name.removeprefix(REGION_PREFIX))
+        return Context(compile_id=str(compile_id) if compile_id else None)
     if name.startswith(GRAPH_PREFIX):
-        return _Mark(graph_key=name.removeprefix(GRAPH_PREFIX).removesuffix("##").strip())
-    if match := _OUR_REGION.match(name):
-        return _Mark(region=match[1])
-    if OUR_STEP.match(name) or OTHER_STEP.match(name):
-        return _Mark(is_step=True)
-    return _NO_MARK
+        return Context(graph_key=name.removeprefix(GRAPH_PREFIX).removesuffix("##").strip())
+    match = _OUR_REGION.match(name)
+    return Context(region=match[1] if match else None)

@@ -15,14 +15,16 @@ import msgspec
 import polars as pl
 
 from traceview.parse.damage import Damage
+from traceview.parse.kineto.columns import Columns, Getter, Texts, decoded
 from traceview.parse.kineto.events import NO_ARGS, Event, decode_events
 from traceview.parse.kineto.repair import mend
 from traceview.parse.kineto.splitter import Slice, UnknownLayout, slices
 from traceview.parse.kineto.stream import pieces
 
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
-LONGEST_NS = 86_400 * 10**9
-_ROWS_PER_FRAME = 16_384
+LONGEST_US = 86_400 * 10**6
+#: Times up to here are exact to the ns in a float64.
+FARTHEST_US = 2**52
 _KINDS = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
@@ -34,79 +36,72 @@ _KINDS = {
 }
 _GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _MEMORY = "[memory]"
-_COMMON: dict[str, Any] = {
-    "name": pl.String, "cat": pl.String, "tid": pl.String, "ts": pl.Float64, "dur": pl.Float64,
-}  # fmt: skip
-_GPU_ARGS: dict[str, Any] = {
-    "external_id": pl.Int64, "correlation": pl.Int64, "device": pl.Int32, "stream": pl.Int64,
-    "bytes": pl.Int64, "grid": pl.String, "block": pl.String,
-}  # fmt: skip
-_HOST_ARGS: dict[str, Any] = {
-    "external_id": pl.Int64, "correlation": pl.Int64, "sequence": pl.Int64,
-    "forward_thread": pl.Int64, "input_dims": pl.String, "input_types": pl.String,
-    "kernel_file": pl.String,
-}  # fmt: skip
-_MEMORY_ARGS: dict[str, Any] = {
-    "total_allocated": pl.Int64, "allocated": pl.Int64, "device_type": pl.Int64,
-    "device_id": pl.Int64,
-}  # fmt: skip
-_RAW = frozenset({"grid", "block", "input_dims", "input_types"})
 
 
 @dataclass(frozen=True, slots=True)
 class RawFrames:
-    """Events of a trace by what they are; ``start_ns`` counts from the first of them."""
+    """Events of a trace by what they are; ``start_ns`` counts from the first of them.
+
+    ``host`` is in order of start, the longer first of two that start at once; its columns that
+    ``texts`` names hold numbers.
+    """
 
     device: pl.DataFrame
     host: pl.DataFrame
     memory: pl.DataFrame
+    texts: Texts
 
 
-class _Columns:
-    """Rows of one sort of event, gathered column by column."""
+def _columns(texts: Iterable[str], lists: Iterable[str], numbers: Iterable[str]) -> Columns:
+    """Columns of what every event has, and of these arguments (``lists``: JSON kept as text)."""
+    return Columns(
+        {
+            "name": _each("name"),
+            "kind": _each("cat", _KINDS.get),
+            "tid": _each("tid", str),
+            **{name: _each(f"args.{name}", _text) for name in texts},
+            **{name: _each(f"args.{name}", bytes) for name in lists},
+        },
+        {
+            "ts": (_each("ts"), pl.Float64),
+            "dur": (_each("dur"), pl.Float64),
+            **{name: (_each(f"args.{name}"), pl.Int64) for name in numbers},
+        },
+    )
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
-        self._schema = {**_COMMON, **arguments}
-        self._columns: dict[str, list[Any]] = {name: [] for name in self._schema}
-        self._getters = {name: attrgetter(name) for name in arguments}
-        self._frames: list[pl.DataFrame] = []
 
-    def add(self, events: list[Event]) -> None:
-        columns = self._columns
-        for name in _COMMON:
-            columns[name] += map(attrgetter(name), events)
-        arguments = [event.args or NO_ARGS for event in events]
-        for name, get in self._getters.items():
-            values: Iterable[Any] = map(get, arguments)
-            columns[name] += map(_text, values) if name in _RAW else values
-        if len(columns["ts"]) >= _ROWS_PER_FRAME:
-            self._flush()
+def _each(attribute: str, change: Callable[[Any], Any] | None = None) -> Getter:
+    """Attribute of every event, changed by ``change``."""
+    get = attrgetter(attribute)
+    if change is None:
+        return lambda events: map(get, events)
+    return lambda events: map(change, map(get, events))
 
-    def frame(self) -> pl.DataFrame:
-        self._flush()
-        return pl.concat(self._frames).rechunk()
 
-    def _flush(self) -> None:
-        columns = self._columns
-        columns["tid"] = [str(value) for value in columns["tid"]]
-        series = [_series(name, columns[name], dtype) for name, dtype in self._schema.items()]
-        self._frames.append(pl.DataFrame(series))
-        self._columns = {name: [] for name in self._schema}
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def read_raw(path: Path, name: str, damage: Damage) -> RawFrames:
     """The events of ``path``; what cannot be read is counted in ``damage`` under ``name``."""
-    gpu, host, memory = _Columns(_GPU_ARGS), _Columns(_HOST_ARGS), _Columns(_MEMORY_ARGS)
+    ids = ("external_id", "correlation")
+    gpu = _columns((), ("grid", "block"), (*ids, "device", "stream", "bytes"))
+    host = _columns(
+        ("kernel_file",), ("input_dims", "input_types"), (*ids, "sequence", "forward_thread")
+    )
+    memory = _columns((), (), ("total_allocated", "allocated", "device_type", "device_id"))
     try:
         for events in _decoded(path, name, damage):
+            for event in events:
+                event.args = event.args or NO_ARGS
             spans = [event for event in events if event.ph == "X" and event.cat in _KINDS]
+            spans = _plausible(spans, name, damage)
             gpu.add([event for event in spans if event.cat in _GPU])
             host.add([event for event in spans if event.cat not in _GPU])
             memory.add([event for event in events if event.name == _MEMORY and event.ph == "i"])
     except UnknownLayout as error:
         damage.count(name, "unknown_format", None, str(error))
-    count = _bad_times(name, damage)
-    return _zeroed(count(gpu.frame()), count(host.frame()), memory.frame())
+    return _frames(gpu, host, memory)
 
 
 def _decoded(path: Path, name: str, damage: Damage) -> Iterator[list[Event]]:
@@ -131,24 +126,16 @@ def _mended(part: Slice, name: str, damage: Damage) -> list[Event]:
     return kept
 
 
-def _bad_times(name: str, damage: Damage) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """A step that gives integer times and leaves out, counted, rows whose times cannot be."""
-
-    def times(frame: pl.DataFrame) -> pl.DataFrame:
-        plausible = (
-            pl.col("ts").is_finite()
-            & pl.col("ts").abs().lt(2**52)
-            & pl.col("dur").is_between(0, LONGEST_NS / 1000)
-        ).fill_null(False)
-        for row in frame.filter(~plausible).select("name", "ts", "dur").iter_rows():
-            damage.count(name, "bad_event", None, "{}: ts {}, dur {}".format(*row))
-        return frame.filter(plausible).with_columns(
-            kind=pl.col("cat").replace_strict(_KINDS, return_dtype=pl.String),
-            start_ns=_ns("ts"),
-            duration_ns=_ns("dur"),
-        )
-
-    return times
+def _plausible(events: list[Event], name: str, damage: Damage) -> list[Event]:
+    """``events`` less those, counted, whose times cannot be."""
+    kept = []
+    for event in events:
+        ts, dur = event.ts, event.dur
+        if ts is not None and dur is not None and abs(ts) < FARTHEST_US and 0 <= dur <= LONGEST_US:
+            kept.append(event)
+        else:
+            damage.count(name, "bad_event", None, f"{event.name}: ts {ts}, dur {dur}")
+    return kept
 
 
 def _ns(column: str) -> pl.Expr:
@@ -162,19 +149,21 @@ def _ns(column: str) -> pl.Expr:
     return whole.cast(pl.Int64) * 1000 + broken.cast(pl.Int64)
 
 
-def _zeroed(device: pl.DataFrame, host: pl.DataFrame, memory: pl.DataFrame) -> RawFrames:
-    starts = pl.concat([device["start_ns"], host["start_ns"]])
-    zero = pl.lit(starts.min(), dtype=pl.Int64)
-    shifted = [
-        frame.with_columns(pl.col("start_ns") - zero).drop("ts", "dur", "cat")
-        for frame in (device, host)
-    ]
-    return RawFrames(shifted[0], shifted[1], memory.sort("ts", nulls_last=True))
+def _timed(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(start_ns=_ns("ts"), duration_ns=_ns("dur")).drop("ts", "dur")
 
 
-def _text(raw: msgspec.Raw) -> str | None:
-    return bytes(raw).decode(errors="replace") or None
-
-
-def _series(name: str, values: list[Any], dtype: Any) -> pl.Series:  # noqa: ANN401
-    return pl.Series(name, values, dtype=dtype, strict=False)
+def _frames(gpu: Columns, host: Columns, memory: Columns) -> RawFrames:
+    """Times counted from the first event on, and the order that ``RawFrames`` promises."""
+    device, spans = _timed(gpu.frame()), _timed(host.frame())
+    zero = pl.concat([device["start_ns"], spans["start_ns"]]).min()
+    shifted = pl.col("start_ns") - pl.lit(zero, dtype=pl.Int64)
+    spans = spans.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    texts = host.texts()
+    known = {name: texts.pop(name) for name in ("name", "kind", "tid")}
+    return RawFrames(
+        decoded(device.with_columns(shifted), gpu.texts()),
+        decoded(spans.with_columns(shifted), known),
+        memory.frame().sort("ts", nulls_last=True),
+        texts,
+    )

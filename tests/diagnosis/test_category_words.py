@@ -1,0 +1,25 @@
+"""Every category of the accounting reads as words in a sentence."""
+
+import re
+
+from traceview.derive import device_time, host_time
+from traceview.diagnosis.words import CATEGORIES, category
+from traceview.parse.kineto.categories import OVERHEAD
+from traceview.schema import all_tables
+
+
+def test_kernel_categories_have_words():
+    columns = {column.name: column for column in all_tables()["kernels"].columns}
+    assert set(re.findall(r"\w+", columns["category"].meaning)) <= set(CATEGORIES)
+
+
+def test_idle_and_overhead_have_words():
+    idle = {value for value in vars(device_time).values() if str(value).startswith("idle_")}
+    marks = (*OVERHEAD, host_time.REGION + "0/0", host_time.GRAPH + "f ##")
+    overhead = {host_time.overhead_category(name) for name in marks}
+    assert len(idle) == 8
+    assert idle | overhead | {host_time.PYTHON} <= set(CATEGORIES)
+
+
+def test_no_words_hold_an_underscore():
+    assert [name for name in CATEGORIES if "_" in category(name)] == []

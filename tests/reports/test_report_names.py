@@ -1,0 +1,46 @@
+"""Names as readers know them."""
+
+import pytest
+
+from traceview.reports import names
+
+AT = "void at::native::"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("triton_poi_fused_add_mul_relu_0", "triton_poi_fused_add_mul_relu_0"),
+        ("nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT", "nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT"),
+        ("Memset (Device)", "Memset (Device)"),
+        (
+            AT + "elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
+            "sigmoid_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}> >(int)",
+            "elementwise_kernel · sigmoid_kernel_cuda",
+        ),
+        (
+            AT + "vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, float, float, "
+            "at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3ul> >(int)",
+            "vectorized_elementwise_kernel · MulFunctor",
+        ),
+        (
+            AT + "(anonymous namespace)::vectorized_layer_norm_kernel<float, float, false>(int)",
+            "vectorized_layer_norm_kernel<float, float, false>",
+        ),
+    ],
+)
+def test_kernel_names(name, short):
+    assert names.kernel(name) == short
+
+
+def test_absurd_kernel_names_take_no_time_and_no_room():
+    long = 10**5
+    for name in ("a" * long, "void " + "a::" * long + "f<", "f<" + "Functor" * long, "<" * long):
+        assert len(names.kernel(name)) <= 2000
+
+
+def test_categories_are_words():
+    assert names.category("idle_launch_bound") == "idle: waiting for launches"
+    assert names.category("python") == "Python and other host time"
+    assert names.category("idle_of_a_new_kind") == "idle: of a new kind"
+    assert names.category("generated_pointwise") == "generated pointwise"

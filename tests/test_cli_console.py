@@ -1,0 +1,121 @@
+"""The progress tag: on a terminal only, at its right edge, and the user's own text stays whole."""
+
+import os
+import pty
+import re
+import sys
+
+import pytest
+
+from traceview.cli.console import Console
+
+WIDTH = 80
+
+
+class Screen:
+    """As much of a terminal as the tag uses: rows of characters and a cursor."""
+
+    def __init__(self):
+        self.rows, self.row, self.column, self._saved = [[]], 0, 0, (0, 0)
+
+    def feed(self, text):
+        for code, number, kind, character in re.findall(
+            r"\x1b([78])|\x1b\[(\d*)([A-Za-z])|(.)", text, re.DOTALL
+        ):
+            if code == "7":
+                self._saved = (self.row, self.column)
+            elif code == "8":
+                self.row, self.column = self._saved
+            elif kind == "G":
+                self.column = int(number) - 1
+            elif kind == "K":
+                del self.rows[self.row][self.column :]
+            elif character:
+                self._type(character)
+        return self
+
+    def _type(self, character):
+        if character == "\r":
+            self.column = 0
+        elif character == "\n":
+            self.row += 1
+            self.rows += [] if self.row < len(self.rows) else [[]]
+        else:
+            line = self.rows[self.row]
+            line += [" "] * (self.column + 1 - len(line))
+            line[self.column] = character
+            self.column += 1
+
+    @property
+    def lines(self):
+        return ["".join(row).rstrip() for row in self.rows]
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A function that returns what arrived on a terminal that is our stderr."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("TERM", "xterm")
+
+    def arrived():
+        sys.stderr.flush()
+        return os.read(ours, 1 << 16).decode()
+
+    with os.fdopen(theirs, "w") as stderr, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        yield arrived
+    os.close(ours)
+
+
+def test_the_tag_stands_at_the_right_edge_and_goes_again(terminal):
+    console, screen = Console(), Screen()
+    console.progress("cold compile")
+    screen.feed(terminal())
+    assert screen.lines == ["traceview: cold compile".rjust(WIDTH - 1)]
+    assert (screen.row, screen.column) == (0, 0)
+    console.progress("warm-up")
+    screen.feed(terminal())
+    assert screen.lines == ["traceview: warm-up".rjust(WIDTH - 1)]
+    console.progress(None)
+    assert screen.feed(terminal()).lines == [""]
+
+
+def test_what_the_script_writes_on_the_same_line_stays_whole(terminal):
+    console, screen = Console(), Screen()
+    screen.feed("epoch 1: ")
+    console.progress("paired block 3/8")
+    screen.feed(terminal())
+    screen.feed("loss 0.25")
+    console.progress(None)
+    screen.feed(terminal())
+    screen.feed(", done\r\n")
+    assert screen.lines == ["epoch 1: loss 0.25, done", ""]
+
+
+def test_a_sentence_takes_the_tag_away_first(terminal):
+    console, screen = Console(), Screen()
+    console.progress("profiling")
+    console.say("reading the logs")
+    assert screen.feed(terminal()).lines == ["traceview: reading the logs", ""]
+
+
+def test_taking_away_what_is_not_there_writes_nothing(terminal):
+    console = Console()
+    console.progress(None)
+    console.say("x")
+    assert terminal() == "traceview: x\r\n"
+
+
+@pytest.mark.parametrize(("variable", "value"), [("TERM", "dumb"), ("COLUMNS", "40")])
+def test_a_terminal_that_has_no_room_gets_no_tag(terminal, monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    console = Console()
+    console.progress("cold compile")
+    console.say("x")
+    assert terminal() == "traceview: x\r\n"
+
+
+def test_no_tag_in_a_pipe(capfd):
+    Console().progress("cold compile")
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,149 @@
+"""``traceview diagnose`` from end to end: what it says, its exit code, and that the page is there.
+
+Scripts compile with the backends ``eager`` and ``aot_eager`` where they can: these take seconds.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+from cli_runs import command, diagnose
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
+]
+
+STEPS = """
+import os, sys, torch
+model = torch.compile(torch.nn.Linear(4, 4), backend="eager")
+def train(steps):
+    for _ in range(steps):
+        model(torch.randn(2, 4))
+"""
+
+
+def check(folder, done, code, said=""):
+    """The exit code, the words on stdout, the page, and no traceback of ours."""
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    assert done.returncode == code, out + err
+    assert said in " ".join(out.split())
+    assert "/traceview/cli/" not in err
+    assert (folder / "out" / "report.html").exists()
+    return out, err
+
+
+def test_a_script_that_never_compiles(tmp_path):
+    body = "import torch\nfor _ in range(5): torch.randn(4).sin()"
+    check(tmp_path, diagnose(tmp_path, body), 0, "torch.compile")
+    verdict = json.loads((tmp_path / "out/diagnosis.json").read_text())["verdict"]
+    assert verdict["outcome"] == "not_compiled"
+
+
+def test_json_is_alone_on_stdout_while_the_script_reads_prints_and_moves(tmp_path):
+    body = STEPS + """
+os.chdir("/")
+print("given", sys.stdin.read(), sys.argv[1:])
+sys.stdout.buffer.write(b"\\x00\\xff{]\\n")
+train(3)
+"""
+    done = diagnose(
+        tmp_path, body, "--json", "--no-baseline",
+        arguments=("--json", "-o", "x", "--"), input=b"some text",
+    )  # fmt: skip
+    out, err = check(tmp_path, done, 0)
+    assert json.loads(out)["format"] == 1
+    assert "given some text ['--json', '-o', 'x', '--']" in err
+    assert b"\x00\xff{]\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no torch yet')\n" + STEPS, "exit code 1"),
+        (STEPS + "raise ValueError('early')", "raised ValueError at train.py:8"),
+        (STEPS + "train(2)\nraise ValueError('late')", "raised ValueError at train.py:9"),
+        (STEPS + "train(2)\nsys.exit(3)", "exit code 3"),
+        (STEPS + "train(2)\nos.kill(os.getpid(), 9)", "signal"),
+    ],
+    ids=["before torch", "before compiling", "after compiling", "sys.exit", "SIGKILL"],
+)
+def test_a_script_that_fails(tmp_path, body, said):
+    check(tmp_path, diagnose(tmp_path, body, "--no-baseline"), 3, said)
+
+
+def test_a_crash_in_the_compiled_stance_only(tmp_path):
+    body = """
+    import torch
+    @torch.compile(fullgraph=True, backend="eager")
+    def step(x):
+        torch._dynamo.graph_break()
+        return x.sin()
+    for _ in range(5):
+        step(torch.randn(3))
+    """
+    check(tmp_path, diagnose(tmp_path, body), 3, "eager")
+
+
+def test_a_script_that_recompiles_for_ever_ends_at_its_time(tmp_path):
+    body = STEPS + """
+torch._dynamo.config.cache_size_limit = torch._dynamo.config.recompile_limit = 10**6
+model = torch.compile(lambda x, n: x + n, backend="eager", dynamic=False)
+n = 0
+while True:
+    n += 1
+    model(torch.randn(n), str(n) and n)
+"""
+    done = diagnose(tmp_path, body, "--timeout", "5", "--no-baseline")
+    assert done.returncode in (0, 3)
+    check(tmp_path, done, done.returncode)
+
+
+def test_workers_that_it_forks_change_nothing(tmp_path):
+    body = STEPS + """
+if __name__ == "__main__":
+    import multiprocessing
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(sum(pool.map(abs, range(-3, 0))))
+    train(3)
+"""
+    out, _ = check(tmp_path, diagnose(tmp_path, body, "--no-baseline"), 0)
+    assert out.startswith("6\n")
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    done = diagnose(tmp_path, "print('hello')")
+    assert b"out is there already and was left as it is: writing out-2" in done.stderr
+    assert (tmp_path / "out-2" / "report.html").exists()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def refused(folder, *words):
+    done = subprocess.run(command(*words), capture_output=True, cwd=folder, check=False)
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stderr.decode()
+
+
+def test_what_cannot_be_run(tmp_path):
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    code, said = refused(tmp_path, "diagnose", "--", "no.py")
+    assert (code, "no.py can't be opened" in said) == (2, True)
+    code, said = refused(tmp_path, "diagnose", "bad.py")
+    assert (code, "line 1: nothing was run" in said) == (3, True)
+    code, said = refused(tmp_path, "diagnose", "-m", "no_such_module")
+    assert (code, "no module named no_such_module" in said) == (2, True)
+
+
+def test_an_interpreter_without_torch(tmp_path):
+    words = [sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"]
+    subprocess.run(words, check=True)
+    (tmp_path / "a.py").write_text("")
+    python = tmp_path / "env" / "bin" / "python"
+    code, said = refused(tmp_path, "diagnose", "--python", python, "a.py")
+    assert (code, "has no torch" in said) == (2, True)
+    assert list(tmp_path.glob("traceview-*")) == []
