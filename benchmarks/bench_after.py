@@ -1,7 +1,7 @@
 """What does traceview itself cost after the script has ended: seconds and peak memory?
 
-Analyses a run folder from its raw files (parse, derive, rules, diagnosis, every report) in a process
-of its own, and prints the host seconds and the peak resident set, beside the bytes that were read.
+Analyses a run folder from its raw files (parse, derive, rules, diagnosis, reports) in a process of
+its own, and prints the host seconds and the peak resident set, beside the bytes that were read.
 
     python benchmarks/bench_after.py RUN [--rounds 3]
 """

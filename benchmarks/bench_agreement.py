@@ -1,9 +1,9 @@
 """Does traceview find the speedup that the bare script finds for itself?
 
-Each script, run with ``--bare``, prints JSON with ``eager_ms``, ``compiled_ms`` and ``speedup`` from
+Each script, run with ``--bare``, prints JSON with ``eager_ms``, ``compiled_ms`` and ``speedup`` of
 its own synchronised, warm loop. It is run bare, under ``traceview collect``, and bare again; the
-figures stand side by side. Where the analysis can't run (a GPU machine without polars), ``--collect``
-keeps the run folders, and ``--from DIR`` compares them later.
+figures stand side by side. Where the analysis can't run (a GPU machine without polars), ``--collect`` keeps
+the run folders, and ``--compare`` reads them later.
 
     python benchmarks/bench_agreement.py SCRIPT... [--keep DIR]
 """
@@ -45,7 +45,7 @@ def found(folder: Path) -> dict[str, object]:
 
 
 def record(scripts: list[Path], keep: Path) -> None:
-    """Bare, collected, bare again: for each script, into ``keep/NAME`` and ``keep/NAME.bare.json``."""
+    """Each script bare, collected, bare again: ``keep/NAME`` and ``keep/NAME.bare.json``."""
     for script in scripts:
         figures = [bare(script)]
         collect(script, keep / script.stem)

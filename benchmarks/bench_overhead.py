@@ -1,7 +1,7 @@
 """What does a step cost under traceview, outside the profiler windows?
 
-A script times chunks of its own compiled steps (device-synchronised) and prints the median of the last
-half of the chunks. It is run bare and under ``traceview collect --run-to-end``, in turns; under
+A script times chunks of its own compiled steps (device-synchronised) and prints the median of the
+last half of them. It is run bare and under ``traceview collect --run-to-end``, in turns; under
 traceview the plan is over long before the last half begins, and the blocks' own compiled steps are
 compared too.
 
@@ -51,17 +51,18 @@ def main() -> None:
         bare.append(last_line([sys.executable, *script])["step_ms"])
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
-            command = [sys.executable, "-m", "traceview", "collect", "--run-to-end", "-o", str(folder)]
-            tail.append(last_line([*command, *script])["step_ms"])
+            command = [sys.executable, "-m", "traceview", "collect", "--run-to-end"]
+            tail.append(last_line([*command, "-o", str(folder), *script])["step_ms"])
             blocks.append(blocks_ms(folder))
         print(
-            f"round {round_}: bare {bare[-1]:.4f} ms, with traceview after the plan {tail[-1]:.4f} ms, "
-            f"in compiled blocks {blocks[-1]:.4f} ms",
+            f"round {round_}: bare {bare[-1]:.4f} ms, with traceview after the plan "
+            f"{tail[-1]:.4f} ms, in compiled blocks {blocks[-1]:.4f} ms",
             flush=True,
         )
     own = statistics.median(bare)
     for name, figures in (("after the plan", tail), ("in compiled blocks", blocks)):
-        print(f"{name}: {100 * (statistics.median(figures) / own - 1):+.2f} % against bare (medians)")
+        dearer = 100 * (statistics.median(figures) / own - 1)
+        print(f"{name}: {dearer:+.2f} % against bare (medians)")
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ def main() -> None:
             lines = seconds(lambda: scan(path))
             ours = seconds(lambda: read_file(path, Damage()))
             print(
-                f"round {round_}: {size:.0f} MB, line scan {lines:.2f} s ({size / lines:.0f} MB/s), "
-                f"all tables {ours:.2f} s ({size / ours:.0f} MB/s)"
+                f"round {round_}: {size:.0f} MB, line scan {lines:.2f} s "
+                f"({size / lines:.0f} MB/s), all tables {ours:.2f} s ({size / ours:.0f} MB/s)"
             )
     print(f"peak resident set {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 

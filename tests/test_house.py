@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"traceview": "traceview", "collectors": "traceview.collectors", "reports": "traceview.reports"}
+FOLDERS = {
+    "traceview": "traceview",
+    "collectors": "traceview.collectors",
+    "reports": "traceview.reports",
+}
 
 #: Lower number = further down. A module may import its own floor and those below.
 FLOORS = {
@@ -115,7 +119,8 @@ def test_no_print_in_the_library(name):
 
 def test_importing_traceview_is_light():
     code = "import sys, traceview; print(*sorted(m.partition('.')[0] for m in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True)
     heavy = {"polars", "jinja2", "click", "torch", "numpy", "msgspec", "pygments"}
     assert heavy.isdisjoint(loaded.stdout.split())
 

@@ -30,8 +30,8 @@ def wheel(tmp_path_factory):
 @pytest.mark.packaging
 def test_every_module_of_the_tree_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    places = {"traceview": "traceview", "collectors": "traceview/collectors", "reports": "traceview/reports"}
-    for folder, place in places.items():
+    for folder in ("traceview", "collectors", "reports"):
+        place = "traceview" if folder == "traceview" else f"traceview/{folder}"
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert f"{place}/{path.relative_to(ROOT / folder).as_posix()}" in names

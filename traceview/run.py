@@ -3,7 +3,7 @@
     RUN/
       run.json              manifest, rewritten atomically whenever a pass begins or ends
       raw/PASS/             PASS is cold, warm or baseline (see docs/run-folder.md)
-        events-PID.jsonl    the collector's own events, one JSON object a line, flushed as they happen
+        events-PID.jsonl    the collector's own events, an object a line, flushed as they happen
         structured/         TORCH_TRACE
         torch_logs.txt      TORCH_LOGS_OUT
         stderr.txt          what the script wrote to stderr, as bytes
@@ -20,7 +20,6 @@ The format is described in docs/run-folder.md. Nothing here needs torch or polar
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,7 +43,7 @@ class Ending:
 
 @dataclass(slots=True)
 class PassRecord:
-    """One run of the target: cold (the measured one), warm (same cache again), baseline (all eager)."""
+    """One run of the target: cold (measured), warm (same cache again), baseline (all eager)."""
 
     name: str
     raw: str
@@ -81,7 +80,7 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, manifest: Manifest) -> Run:
-        """Make the folder (its parents too) and write the manifest; RunFolderError if that fails."""
+        """Make the folder and its parents, write the manifest; RunFolderError if that fails."""
         run = cls(folder, manifest)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +112,7 @@ class Run:
         scratch = path.with_suffix(".json.part")
         try:
             scratch.write_text(json.dumps(asdict(self.manifest), indent=1) + "\n", encoding="utf-8")
-            os.replace(scratch, path)
+            scratch.replace(path)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
 

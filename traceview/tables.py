@@ -1,7 +1,7 @@
 """The tables of one run: polars frames that match their declarations, in memory or as Parquet.
 
-A table that was not recorded is *absent* (``tables.has(name)`` is False), which is not the same as a
-table with no rows: the first means "we cannot say", the second "we looked and there was none".
+A table that was not recorded is *absent* (``tables.has(name)`` is False). That is not a table with
+no rows: the first means "we cannot say", the second "we looked and there was none".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def empty(name: str) -> pl.DataFrame:
 
 
 def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """Table ``name`` from dicts; a column that a row lacks is null, an undeclared key is a ValueError."""
+    """Table ``name`` from dicts; what a row lacks is null, an undeclared key is a ValueError."""
     schema = spec_of(name).polars_schema
     data = list(rows)
     unknown = {key for row in data for key in row} - schema.keys()

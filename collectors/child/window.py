@@ -86,9 +86,7 @@ class Window:
             activities.append(profiler.ProfilerActivity.CUDA)
         known = inspect.signature(profiler.profile.__init__).parameters
         quiet = {"acc_events": True} if "acc_events" in known else {}  # else it warns of one cycle
-        return profiler.profile(
-            activities=activities, record_shapes=True, **quiet
-        )
+        return profiler.profile(activities=activities, record_shapes=True, **quiet)
 
     def _synchronise(self) -> None:
         if self.device:

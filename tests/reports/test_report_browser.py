@@ -146,6 +146,12 @@ def test_a_column_sorts_by_its_numbers(browser, addresses):
     assert shown[: len(numbers)] == [text for text in shown if text != "–"]
 
 
+@pytest.mark.parametrize("name", ["helped", *REAL])
+def test_a_sheet_of_paper_is_wide_enough(browser, addresses, name):
+    show(browser, addresses[name], width=680, media="print")  # A4 less its margins
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 680
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_tables_of_real_runs_need_no_scrolling_at_a_desk(browser, addresses, name):
     show(browser, addresses[name])

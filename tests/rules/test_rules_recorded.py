@@ -47,6 +47,12 @@ def test_healthy_scripts_get_no_warning(name, tables_of):
     assert [f"{f.rule}: {f.title}" for f in findings if f.severity != "info"] == []
 
 
+def test_there_are_twelve_healthy_controls_and_all_are_looked_at():
+    scripts = (ROOT / "fixtures" / "scenarios" / "healthy").glob("*.py")
+    assert {path.stem for path in scripts} == set(HEALTHY)
+    assert len(HEALTHY) == 12
+
+
 def test_every_scenario_is_recorded():
     scripts = (ROOT / "fixtures" / "scenarios").glob("*/*.py")
     wanted = {f"{path.parent.name}-{path.stem}" for path in scripts}

@@ -237,3 +237,24 @@ def test_a_gap_is_on_the_scale_of_the_timed_step(make):
         speedups=[{"outcome": "hurt", "compiled_ms": 1.0, "eager_ms": 0.9, "speedup": 0.9}],
     )
     assert only("gb-item", tables).cost.ms_per_step == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "regions", "severity"),
+    [("helped", 1.0, "warning"), ("helped", 0.0, "error"), ("hurt", 1.0, "error")],
+)
+def test_a_limit_behind_which_compiled_code_still_helps_is_no_error(
+    make, outcome, regions, severity
+):
+    limit = [{"compile_key": "k", "compile_id": "0/8", "co_name": "forward", "outcome": "limit",
+              "co_filename": "/u/train.py", "co_firstlineno": 5}]  # fmt: skip
+    tables = make(
+        recompiles=[recompile(1)],
+        compiles=limit,
+        regions=[REGION],
+        step_counts=[{"stance": "compiled", "compiled_regions": regions}],
+        speedups=[{"outcome": outcome, "compiled_ms": 1.0, "eager_ms": 2.0, "speedup": 2.0}],
+    )
+    finding = only("rc-limit-hit", tables)
+    assert finding.severity == severity
+    assert ("No compiled code at all" in finding.explanation) == (regions == 0)

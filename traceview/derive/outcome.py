@@ -82,7 +82,8 @@ def _first_line(run: Row) -> str:
     if not text:
         return ""
     cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
-    return f": {text.splitlines()[0][:200]}{cause}"
+    said = text.splitlines()[0].partition(" Stack trace:")[0].rstrip(".")
+    return f": {said if len(said) <= 200 else said[:199] + '…'}{cause}"
 
 
 def _strict(run: Row) -> str:

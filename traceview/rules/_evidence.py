@@ -31,9 +31,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def mebibytes(size: int) -> str:
-    """Bytes as ``1,024 MiB``."""
-    return f"{size / 2**20:,.0f} MiB"
+def binary_bytes(size: int) -> str:
+    """Bytes as ``512 MiB`` or ``1.56 GiB``."""
+    return f"{size / 2**30:.2f} GiB" if size >= 2**30 else f"{size / 2**20:,.0f} MiB"
 
 
 def times(count: int) -> str:

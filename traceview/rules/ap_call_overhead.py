@@ -76,12 +76,12 @@ def _finding(
             "little it does."
         ),
         cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
-        confidence="measured",
+        confidence="derived",
         location=_places.compile_call(region) if region else None,
         evidence=(
             Evidence(
-                f"look-up and wrappers {milliseconds(overhead)} of "
-                f"{milliseconds(compiled)} per step",
+                f"look-up and wrappers {milliseconds(overhead)} as profiled, of a timed step of "
+                f"{milliseconds(compiled)}",
                 "step_counts",
             ),
             Evidence(f"compiled / eager = {compiled / eager:.2f}", "speedups"),

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs
+from traceview.rules import _costs, _places
 from traceview.rules._evidence import milliseconds, seconds
 from traceview.rules._rows import Row, first
 from traceview.rules.finding import Cost, Evidence, Finding
@@ -47,9 +47,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         return
     job = found["job_steps"]
     if found["outcome"] == "hurt" and job:
-        yield _finding(
-            found, job, "Compiling never pays here: a compiled step is slower than an eager one"
-        )
+        title = "Compiling never pays here: a compiled step is slower than an eager one"
+        yield _finding(tables, found, job, title)
     elif found["outcome"] == "helped" and found["break_even_steps"]:
         run = first(tables, "runs")
         steps = job or (run["steps_seen"] if run and run["exit_kind"] == "exit" else None)
@@ -58,11 +57,14 @@ def check(tables: Tables) -> Iterator[Finding]:
                 f"Compiling pays from step {found['break_even_steps']:,} on; "
                 f"the {'job' if job else 'script'} has {steps:,}"
             )
-            yield _finding(found, job, title, steps)
+            yield _finding(tables, found, job, title, steps)
 
 
-def _finding(found: Row, job: int | None, title: str, steps: int | None = None) -> Finding:
+def _finding(
+    tables: Tables, found: Row, job: int | None, title: str, steps: int | None = None
+) -> Finding:
     steps = steps or job or 0
+    region = first(tables, "regions", is_anchor=True) or first(tables, "regions")
     saved = (found["eager_ms"] - found["compiled_ms"]) * steps / 1e3
     return Finding(
         code=CODE,
@@ -76,7 +78,7 @@ def _finding(found: Row, job: int | None, title: str, steps: int | None = None) 
         ),
         cost=_cost(job, found["compile_s"] - saved),
         confidence="derived",
-        location=None,
+        location=_places.compile_call(region) if region else None,
         evidence=(
             Evidence(
                 f"{seconds(found['compile_s'])} of compiling, speedup {found['speedup']:.2f}×"

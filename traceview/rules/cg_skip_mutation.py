@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _places
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import from_row, short
+from traceview.rules._evidence import from_row, plural, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
@@ -71,7 +71,7 @@ def _finding(tables: Tables, group: list[tuple[str, Row]]) -> Finding:
     table, row = group[0]
     place = _places.user(row) if table == "cudagraph_events" else _places.code_object(row)
     count = _COUNT.search(row["_reason"])
-    inputs = f"{count[1]} input(s)" if count else "an input"
+    inputs = plural(int(count[1]), "input") if count else "an input"
     cost, confidence = _cost(tables)
     return Finding(
         code=CODE,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _places
-from traceview.rules._evidence import mebibytes
+from traceview.rules._evidence import binary_bytes
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
@@ -62,16 +62,18 @@ def check(tables: Tables) -> Iterator[Finding]:
         code=CODE,
         rule="mem-peak-up",
         severity="warning",
-        title=f"Compiled steps peak at {mebibytes(compiled)}, eager ones at {mebibytes(eager)}",
+        title=(
+            f"Compiled steps peak at {binary_bytes(compiled)}, eager ones at {binary_bytes(eager)}"
+        ),
         explanation=(
-            f"The compiled step needs {mebibytes(compiled - eager)} more on {device}. "
+            f"The compiled step needs {binary_bytes(compiled - eager)} more on {device}. "
             f"{_why(region)}"
         ),
-        cost=Cost(about=f"{mebibytes(compiled - eager)} of device memory"),
+        cost=Cost(about=f"{binary_bytes(compiled - eager)} of device memory"),
         confidence="measured",
         location=_places.compile_call(region) if region else None,
         evidence=tuple(
-            Evidence(f"{stance} blocks: peak {mebibytes(peak)} allocated on {device}", "memory")
+            Evidence(f"{stance} blocks: peak {binary_bytes(peak)} allocated on {device}", "memory")
             for stance, peak in (("compiled", compiled), ("eager", eager))
         ),
         what_to_do=(

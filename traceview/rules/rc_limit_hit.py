@@ -10,7 +10,8 @@ for the rest of the job; and it pays for all the failing guards first.
 torch's warning that the limit was hit, or a compile whose outcome is `limit`; the guard behind
 most of the recompiles before it.
 
-An error where calls went on after the limit, else a warning.
+An error where calls went on after the limit; a warning where none did, or where the profiled
+steps still ran compiled code and compiling helped.
 
 ## What to do
 Cure what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where
@@ -80,7 +81,7 @@ def _finding(
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
-        severity="error" if later else "warning",
+        severity="error" if later and not _still_helps(tables) else "warning",
         title=f"{function} hit the recompile limit{f' ({limit})' if limit else ''}{because}",
         explanation=(
             "torch compiles no further variant of it: a call that fits none of the compiled ones "
@@ -105,6 +106,13 @@ def _calls_later(tables: Tables, compiles: list[Row]) -> int:
     """Calls of compiled callables in the script beyond one for each compile of this function."""
     calls = sum(row["calls"] or 0 for row in first_rank(rows(tables, "regions")))
     return max(0, calls - len(first_rank(compiles)))
+
+
+def _still_helps(tables: Tables) -> bool:
+    """Whether most of the work fits the variants there are: compiled code runs, and it helps."""
+    counts = first(tables, "step_counts", stance="compiled")
+    entered = counts is not None and bool(counts["compiled_regions"])
+    return entered and _costs.outcome(tables) == "helped"
 
 
 def _all_in_eager(tables: Tables) -> str:
