@@ -1,9 +1,9 @@
 """Does traceview find the speedup that the bare script finds for itself?
 
-Each script, run with ``--bare``, prints JSON with ``eager_ms``, ``compiled_ms`` and ``speedup`` of
-its own synchronised, warm loop. It is run bare, under ``traceview collect``, and bare again; the
-figures stand side by side. Where the analysis can't run (a GPU machine without polars), ``--collect`` keeps
-the run folders, and ``--compare`` reads them later.
+Each script, run with ``--bare``, prints JSON with ``eager_ms``, ``compiled_ms`` and ``speedup``
+of its own synchronised, warm loop. It is run bare, under ``traceview collect``, and bare again;
+the figures stand side by side. Where the analysis can't run (a GPU machine without polars),
+``--collect`` keeps the run folders, and ``--compare`` reads them later.
 
     python benchmarks/bench_agreement.py SCRIPT... [--keep DIR]
 """

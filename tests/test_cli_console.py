@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import select
 import sys
 
 import pytest
@@ -51,69 +52,86 @@ class Screen:
         return ["".join(row).rstrip() for row in self.rows]
 
 
+class Terminal:
+    """A pseudo-terminal that ``console`` makes our stderr, as pytest has its own until then."""
+
+    def __init__(self, monkeypatch):
+        self._ours, theirs = pty.openpty()
+        self._stderr = os.fdopen(theirs, "w")
+        self._monkeypatch = monkeypatch
+        monkeypatch.setenv("COLUMNS", str(WIDTH))
+        monkeypatch.setenv("TERM", "xterm")
+
+    def console(self):
+        self._monkeypatch.setattr(sys, "stderr", self._stderr)
+        return Console()
+
+    def arrived(self):
+        self._stderr.flush()
+        data = b""
+        while select.select([self._ours], [], [], 0.1)[0]:
+            data += os.read(self._ours, 1 << 16)
+        return data.decode()
+
+    def close(self):
+        self._monkeypatch.undo()
+        self._stderr.close()
+        os.close(self._ours)
+
+
 @pytest.fixture
 def terminal(monkeypatch):
-    """A function that returns what arrived on a terminal that is our stderr."""
-    ours, theirs = pty.openpty()
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    monkeypatch.setenv("TERM", "xterm")
-
-    def arrived():
-        sys.stderr.flush()
-        return os.read(ours, 1 << 16).decode()
-
-    with os.fdopen(theirs, "w") as stderr, monkeypatch.context() as patch:
-        patch.setattr(sys, "stderr", stderr)
-        yield arrived
-    os.close(ours)
+    made = Terminal(monkeypatch)
+    yield made
+    made.close()
 
 
 def test_the_tag_stands_at_the_right_edge_and_goes_again(terminal):
-    console, screen = Console(), Screen()
+    console, screen = terminal.console(), Screen()
     console.progress("cold compile")
-    screen.feed(terminal())
+    screen.feed(terminal.arrived())
     assert screen.lines == ["traceview: cold compile".rjust(WIDTH - 1)]
     assert (screen.row, screen.column) == (0, 0)
     console.progress("warm-up")
-    screen.feed(terminal())
+    screen.feed(terminal.arrived())
     assert screen.lines == ["traceview: warm-up".rjust(WIDTH - 1)]
     console.progress(None)
-    assert screen.feed(terminal()).lines == [""]
+    assert screen.feed(terminal.arrived()).lines == [""]
 
 
 def test_what_the_script_writes_on_the_same_line_stays_whole(terminal):
-    console, screen = Console(), Screen()
+    console, screen = terminal.console(), Screen()
     screen.feed("epoch 1: ")
     console.progress("paired block 3/8")
-    screen.feed(terminal())
+    screen.feed(terminal.arrived())
     screen.feed("loss 0.25")
     console.progress(None)
-    screen.feed(terminal())
+    screen.feed(terminal.arrived())
     screen.feed(", done\r\n")
     assert screen.lines == ["epoch 1: loss 0.25, done", ""]
 
 
 def test_a_sentence_takes_the_tag_away_first(terminal):
-    console, screen = Console(), Screen()
+    console, screen = terminal.console(), Screen()
     console.progress("profiling")
     console.say("reading the logs")
-    assert screen.feed(terminal()).lines == ["traceview: reading the logs", ""]
+    assert screen.feed(terminal.arrived()).lines == ["traceview: reading the logs", ""]
 
 
 def test_taking_away_what_is_not_there_writes_nothing(terminal):
-    console = Console()
+    console = terminal.console()
     console.progress(None)
     console.say("x")
-    assert terminal() == "traceview: x\r\n"
+    assert terminal.arrived() == "traceview: x\r\n"
 
 
 @pytest.mark.parametrize(("variable", "value"), [("TERM", "dumb"), ("COLUMNS", "40")])
 def test_a_terminal_that_has_no_room_gets_no_tag(terminal, monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
-    console = Console()
+    console = terminal.console()
     console.progress("cold compile")
     console.say("x")
-    assert terminal() == "traceview: x\r\n"
+    assert terminal.arrived() == "traceview: x\r\n"
 
 
 def test_no_tag_in_a_pipe(capfd):

@@ -85,9 +85,7 @@ def _poison(value):
     """``value`` with every text that people write (paths, names, messages) made hostile."""
     if isinstance(value, dict):
         return {
-            key: item + NASTY
-            if isinstance(item, str) and key in POISONED
-            else _poison(item)
+            key: item + NASTY if isinstance(item, str) and key in POISONED else _poison(item)
             for key, item in value.items()
         }
     return [_poison(item) for item in value] if isinstance(value, list) else value

@@ -43,12 +43,15 @@ def test_a_script_that_never_compiles(tmp_path):
 
 
 def test_json_is_alone_on_stdout_while_the_script_reads_prints_and_moves(tmp_path):
-    body = STEPS + """
+    body = (
+        STEPS
+        + """
 os.chdir("/")
 print("given", sys.stdin.read(), sys.argv[1:])
 sys.stdout.buffer.write(b"\\x00\\xff{]\\n")
 train(3)
 """
+    )
     done = diagnose(
         tmp_path, body, "--json", "--no-baseline",
         arguments=("--json", "-o", "x", "--"), input=b"some text",
@@ -63,8 +66,8 @@ train(3)
     ("body", "said"),
     [
         ("raise ValueError('no torch yet')\n" + STEPS, "exit code 1"),
-        (STEPS + "raise ValueError('early')", "raised ValueError at train.py:8"),
-        (STEPS + "train(2)\nraise ValueError('late')", "raised ValueError at train.py:9"),
+        (STEPS + "raise ValueError('early')", "raised ValueError at train.py:7"),
+        (STEPS + "train(2)\nraise ValueError('late')", "raised ValueError at train.py:8"),
         (STEPS + "train(2)\nsys.exit(3)", "exit code 3"),
         (STEPS + "train(2)\nos.kill(os.getpid(), 9)", "signal"),
     ],
@@ -88,7 +91,9 @@ def test_a_crash_in_the_compiled_stance_only(tmp_path):
 
 
 def test_a_script_that_recompiles_for_ever_ends_at_its_time(tmp_path):
-    body = STEPS + """
+    body = (
+        STEPS
+        + """
 torch._dynamo.config.cache_size_limit = torch._dynamo.config.recompile_limit = 10**6
 model = torch.compile(lambda x, n: x + n, backend="eager", dynamic=False)
 n = 0
@@ -96,19 +101,23 @@ while True:
     n += 1
     model(torch.randn(n), str(n) and n)
 """
-    done = diagnose(tmp_path, body, "--timeout", "5", "--no-baseline")
+    )
+    done = diagnose(tmp_path, body, "--timeout", "4", "--no-baseline")
     assert done.returncode in (0, 3)
     check(tmp_path, done, done.returncode)
 
 
 def test_workers_that_it_forks_change_nothing(tmp_path):
-    body = STEPS + """
+    body = (
+        STEPS
+        + """
 if __name__ == "__main__":
     import multiprocessing
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print(sum(pool.map(abs, range(-3, 0))))
     train(3)
 """
+    )
     out, _ = check(tmp_path, diagnose(tmp_path, body, "--no-baseline"), 0)
     assert out.startswith("6\n")
 

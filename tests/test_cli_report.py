@@ -1,7 +1,8 @@
-"""``report``, ``tables``, ``query``, ``rules``, ``explain`` on recorded runs: no torch, no target."""
+"""Commands that only read, on recorded runs: report, tables, query, rules, explain."""
 
 import json
 import subprocess
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -169,7 +170,7 @@ def test_a_reader_that_goes_away(shared):
 
 
 def test_a_full_disk_is_one_sentence(shared):
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             command("tables", shared), stdout=full, stderr=subprocess.PIPE, check=False
         )
