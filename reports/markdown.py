@@ -85,8 +85,9 @@ def _head(d: Diagnosis) -> str:
     times = (("Eager", verdict.eager_ms), ("Compiled", verdict.compiled_ms))
     first, rest = words.first_sentence(words.said(verdict.sentence, d))
     lines = [f"## {mark} {word}\n\n{f'**{prose(first, 400)}** {prose(rest, 400)}'.rstrip()}\n"]
-    if verdict.ended and verdict.outcome == "failed":
-        lines.append(f"How it ended: {escape(words.said(verdict.ended, d), 300)}\n")
+    ended = words.ended(d)
+    if ended:
+        lines.append(f"How it ended: {escape(ended, 300)}\n")
     rows = [
         ("Target", code(words.target(d)) or fmt.MISSING),
         *((f"{name} per step", fmt.step(ms)) for name, ms in times if ms is not None),
@@ -106,7 +107,7 @@ def _speedup(d: Diagnosis) -> str:
 def _findings(d: Diagnosis) -> Iterable[str]:
     yield "\n### Findings\n"
     if not d.findings:
-        yield "\nNo rule found anything to report.\n"
+        yield f"\n{words.no_findings(d)}\n"
     for finding in d.findings[:_ROWS]:
         yield _finding(finding, d)
     yield _more(len(d.findings), "findings")

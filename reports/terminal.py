@@ -44,9 +44,9 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     tone = _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
     sentence = one_line(f"{mark} {words.said(verdict.sentence, diagnosis)}", 400)
     yield from _painted(wrap(sentence, width, hanging="  "), _BOLD + tone, color)
-    if verdict.outcome == "failed" and verdict.ended:
-        ended = f"How it ended: {words.said(verdict.ended, diagnosis)}"
-        yield from wrap(one_line(ended, 200), width, "  ")
+    ended = words.ended(diagnosis)
+    if ended:
+        yield from wrap(one_line(f"How it ended: {ended}", 200), width, "  ")
 
 
 def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _times(verdict: Verdict) -> str:
 def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     yield ""
     if not diagnosis.findings:
-        yield from wrap("No rule found anything to report.", width)
+        yield from wrap(words.no_findings(diagnosis), width)
     for finding in diagnosis.findings[:_FINDINGS]:
         yield from _finding(finding, diagnosis, width, color)
     if len(diagnosis.findings) > _FINDINGS:

@@ -253,3 +253,18 @@ def pieces(sentence: str) -> tuple[str, str]:
     if opened and tail.endswith(")") and "%" in tail:
         return head, tail[:-1]
     return sentence, ""
+
+
+def ended(d: Diagnosis) -> str | None:
+    """How a failed script ended, where the verdict's sentence does not say it already."""
+    how = d.verdict.ended
+    if d.verdict.outcome != "failed" or not how or how in d.verdict.sentence:
+        return None
+    return said(how, d)
+
+
+def no_findings(d: Diagnosis) -> str:
+    """What to say where no rule fired."""
+    if d.verdict.outcome == "failed":
+        return "No rule explains this failure."
+    return "No rule found anything to report."

@@ -65,7 +65,7 @@ train(3)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("raise ValueError('no torch yet')\n" + STEPS, "exit code 1"),
+        ("raise ValueError('no torch yet')\n" + STEPS, "raised ValueError at train.py:1"),
         (STEPS + "raise ValueError('early')", "raised ValueError at train.py:7"),
         (STEPS + "train(2)\nraise ValueError('late')", "raised ValueError at train.py:8"),
         (STEPS + "train(2)\nsys.exit(3)", "exit code 3"),

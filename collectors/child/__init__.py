@@ -13,6 +13,8 @@ nothing but the hook below is imported until the script itself imports torch.
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,9 +32,21 @@ def start(raw_config: Mapping[str, Any]) -> None:
     def collect(torch: Any) -> None:
         from .session import Session
 
+        atexit.unregister(ended)
         try:
             Session(config, recorder, torch).begin()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             recorder.note("collector not started", error)
 
+    def ended() -> None:
+        """The script has ended, and never imported torch."""
+        from .endings import described, uncaught
+        from .frames import Frames
+
+        error = uncaught()
+        if error is not None and os.getpid() == own_pid:
+            recorder.write("error", **described(error, Frames(None, config.script_root)))
+
+    own_pid = os.getpid()
+    atexit.register(ended)
     after_import("torch", collect)

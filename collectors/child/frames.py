@@ -17,8 +17,9 @@ MAX_FRAMES = 64
 class Frames:
     """Classifies files, given where torch lies and which folder is the script's."""
 
-    def __init__(self, torch_file: str, script_root: str | None) -> None:
-        self._torch = os.path.dirname(os.path.abspath(torch_file)) + os.sep  # noqa: PTH100, PTH120
+    def __init__(self, torch_file: str | None, script_root: str | None) -> None:
+        torch = os.path.dirname(os.path.abspath(torch_file)) + os.sep if torch_file else None  # noqa: PTH100, PTH120
+        self._torch = torch or OURS
         self._root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
         paths = sysconfig.get_paths()
         self._stdlib = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})

@@ -28,6 +28,7 @@ FIXED_BLOCK_STEPS = 10
 BUDGET_MS = 20_000.0
 LEAST_PAIRS = 5
 GROWTH = 2
+GROWING_PAIRS = 12  # more than it takes to grow, whatever the step
 SMALL_PAIRS = 2  # of optimizer steps, before blocks begin to grow
 SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
 LONG_STEP_MS = 50.0
@@ -194,6 +195,8 @@ class _Blocks:
             return self.pairs >= wanted
         if self.full >= wanted or self._attempts >= 2 * wanted:
             return True
+        if self.pairs >= wanted + GROWING_PAIRS:
+            return True
         return self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted)
 
     @property
@@ -209,7 +212,7 @@ class _Blocks:
         full = True
         for stance in order:
             size = self._size(stance, moment)
-            full = full and size >= self._target(stance, moment)
+            full = full and 2 * size >= self._target(stance, moment)  # estimates waver
             moment = yield Take(stance)
             skipped = self._skip(stance, size, moment)
             moment = yield Wait(skipped)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 from typing import Any
 
 from .clock import BlockTimer
 from .compiles import Compiles
 from .config import Config
 from .driver import Driver
+from .endings import described, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames
 from .listener import Calls
@@ -24,8 +24,6 @@ from .sources import Sources
 from .stances import Stances
 from .state import Control
 from .window import Window
-
-MAX_MESSAGE = 4096
 
 
 class Session:
@@ -129,26 +127,18 @@ class Session:
         )
 
     def _write_error(self) -> None:
-        """The interpreter keeps an uncaught exception in ``sys`` before it prints it."""
-        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        if not isinstance(error, BaseException):
+        """The exception that got here, with the stance and phase in which it was raised."""
+        error = uncaught()
+        if error is None:
             return
-        if isinstance(error, (SystemExit, KeyboardInterrupt)):
-            return
-        stack = self._parts.frames.traceback(error.__traceback__)
-        for entry in stack:
+        keys = described(error, self._parts.frames)
+        for entry in keys["stack"]:
             self._parts.sources.keep(entry["file"])
-        last = stack[-1] if stack else {}
         failure = self._calls.failure if self._calls.failure.get("id") == id(error) else {}
         self._parts.recorder.write(
             "error",
-            type=type(error).__qualname__,
-            message=str(error)[:MAX_MESSAGE],
+            **keys,
             stance=failure.get("stance", self._parts.stances.name),
             phase=failure.get("phase", self._driver.phase),
             region_id=failure.get("region_id"),
-            stack=stack,
-            file=last.get("file"),
-            line=last.get("line"),
-            function=last.get("function"),
         )

@@ -95,7 +95,7 @@ def test_pairs_alternate_their_order_and_grow_to_full_length():
     assert sizes[0] == 3
     assert all(later <= 2 * earlier for earlier, later in pairwise(sizes))
     assert sizes[-1] == 500  # 50 ms of 0.1 ms steps
-    assert sum(b.steps == 500 for b in blocks) >= 4
+    assert sum(b.steps >= 250 for b in blocks) >= 4
 
 
 def test_every_block_leaves_out_the_steps_after_the_switch():

@@ -26,6 +26,14 @@ def wait_for(path, within_s=20.0):
         time.sleep(0.02)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _interruptible():
+    """A background job's children ignore Ctrl-C; a handler, of any kind, is not inherited so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start(folder, python, body, **options):
     command = driver_command(folder, python, body, **options)
     pipe = subprocess.PIPE

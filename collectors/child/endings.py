@@ -1,0 +1,35 @@
+"""The exception that ended the script, as the interpreter keeps it for whoever asks at exit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .frames import Frames
+
+MAX_MESSAGE = 4096
+
+
+def uncaught() -> BaseException | None:
+    """What nobody caught: the interpreter keeps it in ``sys`` before it prints it.
+
+    ``sys.exit`` and Ctrl-C are endings, no errors.
+    """
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException) or isinstance(error, (SystemExit, KeyboardInterrupt)):
+        return None
+    return error
+
+
+def described(error: BaseException, frames: Frames) -> dict[str, Any]:
+    """Type, message, the user's stack, and the last place in it: keys of the ``error`` event."""
+    stack = frames.traceback(error.__traceback__)
+    last = stack[-1] if stack else {}
+    return {
+        "type": type(error).__qualname__,
+        "message": str(error)[:MAX_MESSAGE],
+        "stack": stack,
+        "file": last.get("file"),
+        "line": last.get("line"),
+        "function": last.get("function"),
+    }
