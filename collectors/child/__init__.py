@@ -21,6 +21,7 @@ from typing import Any
 
 def start(raw_config: Mapping[str, Any]) -> None:
     """Open this process's events file and wait for torch; raises what goes wrong."""
+    from . import endings
     from .config import Config
     from .importhook import after_import
     from .recorder import Recorder
@@ -39,13 +40,17 @@ def start(raw_config: Mapping[str, Any]) -> None:
             recorder.note("collector not started", error)
 
     def ended() -> None:
-        """The script has ended, and never imported torch."""
-        from .endings import described, uncaught
+        """The script has ended, and never imported torch.
+
+        Nothing is imported where Ctrl-C ended it: code run from a string (``dataclasses`` does)
+        makes CPython forget that it has to end by SIGINT.
+        """
+        error = endings.uncaught()
+        if error is None or os.getpid() != own_pid:
+            return
         from .frames import Frames
 
-        error = uncaught()
-        if error is not None and os.getpid() == own_pid:
-            recorder.write("error", **described(error, Frames(None, config.script_root)))
+        recorder.write("error", **endings.described(error, Frames(None, config.script_root)))
 
     own_pid = os.getpid()
     atexit.register(ended)

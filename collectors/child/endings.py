@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .frames import Frames
+if TYPE_CHECKING:
+    from .frames import Frames
 
 MAX_MESSAGE = 4096
 
