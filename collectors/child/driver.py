@@ -48,9 +48,14 @@ class Driver:
 
     @property
     def steps_seen(self) -> int:
-        """All steps so far, those counted down since the last edge among them."""
-        left = self.anchor.region.left if self.anchor.region else self.anchor.left
-        return self.step + max(1, self._granted - max(left, 0))
+        """All steps so far: those counted down since the last edge, and the one that has begun.
+
+        An optimizer's step is seen at its end, so that what has begun after it is not a step yet.
+        """
+        region = self.anchor.region
+        left = region.left if region else self.anchor.left
+        passed = max(1, self._granted - max(left, 0))
+        return self.step + (passed if region or self.step < 1 else passed - 1)
 
     @property
     def watching(self) -> bool:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceview.cli.options import PASS_ON, collecting, targeting
+from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
 
 if TYPE_CHECKING:
     from traceview.run import Ending
 
 
-@click.command("collect", context_settings=PASS_ON)
+@click.command("collect", cls=TargetCommand, context_settings=PASS_ON)
 @collecting
 @targeting
 def command(**options: Any) -> None:  # noqa: ANN401 (click's options)

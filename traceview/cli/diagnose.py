@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceview.cli.options import PASS_ON, collecting, reporting, split_target, targeting
+from traceview.cli.options import (
+    PASS_ON,
+    TargetCommand,
+    collecting,
+    reporting,
+    split_target,
+    targeting,
+)
 
 if TYPE_CHECKING:
     from traceview.run import Run
@@ -66,7 +73,7 @@ def diagnose(
     return explain(run, job_steps, wanted, refresh=True)
 
 
-@click.command("diagnose", context_settings=PASS_ON)
+@click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
 @collecting
 @reporting
 @targeting

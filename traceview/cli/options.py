@@ -67,6 +67,29 @@ _TARGET = (
 PASS_ON = {"ignore_unknown_options": False, "allow_interspersed_args": False}
 
 
+class TargetCommand(click.Command):
+    """A command that runs a script: what follows ``-m MODULE`` is the module's, as with python."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with_value = {
+            name
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and not parameter.is_flag
+            for name in parameter.opts
+        }
+        return super().parse_args(ctx, _end_options_after_module(args, with_value))
+
+
+def _end_options_after_module(args: list[str], with_value: set[str]) -> list[str]:
+    """``args`` with ``--`` after the ``-m MODULE`` among our own options, if there is one."""
+    index = 0
+    while index < len(args) and args[index].startswith("-") and args[index] != "--":
+        if args[index] == "-m":
+            return [*args[: index + 2], "--", *args[index + 2 :]]
+        index += 2 if args[index] in with_value else 1
+    return args
+
+
 def _apply(decorators: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for decorator in reversed(decorators):
