@@ -58,6 +58,11 @@ class Driver:
         return self.step + (passed if region or self.step < 1 else passed - 1)
 
     @property
+    def own_stance(self) -> plan.Stance:
+        """The stance that the pass is about: compiled, or eager in a baseline pass."""
+        return self._settings.stances[-1]
+
+    @property
     def watching(self) -> bool:
         return self._wait.watch and not self.complete
 
@@ -99,7 +104,7 @@ class Driver:
         """Carry out orders until the plan wants steps to pass."""
         try:
             if self._plan is None:
-                self._parts.stances.take(self._settings.stances[-1])
+                self._parts.stances.take(self.own_stance)
                 self._plan = plan.measuring_plan(self._settings, self._pairs)
                 order = next(self._plan)
             else:
@@ -224,7 +229,7 @@ class Driver:
         parts.timer.drop()
         parts.window.stop()
         parts.timer.settle(wait=True)
-        parts.stances.take(self._settings.stances[-1])
+        parts.stances.take(self.own_stance)
         self._enter(plan.Enter("tail"))
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
         self._control.watching = False

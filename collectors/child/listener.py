@@ -35,11 +35,13 @@ class Calls:
             return None
         if self._driver.anchor.called(region):
             self._driver.restart()
-        if self._driver.anchor.region is region:
+        is_anchor = self._driver.anchor.region is region
+        if is_anchor:
             self._driver.edge()
-        else:
-            region.left = 0 if self._driver.watching else self._driver.anchor.patience
-        return self._open(region, outermost=True) if self._driver.watching else None
+        watching = self._driver.watching or not region.first_called
+        if not is_anchor:
+            region.left = 0 if watching else self._driver.anchor.patience
+        return self._open(region, outermost=True) if watching else None
 
     def after(self, region: Region, opened: Opened) -> None:
         self._close(region, opened, outermost=True)
@@ -106,7 +108,8 @@ class Calls:
             return
         compiled = self._control.compiles - compiles
         driver, recorder = self._driver, self._parts.recorder
-        if not region.first_called:
+        # In another anchor's eager block nothing of this region is compiled: that comes later.
+        if not region.first_called and self._parts.stances.name == driver.own_stance:
             self._first(region, host_ms)
         if region.calls <= MAX_ROWS or compiled:
             recorder.row(

@@ -87,9 +87,12 @@ class Control:
             gate.target = gate.original if eager else gate.compiled
 
     def grant(self, left: int) -> None:
-        """Let every region make ``left`` outermost calls before it reports again."""
+        """Let every region make ``left`` outermost calls before it reports again.
+
+        One that was never called, or only in another region's eager block, reports at once.
+        """
         for region in self.regions:
-            region.left = left
+            region.left = left if region.first_called else 0
 
     def switch_off(self) -> None:
         """Pass everything through for good (a forked child, or the end)."""

@@ -365,3 +365,28 @@ def test_a_module_is_run_as_a_module(tmp_path):
     command = [sys.executable, "-m", "script", "x"]
     run = run_child(script, command=command)
     assert run.out == f"__main__ {[str(script), 'x']} {tmp_path}\n"
+
+
+def test_the_first_call_of_a_later_region_is_the_first(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        def bench(fn, x):
+            for _ in range(20):
+                fn(x)
+            for _ in range(400):
+                fn(x)
+
+        one = torch.compile(torch.sin, backend="eager")
+        two = torch.compile(torch.cos, backend="eager")
+        bench(one, torch.ones(4))
+        bench(two, torch.ones(4))
+        """,
+    )
+    run = run_child(script, blocks=2)
+    lines = {e["region_id"]: e["stack"][-1]["line"] for e in run.of("first_call")}
+    assert lines[0] == lines[1]
+    text = script.read_text().splitlines()
+    assert "range(20)" in text[lines[1] - 2]
