@@ -14,6 +14,7 @@ from traceview.diagnosis.environment import environment
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
+from traceview.diagnosis.kinds_of_step import other_steps
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, NotChecked, Region
 from traceview.diagnosis.notes import notes, order_note
 from traceview.diagnosis.order import job_steps, ordered
@@ -39,10 +40,12 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
     found, missing = run_rules(tables)
     findings = ordered(found, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
-    verdict = replace(verdict, sentence=sentence(verdict, reason, accounts, per_step, findings))
+    said = sentence(verdict, reason, accounts, per_step, findings)
+    more = other_steps(tables, focus, verdict)
+    verdict = replace(verdict, sentence=f"{said} {more}".rstrip())
     shown, cut = graphs(tables, focus)
     callables, sites = regions(tables, focus), break_sites(tables, focus)
-    said = notes(run, tables, focus, verdict, per_step)
+    remarks = notes(run, tables, focus, verdict, per_step)
     last = (order_note(*steps) if findings else None, cut)
     return Diagnosis(
         verdict=verdict,
@@ -63,7 +66,7 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
         graph_breaks=sites,
         graphs=shown,
         pairs=_pairs(tables, focus),
-        notes=(*said, *(note for note in last if note)),
+        notes=(*remarks, *(note for note in last if note)),
         links=links(run),
         target=" ".join(run.manifest.target),
         created=_when(run.manifest.created_us),
