@@ -182,3 +182,15 @@ def test_device_tables_are_there_only_if_a_device_was_seen():
         "kernel_launches": from_rows("kernel_launches", [{"name": "cudaGraphLaunch"}])
     }
     assert set(without_device(launched)) == set(launched)
+
+
+def test_tables_that_two_sources_have_keep_the_rows_of_both():
+    from traceview.parse.merge import together
+    from traceview.tables import from_rows
+
+    collector = {"memory": from_rows("memory", [{"pass": "cold", "source": "allocator"}])}
+    profile = {"memory": from_rows("memory", [{"pass": "cold", "source": "profiler"}])}
+    assert together(collector, {}, profile)["memory"]["source"].to_list() == [
+        "allocator",
+        "profiler",
+    ]

@@ -11,12 +11,10 @@ which compiles repeat after a reset and which process is which rank.
 
 from __future__ import annotations
 
-import polars as pl
-
 from traceview.parse import store
 from traceview.parse.damage import Damage
 from traceview.parse.keys import CompileKeys
-from traceview.parse.merge import Frames, combine, concat, fill_ranks, ranks_of, without_device
+from traceview.parse.merge import Frames, combine, fill_ranks, ranks_of, together, without_device
 from traceview.run import PassRecord, Run
 from traceview.tables import Tables
 
@@ -28,12 +26,8 @@ def parse_run(run: Run) -> Tables:
 
     A table that no log would have told of is absent. ``unreadable`` is always there.
     """
-    parts: dict[str, list[pl.DataFrame]] = {}
-    for record in run.manifest.passes:
-        for name, frame in _read_pass(run, record).items():
-            parts.setdefault(name, []).append(frame)
-    parts.setdefault("unreadable", [Damage().frame("")])
-    return Tables({name: concat(frames) for name, frames in parts.items()})
+    nothing = {"unreadable": Damage().frame("")}
+    return Tables(together(nothing, *(_read_pass(run, record) for record in run.manifest.passes)))
 
 
 def load_or_parse(run: Run, refresh: bool = False) -> Tables:
@@ -56,6 +50,7 @@ def _read_pass(run: Run, record: PassRecord) -> Frames:
     ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
     text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
     profile = without_device(kineto.read_pass(run, record, damage))
-    frames = {**own, **combine(trace, text), **profile}
+    # A profile may tell of memory as well as the collector: rows of both, by their ``source``.
+    frames = together(own, combine(trace, text), profile)
     frames = {name: fill_ranks(frame, ranks) for name, frame in frames.items()}
     return {**frames, "unreadable": damage.frame(record.name)}

@@ -39,6 +39,15 @@ def combine(structured: Frames, text: Frames) -> Frames:
     return merged
 
 
+def together(*sources: Frames) -> Frames:
+    """Every table of ``sources``; one that several of them have has the rows of all, in order."""
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for source in sources:
+        for name, frame in source.items():
+            parts.setdefault(name, []).append(frame)
+    return {name: concat(frames) for name, frames in parts.items()}
+
+
 def without_device(profile: Frames) -> Frames:
     """A profile that saw no device says nothing of devices: its device tables are not recorded."""
     if all(profile[name].is_empty() for name in _DEVICE if name in profile):

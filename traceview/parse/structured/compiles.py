@@ -12,8 +12,6 @@ from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import Compile, Process, Reader, Row
 
-_Number = int | float | None
-
 # Metrics field of torch to column of table ``compiles``.
 COLUMNS = {
     "co_name": "co_name",

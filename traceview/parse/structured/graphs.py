@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from traceview.parse.structured.decode import json_object, text_of
 from traceview.parse.structured.kernels import kernel_rows
 from traceview.parse.structured.records import Record
@@ -34,7 +32,6 @@ _LOWERED = frozenset(("before_post_grad", "after_post_grad", "post_grad", "fx_gr
 
 _NODE = re.compile(r"^ +\w+(?: *:[^=\n]*)? = [\w.]+(?:\[|\()", re.MULTILINE)
 _AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
-_FILE = msgspec.json.Decoder(dict[str, str])
 
 
 def graph_record(reader: Reader, record: Record) -> None:
