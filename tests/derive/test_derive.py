@@ -13,7 +13,7 @@ def given(monkeypatch):
     """What the profile's tables were made from in this test."""
     seen = {}
 
-    def profile_tables(tables, step_ms):
+    def profile_tables(tables, step_ms, found):
         seen.update(step_ms)
         row = HEAD | {"region_id": 0, "name": "f", "calls": 9, "compiled_ms": 0.5, "share": 0.25}
         window = {"pass": "cold", "stance": "compiled", "steps": 3}

@@ -2,7 +2,8 @@
 
 import re
 
-from traceview.derive import device_time, host_time
+from traceview.derive.time import device as device_time
+from traceview.derive.time import host as host_time
 from traceview.diagnosis.words import CATEGORIES, category
 from traceview.parse.kineto.categories import OVERHEAD
 from traceview.schema import all_tables

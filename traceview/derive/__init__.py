@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from traceview.derive.compile_costs import compile_costs, region_compiles
+from traceview.derive.compiler import compiler_tables
+from traceview.derive.effects import effect_tables
+from traceview.derive.limits import limit_tables
+from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
 from traceview.derive.speedup import speedups
 from traceview.derive.user_timers import script_timers
+from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
 
 __all__ = ["derive"]
@@ -34,7 +39,10 @@ def derive(
         result.put("speedups", speedups(tables, result["block_pairs"], settings))
     if tables.has("compiles"):
         result.put("compile_costs", compile_costs(tables))
-    profiled = profile_tables(tables, _step_ms(result["speedups"]))
+    found = list(windows(tables))
+    for name, frame in origin_tables(result, found).items():
+        result.put(name, frame)
+    profiled = profile_tables(result, _step_ms(result["speedups"]), found)
     for name, frame in profiled.items():
         if name != "region_costs":
             result.put(name, frame)
@@ -42,6 +50,9 @@ def derive(
         result.put("region_costs", _region_costs(tables, profiled.get("region_costs")))
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
+    for stage in (compiler_tables, limit_tables, effect_tables):
+        for name, frame in stage(result, found).items():
+            result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())
     result.put("settings", from_rows("settings", kept))
     return result

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.host_time import working_operators
+from traceview.derive.time.host import working_operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from traceview.derive.accounting import accounting
-from traceview.derive.device_time import busy_ns
-from traceview.derive.host_time import (
+from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
+from traceview.derive.region_profile import region_costs
+from traceview.derive.time.accounting import accounting
+from traceview.derive.time.device import busy_ns
+from traceview.derive.time.host import (
     call_overhead_ns,
     compiled_regions,
     gaps,
     lookup_ns,
     working_operators,
 )
-from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
-from traceview.derive.region_profile import region_costs
 from traceview.derive.windows import Window, windows
 from traceview.tables import Tables, from_rows
 
@@ -25,13 +25,16 @@ Row = dict[str, Any]
 
 
 def profile_tables(
-    tables: Tables, step_ms: Mapping[str, float] | None = None
+    tables: Tables,
+    step_ms: Mapping[str, float] | None = None,
+    found: Sequence[Window] | None = None,
 ) -> dict[str, pl.DataFrame]:
     """The tables that come from profiler windows; none where nothing was profiled.
 
-    ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known.
+    ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known;
+    ``found`` are the windows, if they were made already.
     """
-    found = list(windows(tables))
+    found = list(windows(tables)) if found is None else found
     if not found:
         return {}
     origins, known = Origins(tables), compile_ids(tables)
@@ -82,7 +85,7 @@ def _device_counts(window: Window, span: int) -> Row:
     }
 
 
-def _hides_kernels(tables: Tables, found: list[Window]) -> bool:
+def _hides_kernels(tables: Tables, found: Sequence[Window]) -> bool:
     """Inductor wrote C++ kernels, yet no window recorded one: the profiler was not told of them."""
     written = (tables["generated_kernels"]["category"] == "cpp").any()
     seen = any(window.ops["category"].str.starts_with("generated_").any() for window in found)

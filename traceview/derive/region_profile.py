@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from traceview.derive.host_time import OUR_REGION, covered_ns
+from traceview.derive.time.host import OUR_REGION, covered_ns
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
 Row = dict[str, Any]
 
 
-def region_costs(tables: Tables, found: list[Window]) -> list[Row]:
+def region_costs(tables: Tables, found: Sequence[Window]) -> list[Row]:
     """The profiler's columns of table ``region_costs``, regions of the profiled processes."""
     rows = []
     for region in tables["regions"].iter_rows(named=True):

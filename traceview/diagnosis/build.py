@@ -12,6 +12,7 @@ from traceview.diagnosis.accounts import accounting, counts
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
 from traceview.diagnosis.environment import environment
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
+from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.kinds_of_step import other_steps
@@ -66,6 +67,7 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
         graph_breaks=sites,
         graphs=shown,
         pairs=_pairs(tables, focus),
+        explanation=explanation(tables, focus),
         notes=(*remarks, *(note for note in last if note)),
         links=links(run),
         target=" ".join(run.manifest.target),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from traceview.diagnosis.explanation import Explanation
 from traceview.rules.finding import Finding
 
 FORMAT = 1
@@ -260,6 +261,7 @@ class Diagnosis:
     graph_breaks: tuple[GraphBreakSite, ...] = ()
     graphs: tuple[Graph, ...] = ()
     pairs: tuple[dict[str, Any], ...] = ()
+    explanation: Explanation = field(default_factory=Explanation)
     notes: tuple[str, ...] = ()
     links: dict[str, str] = field(default_factory=dict)
     target: str = ""

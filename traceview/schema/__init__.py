@@ -56,9 +56,9 @@ def table(name: str, row: str, *columns: Column, raw: bool = False) -> TableSpec
 
 @cache
 def _collect() -> dict[str, TableSpec]:
-    from traceview.schema import collected, compiler, derived, profile
+    from traceview.schema import collected, compiler, derived, explained, profile
 
-    specs = (*collected.TABLES, *compiler.TABLES, *profile.TABLES, *derived.TABLES)
+    specs = (*collected.TABLES, *compiler.TABLES, *profile.TABLES, *derived.TABLES, *explained.TABLES)
     return {spec.name: spec for spec in specs}
 
 

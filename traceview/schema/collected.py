@@ -165,6 +165,22 @@ PROFILE_WINDOWS = table(
     Column("host_ms", pl.Float64, "host time of the window, synchronised at both ends"),
     Column("error", pl.String, "why there is no trace, null if there is one"),
     Column("file", pl.String, "trace file relative to the run folder"),
+    Column("purpose", pl.String, "time (several steps, as they are), lines (one step, the user's lines marked)"),
+)
+
+CEILINGS = table(
+    "ceilings",
+    "what one device of this run can do, measured after the last step",
+    Column("pid", pl.Int64, "process id"),
+    Column("device", pl.String, "cuda:0, cpu"),
+    Column("kind", pl.String, "copy, l2_copy, matmul, launch, kernel_gap"),
+    Column("dtype", pl.String, "of a matmul: float32, bfloat16, float16; null otherwise"),
+    Column("value", pl.Float64, "median, in unit"),
+    Column("unit", pl.String, "GB/s (bytes read and written), TFLOP/s, us"),
+    Column("size", pl.String, "what was moved or multiplied: 1 GiB, 8192x8192x8192"),
+    Column("detail", pl.String, "what decides it: tf32 on, threads"),
+    Column("runs", pl.Int32, "timed repetitions"),
+    Column("clock", pl.String, "device or host"),
 )
 
 SOURCES = table(
@@ -185,5 +201,5 @@ NOTES = table(
 
 TABLES = (
     RUNS, ENVIRONMENT, REGIONS, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, MEMORY, PROFILE_WINDOWS,
-    SOURCES, NOTES,
+    CEILINGS, SOURCES, NOTES,
 )  # fmt: skip

@@ -57,8 +57,8 @@ ACCOUNTING = table(
     "time per step of one category, from the profiler window",
     _STANCE,
     Column("category", pl.String, "as in kernels, or idle_* and other host categories"),
-    Column("kind", pl.String, "busy, idle, overhead, other"),
-    Column("ms", pl.Float64, "of a step as timed without a profiler, they add up to it: device idle time is what busy time leaves of the step, at most what was profiled; host time in proportion"),
+    Column("kind", pl.String, "busy, idle, overhead, other, unexplained"),
+    Column("ms", pl.Float64, "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it"),
     Column("profiled_ms", pl.Float64, "per step, as profiled, overlaps counted once"),
     Column("count", pl.Float64, "executions per step"),
     Column("clock", pl.String, "device or host"),
@@ -81,6 +81,12 @@ STEP_COUNTS = table(
     Column("call_overhead_ms", pl.Float64, "look-up, pre-graph bytecode and runtime wrappers per step, host"),
     Column("gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"),
     Column("gaps", pl.Float64, "such gaps per step"),
+    Column("timed_step_ms", pl.Float64, "per step without a profiler, median of blocks"),
+    Column("events", pl.Float64, "host events that the profiler wrote per step, on the thread that runs the steps"),
+    Column("event_cost_us", pl.Float64, "what one of them cost the host, from step_ms and timed_step_ms"),
+    Column("unexplained_ms", pl.Float64, "timed step less all categories"),
+    Column("exposed_communication_ms", pl.Float64, "communication while nothing else ran on the device; null without any"),
+    Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
 )
 
 REGION_COSTS = table(

@@ -82,4 +82,23 @@ CPU_OPS = table(
     Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
 )
 
-TABLES = (KERNELS, KERNEL_LAUNCHES, CPU_OPS)
+LINE_OPS = table(
+    "line_ops",
+    "one host event of a lines window: one step under the profiler with the user's lines marked in it",
+    _STANCE,
+    Column("op_id", pl.Int64, "row number within the window, in order of start"),
+    Column("parent_id", pl.Int64, "enclosing event on the same thread; null at the top"),
+    Column("depth", pl.Int32, "0 at the top"),
+    Column("name", pl.String, "operator or mark; a line's is file:line"),
+    Column("kind", pl.String, "cpu_op, user_annotation, call (CUDA runtime or driver), line (the user's line is being run)"),
+    Column("tid", pl.String, "host thread"),
+    Column("start_ns", pl.Int64, "start; the marks make Python slow here: compare with nothing"),
+    Column("duration_ns", pl.Int64, "host time"),
+    Column("self_ns", pl.Int64, "less that of direct children"),
+    Column("sequence", pl.Int64, "Sequence number: links forward and backward"),
+    Column("file", pl.String, "of the innermost line around it on its thread; null: none"),
+    Column("line", pl.Int32, "line there"),
+    Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
+)
+
+TABLES = (KERNELS, KERNEL_LAUNCHES, CPU_OPS, LINE_OPS)

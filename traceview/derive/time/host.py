@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import polars as pl
 
-from traceview.derive.device_time import Share
 from traceview.derive.intervals import Interval, clip, length, merge
+from traceview.derive.time.device import Share
 from traceview.derive.windows import Window
 
 LOOKUP = "TorchDynamo Cache Lookup"

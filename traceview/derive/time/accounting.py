@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceview.derive.device_time import WINDOW_START, Share, device_shares
-from traceview.derive.host_time import host_shares
+from traceview.derive.time.device import WINDOW_START, Share, device_shares
+from traceview.derive.time.host import host_shares
 from traceview.derive.windows import Window
 
 Row = dict[str, Any]

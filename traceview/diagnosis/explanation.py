@@ -1,0 +1,315 @@
+"""Where the milliseconds went, as plain data: the part of the diagnosis that adds up.
+
+Milliseconds are per step unless the name says otherwise; ``clock`` is ``device`` or ``host``. None
+means "not recorded"; an empty tuple means that the table it is made of is not there or is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AccountDetail:
+    """What stands behind a category of ``accounting``: a call, an operator, a user's line."""
+
+    stance: str
+    category: str
+    what: str
+    file: str | None
+    line: int | None
+    ms: float
+    count: float | None
+    clock: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerCost:
+    """What the profiler itself cost in one stance, and what the accounting leaves unexplained."""
+
+    stance: str
+    profiled_step_ms: float | None
+    timed_step_ms: float | None
+    events: float | None
+    event_cost_us: float | None
+    unexplained_ms: float | None
+    exposed_communication_ms: float | None = None
+    hidden_communication_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """One part of an effect: ``ms`` is compiled less eager."""
+
+    what: str
+    group_id: int | None
+    file: str | None
+    line: int | None
+    eager_ms: float | None
+    compiled_ms: float | None
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One step of the waterfall from the eager median to the compiled one; negative ms: saved."""
+
+    effect: str
+    ms: float
+    eager_ms: float | None
+    compiled_ms: float | None
+    clock: str
+    confidence: str
+    rows: tuple[EffectRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKernel:
+    """One kernel of a group, in one stance, at one line."""
+
+    stance: str
+    name: str
+    category: str
+    cpu_op: str | None
+    file: str | None
+    line: int | None
+    compile_id: str | None
+    ops: tuple[str, ...]
+    count: float
+    ms: float
+    how: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchGroup:
+    """Eager kernels and the compiled ones that replaced them. ``kind`` as in ``match_groups``."""
+
+    group_id: int
+    kind: str
+    matched: bool
+    eager_kernels: float
+    eager_ms: float | None
+    compiled_kernels: float
+    compiled_ms: float | None
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    compile_ids: tuple[str, ...]
+    clock: str
+    how: str | None
+    kernels: tuple[GroupKernel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All groups, dearest first, and how much of each stance's busy time they match (0 to 1)."""
+
+    groups: tuple[MatchGroup, ...] = ()
+    eager_share: float | None = None
+    compiled_share: float | None = None
+    sourced_share: float | None = None  # of compiled busy time that leads to a graph's nodes
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What the device did at its best, measured in this run."""
+
+    kind: str
+    dtype: str | None
+    value: float
+    unit: str
+    size: str | None
+    detail: str | None
+    runs: int | None
+    clock: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimit:
+    """One kernel at one shape beside the ceilings; fields as in table ``kernel_limits``."""
+
+    stance: str
+    name: str
+    category: str
+    compile_id: str | None
+    shapes: str | None
+    dtype: str | None
+    count: float
+    ms: float
+    clock: str
+    bytes: int | None
+    bytes_from: str | None
+    flops: int | None
+    flops_from: str | None
+    gb_s: float | None
+    tflop_s: float | None
+    floor_ms: float | None
+    of_ceiling: float | None
+    bound: str | None
+    ceiling: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit:
+    """A step beside the limits of the device, and the sentence that says so."""
+
+    stance: str
+    step_ms: float | None
+    busy_ms: float | None
+    known_ms: float | None
+    limit_ms: float | None
+    fusible_ms: float | None
+    idle_ms: float | None
+    launch_idle_ms: float | None
+    sentence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSpan:
+    """A stretch of one lane; times in ms after the step's start, as profiled."""
+
+    start_ms: float
+    duration_ms: float
+    label: str
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLane:
+    """The host thread (``host``) or one stream (``stream 7``), spans in order of start."""
+
+    name: str
+    spans: tuple[TimelineSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimeline:
+    """One profiled step (the median one) of one stance."""
+
+    stance: str
+    step: int | None
+    duration_ms: float
+    lanes: tuple[TimelineLane, ...]
+    left_out: int = 0  # spans too short to be drawn, merged or dropped
+
+
+@dataclass(frozen=True, slots=True)
+class FusionNote:
+    """One thing to say about fusion; fields as in table ``fusion_notes``."""
+
+    kind: str
+    text: str
+    reason: str | None
+    compile_id: str | None
+    kernels: tuple[str, ...]
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    bytes_saved: int | None
+    setting: str | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPass:
+    """What one pass changed in one graph; fields as in table ``graph_passes``."""
+
+    compile_id: str | None
+    aot_id: str | None
+    stage: str
+    nodes_before: int | None
+    nodes_after: int | None
+    patterns: int | None
+    read_bytes_before: int | None
+    read_bytes_after: int | None
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """One part of the way into the generated code; fields as in table ``call_path``."""
+
+    part: str
+    region_id: int | None
+    compile_id: str | None
+    calls: float | None
+    us_per_call: float | None
+    ms: float | None
+    guards: int | None
+    ns_per_guard: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardCost:
+    """A compile's guards, or one guard; fields as in table ``guard_costs``."""
+
+    compile_id: str | None
+    co_name: str | None
+    guard: str | None
+    kind: str | None
+    source_name: str | None
+    file: str | None
+    line: int | None
+    guards: int | None
+    us: float | None
+    how: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpan:
+    """One phase on the compile timeline; ``depth`` 0 is the compile itself."""
+
+    compile_id: str | None
+    name: str
+    label: str
+    started_s: float
+    seconds: float
+    self_seconds: float | None
+    depth: int
+    parallel: bool = False  # ran in a worker while something else went on
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCallPart:
+    """One part of the first call's latency; the parts of one region add up."""
+
+    region_id: int | None
+    part: str
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Autotuned:
+    """One autotuning table: who won and by how much."""
+
+    op: str
+    shapes: str | None
+    winner: str
+    winner_ms: float | None
+    runner_up: str | None
+    runner_up_ms: float | None
+    best_other_backend: str | None
+    best_other_backend_ms: float | None
+    choices: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything of the diagnosis that accounts for milliseconds."""
+
+    waterfall: tuple[Effect, ...] = ()
+    details: tuple[AccountDetail, ...] = ()
+    profiler: tuple[ProfilerCost, ...] = ()
+    matching: Matching = field(default_factory=Matching)
+    ceilings: tuple[Ceiling, ...] = ()
+    limits: tuple[KernelLimit, ...] = ()
+    step_limits: tuple[StepLimit, ...] = ()
+    timelines: tuple[StepTimeline, ...] = ()
+    fusion: tuple[FusionNote, ...] = ()
+    passes: tuple[GraphPass, ...] = ()
+    call_path: tuple[CallPart, ...] = ()
+    guards: tuple[GuardCost, ...] = ()
+    phases: tuple[PhaseSpan, ...] = ()
+    first_calls: tuple[FirstCallPart, ...] = ()
+    autotuning: tuple[Autotuned, ...] = ()

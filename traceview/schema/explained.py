@@ -1,0 +1,215 @@
+"""Derived tables that explain a step: details of its accounting, matches, effects, limits, call path.
+
+Milliseconds are per step. ``ms`` is on the step as timed without a profiler, ``profiled_ms`` as the
+profiler window has it; ``clock`` says whose time it is.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.schema import COMPILE, Column, table
+
+_STANCE = Column("stance", pl.String, "compiled or eager")
+_FILE = Column("file", pl.String, "user's own file")
+_LINE = Column("line", pl.Int32, "line there")
+_HOW = Column("how", pl.String, "what the join rests on")
+
+OP_SOURCES = table(
+    "op_sources",
+    "one operator of a timing window with the user's line that ran it",
+    _STANCE,
+    Column("op_id", pl.Int64, "see cpu_ops"),
+    Column("line_op_id", pl.Int64, "the same operator in line_ops; null if joined by its forward only"),
+    _FILE,
+    _LINE,
+    Column("function", pl.String, "function there"),
+    Column("how", pl.String, "line (the lines window saw it), forward (backward operator: the line of its forward)"),
+)
+
+ACCOUNT_DETAILS = table(
+    "account_details",
+    "what stands behind one category of accounting: a call, an operator or a line",
+    _STANCE,
+    Column("category", pl.String, "as in accounting"),
+    Column("what", pl.String, "kernel, runtime call, operator, or words for Python time"),
+    _FILE,
+    _LINE,
+    Column("ms", pl.Float64, "per step, on the step as timed"),
+    Column("profiled_ms", pl.Float64, "per step, as profiled"),
+    Column("count", pl.Float64, "times per step"),
+    Column("clock", pl.String, "device or host"),
+)
+
+MATCHED_KERNELS = table(
+    "matched_kernels",
+    "one kernel (on a CPU: operator) of one stance at one line, in its group",
+    Column("group_id", pl.Int32, "see match_groups"),
+    _STANCE,
+    Column("name", pl.String, "as in kernel_groups"),
+    Column("category", pl.String, "as in kernels"),
+    Column("cpu_op", pl.String, "operator that launched it"),
+    _FILE,
+    _LINE,
+    Column("compile_id", pl.String, "of the graph it runs in; null in eager code"),
+    Column("graph_key", pl.String, "FX graph cache key"),
+    Column("aot_id", pl.String, "0_inference, 0_forward, 0_backward; null in eager code"),
+    Column("source_nodes", pl.List(pl.String), "traced nodes that it computes"),
+    Column("ops", pl.List(pl.String), "aten operators that it computes"),
+    Column("count", pl.Float64, "executions per step"),
+    Column("ms", pl.Float64, "per step, as profiled"),
+    Column("clock", pl.String, "device or host"),
+    Column("how", pl.String, "eager: line, forward, operator; compiled: provenance, comment, name, order; null: not traced to anything"),
+)
+
+MATCH_GROUPS = table(
+    "match_groups",
+    "eager kernels and the compiled ones that replaced them: the smallest sets that belong together",
+    Column("group_id", pl.Int32, "numbered from 0, dearest first"),
+    Column("kind", pl.String, "fused (generated kernels), library (GEMM, convolution, attention), same (unchanged operators outside graphs), eager_only, compiled_only"),
+    Column("matched", pl.Boolean, "both sides are there"),
+    Column("eager_kernels", pl.Float64, "executions per step"),
+    Column("eager_ms", pl.Float64, "per step, as profiled"),
+    Column("compiled_kernels", pl.Float64, "executions per step"),
+    Column("compiled_ms", pl.Float64, "per step, as profiled"),
+    Column("eager_casts_ms", pl.Float64, "of eager_ms: copies that change the dtype"),
+    Column("ops", pl.List(pl.String), "aten operators"),
+    Column("lines", pl.List(pl.String), "file:line of the user's source"),
+    Column("compile_ids", pl.List(pl.String), "graphs on the compiled side"),
+    Column("clock", pl.String, "device or host"),
+    Column("how", pl.String, "weakest join in the group: line, forward, provenance, comment, name, order"),
+)
+
+WATERFALL = table(
+    "waterfall",
+    "one named effect between the eager median and the compiled one; their sum is the difference",
+    Column("order", pl.Int32, "as they are shown, from 0"),
+    Column("effect", pl.String, "fusion, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, unexplained"),
+    Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
+    Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where one side has no such thing"),
+    Column("compiled_ms", pl.Float64, "and in the compiled step"),
+    Column("clock", pl.String, "device or host"),
+    Column("confidence", pl.String, "measured or derived"),
+)
+
+WATERFALL_ROWS = table(
+    "waterfall_rows",
+    "one part of an effect of the waterfall",
+    Column("effect", pl.String, "see waterfall"),
+    Column("group_id", pl.Int32, "see match_groups; null where it is no kernel"),
+    Column("what", pl.String, "kernels, category or call"),
+    _FILE,
+    _LINE,
+    Column("eager_ms", pl.Float64, "per step"),
+    Column("compiled_ms", pl.Float64, "per step"),
+    Column("ms", pl.Float64, "compiled less eager"),
+)
+
+KERNEL_LIMITS = table(
+    "kernel_limits",
+    "one kernel (on a CPU: operator) of one stance at one shape beside what the device can do",
+    _STANCE,
+    Column("name", pl.String, "as in kernel_groups"),
+    Column("category", pl.String, "as in kernels"),
+    Column("compile_id", pl.String, "for generated kernels"),
+    Column("shapes", pl.String, "of its tensors, as far as known"),
+    Column("dtype", pl.String, "in which it computes: float32, bfloat16, …"),
+    Column("count", pl.Float64, "executions per step"),
+    Column("ms", pl.Float64, "per step, as profiled"),
+    Column("clock", pl.String, "device or host"),
+    Column("bytes", pl.Int64, "least bytes one execution moves; null: not known"),
+    Column("bytes_from", pl.String, "generated_code, input_dims, copy, graph_metadata, num_bytes_accessed"),
+    Column("flops", pl.Int64, "floating-point operations of one execution; null: not known"),
+    Column("flops_from", pl.String, "input_dims, generated_code, graph_metadata"),
+    Column("gb_s", pl.Float64, "achieved, 1e9 bytes a second"),
+    Column("tflop_s", pl.Float64, "achieved, 1e12 operations a second"),
+    Column("floor_ms", pl.Float64, "per step, at the ceilings: the larger of bytes and operations over theirs"),
+    Column("of_ceiling", pl.Float64, "floor_ms / ms; above 1 the bytes were in a cache or the ceiling is too low"),
+    Column("bound", pl.String, "memory, compute, overhead (too short to reach either); null: not known"),
+    Column("ceiling", pl.String, "which ceiling decides: copy, l2_copy, matmul_<dtype>"),
+)
+
+STEP_LIMITS = table(
+    "step_limits",
+    "one stance's step beside the limits of the device",
+    _STANCE,
+    Column("step_ms", pl.Float64, "as timed"),
+    Column("busy_ms", pl.Float64, "device busy (on a CPU: operators)"),
+    Column("known_ms", pl.Float64, "of it in kernels whose bytes or operations are known"),
+    Column("limit_ms", pl.Float64, "the step if every known kernel ran at its ceiling, unknown ones as they are, no idle time"),
+    Column("fusible_ms", pl.Float64, "most that fusing all memory-bound kernels with their neighbours could save"),
+    Column("idle_ms", pl.Float64, "device idle; null on a CPU"),
+    Column("launch_idle_ms", pl.Float64, "of it launch-bound"),
+)
+
+FUSION_NOTES = table(
+    "fusion_notes",
+    "one thing to say about fusion in one graph, in the user's terms",
+    *COMPILE,
+    Column("kind", pl.String, "fused, refused, epilogue_fused, epilogue_apart, epilogue_not_tried, prologue_fused, fallback, …"),
+    Column("text", pl.String, "one sentence"),
+    Column("reason", pl.String, "torch's own words"),
+    Column("kernels", pl.List(pl.String), "kernels that it is about"),
+    Column("ops", pl.List(pl.String), "aten operators that it is about"),
+    Column("lines", pl.List(pl.String), "file:line of the user's source"),
+    Column("bytes_saved", pl.Int64, "bytes a call that fusing saves or would save; null: not known"),
+    Column("setting", pl.String, "which setting would change it"),
+    Column("times", pl.Int32, "how often"),
+)
+
+GRAPH_PASSES = table(
+    "graph_passes",
+    "one pass over one graph: what it changed",
+    *COMPILE,
+    Column("aot_id", pl.String, "0_inference, 0_forward, …; null where unknown"),
+    Column("stage", pl.String, "name of the pass or of the graph it made"),
+    Column("nodes_before", pl.Int32, "operations"),
+    Column("nodes_after", pl.Int32, "operations"),
+    Column("patterns", pl.Int32, "patterns that were matched"),
+    Column("read_bytes_before", pl.Int64, "bytes read and written by all operations as separate kernels"),
+    Column("read_bytes_after", pl.Int64, "by the kernels as fused"),
+    Column("removed", pl.List(pl.String), "operations that went away: op ×n"),
+    Column("added", pl.List(pl.String), "operations that came: op ×n"),
+)
+
+GUARD_COSTS = table(
+    "guard_costs",
+    "the guards of one compile, or one of them",
+    *COMPILE,
+    Column("co_name", pl.String, "code object"),
+    Column("guard", pl.String, "as torch writes it; null: the compile's whole set"),
+    Column("kind", pl.String, "torch's guard type"),
+    Column("source_name", pl.String, "what it reads"),
+    _FILE,
+    _LINE,
+    Column("guards", pl.Int32, "guards it stands for"),
+    Column("us", pl.Float64, "host time of one evaluation; null: not measured"),
+    _HOW,
+)
+
+CALL_PATH = table(
+    "call_path",
+    "one part of the way from the user's call to the generated code and back",
+    Column("region_id", pl.Int32, "see regions; null: all regions"),
+    Column("compile_id", pl.String, "of the entered graph; null: all"),
+    Column("part", pl.String, "cache_lookup, pregraph_bytecode, runtime_wrappers, generated_wrapper, compiled_region, …"),
+    Column("calls", pl.Float64, "per step"),
+    Column("us_per_call", pl.Float64, "host, as profiled"),
+    Column("ms", pl.Float64, "per step, as profiled, host"),
+    Column("guards", pl.Int32, "guards checked, for cache_lookup"),
+    Column("ns_per_guard", pl.Float64, "for cache_lookup"),
+)
+
+FIRST_CALLS = table(
+    "first_calls",
+    "one part of the first call's latency",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "see regions"),
+    Column("part", pl.String, "dynamo, aot, inductor, codegen, kernel_compile, autotune, cudagraph_recording, backward, first_run, unexplained"),
+    Column("ms", pl.Float64, "host; the parts add up to the call"),
+)
+
+TABLES = (
+    OP_SOURCES, ACCOUNT_DETAILS, MATCHED_KERNELS, MATCH_GROUPS, WATERFALL, WATERFALL_ROWS,
+    KERNEL_LIMITS, STEP_LIMITS, FUSION_NOTES, GRAPH_PASSES, GUARD_COSTS, CALL_PATH, FIRST_CALLS,
+)  # fmt: skip
