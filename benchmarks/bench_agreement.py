@@ -5,13 +5,18 @@ of its own synchronised, warm loop. It is run bare, under ``traceview collect``,
 the figures stand side by side. Where the analysis can't run (a GPU machine without polars),
 ``--collect`` keeps the run folders, and ``--compare`` reads them later.
 
-    python benchmarks/bench_agreement.py SCRIPT... [--keep DIR]
+Where Python sets the pace, one script's figure differs from process to process by more than any
+tool's error. ``--same-process N`` takes that out: the script's own loop runs in the collected
+process itself, after N steps in which traceview's plan has come to its end.
+
+    python benchmarks/bench_agreement.py SCRIPT... [--keep DIR] [--same-process N]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -20,12 +25,30 @@ from pathlib import Path
 SCENARIOS = Path(__file__).resolve().parents[1] / "fixtures" / "scenarios"
 
 
+def last_json(stdout: str) -> dict[str, float]:
+    """A script's own figure: the last line of its stdout that is JSON."""
+    return json.loads([line for line in stdout.splitlines() if line.startswith("{")][-1])
+
+
 def bare(script: Path) -> dict[str, float]:
-    """The script's own figure: the last line of its stdout, as JSON."""
+    """The script's own figure, alone in its process."""
     done = subprocess.run(
         [sys.executable, str(script), "--bare"], capture_output=True, text=True, check=True
     )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return last_json(done.stdout)
+
+
+def together(script: Path, folder: Path, steps: int) -> dict[str, float]:
+    """Collect the script, let the plan end within ``steps`` steps; its own figure from then on."""
+    command = [sys.executable, "-m", "traceview", "collect", "--force", "--run-to-end"]
+    done = subprocess.run(
+        [*command, "-o", str(folder), str(script), "--bare"],
+        env={**os.environ, "BARE_AFTER": str(steps)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return last_json(done.stdout)
 
 
 def collect(script: Path, folder: Path) -> None:
@@ -44,9 +67,13 @@ def found(folder: Path) -> dict[str, object]:
     return json.loads(done.stdout)["verdict"]
 
 
-def record(scripts: list[Path], keep: Path) -> None:
+def record(scripts: list[Path], keep: Path, same_process: int | None) -> None:
     """Each script bare, collected, bare again: ``keep/NAME`` and ``keep/NAME.bare.json``."""
     for script in scripts:
+        if same_process is not None:
+            figures = [together(script, keep / script.stem, same_process)]
+            (keep / f"{script.stem}.bare.json").write_text(json.dumps(figures))
+            continue
         figures = [bare(script)]
         collect(script, keep / script.stem)
         figures.append(bare(script))
@@ -76,10 +103,15 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("agreement"))
     parser.add_argument("--collect", action="store_true", help="only run; compare later")
     parser.add_argument("--compare", action="store_true", help="only compare what --keep holds")
+    parser.add_argument("--same-process", type=int, metavar="N", help="steps before its own loop")
     args = parser.parse_args()
     args.keep.mkdir(parents=True, exist_ok=True)
     if not args.compare:
-        record(args.scripts or sorted((SCENARIOS / "healthy").glob("*.py")), args.keep)
+        record(
+            args.scripts or sorted((SCENARIOS / "healthy").glob("*.py")),
+            args.keep,
+            args.same_process,
+        )
     if not args.collect:
         compare(args.keep)
 

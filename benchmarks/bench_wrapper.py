@@ -1,0 +1,105 @@
+"""What does the wrapper around a compiled callable cost, once traceview's plan is over?
+
+Two processes of one script differ by more than the wrapper costs, so both sides run in one process:
+under ``traceview collect --run-to-end``, after the plan (profiler windows included), chunks of
+calls through the wrapper alternate with chunks of calls to what torch.compile gave back. The
+median of the ratios of neighbours is printed. On a GPU a chunk is timed by CUDA events, else by
+the host clock.
+
+    python benchmarks/bench_wrapper.py [--pairs 60] [--device cuda]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SETTLE_STEPS = 30_000
+
+
+def chunk_ms(call, x, steps: int, torch) -> float:
+    """Milliseconds per call of a chunk of ``steps`` calls, the latest result kept."""
+    if not x.is_cuda:
+        from time import perf_counter
+
+        start = perf_counter()
+        for _ in range(steps):
+            kept = call(x)
+        del kept
+        return (perf_counter() - start) / steps * 1e3
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    begin.record()
+    for _ in range(steps):
+        kept = call(x)
+    end.record()
+    torch.cuda.synchronize()
+    del kept
+    return begin.elapsed_time(end) / steps
+
+
+def script(pairs: int, device: str) -> None:
+    """The script that is collected: settles, then compares; prints JSON."""
+    import torch
+
+    def layers(x):
+        for _ in range(3):
+            y = x * 0.9 + 0.1
+            x = torch.tanh(torch.sigmoid(y) * y) + 0.5 * x
+        return x
+
+    compiled = torch.compile(layers)
+    x = torch.randn(64, 256, device=device)
+    with torch.no_grad():
+        for _ in range(SETTLE_STEPS):
+            kept = compiled(x)
+        del kept
+        plain = next(
+            cell.cell_contents.target
+            for cell in compiled.__closure__
+            if hasattr(cell.cell_contents, "target")
+        )
+        steps = max(50, round(50.0 / chunk_ms(plain, x, 500, torch)))
+        times = {"wrapped": [], "plain": []}
+        for pair in range(pairs):
+            order = ("wrapped", "plain") if pair % 2 else ("plain", "wrapped")
+            for name in order:
+                call = compiled if name == "wrapped" else plain
+                times[name].append(chunk_ms(call, x, steps, torch))
+    ratios = [a / b for a, b in zip(times["wrapped"], times["plain"], strict=True)]
+    figures = {name: statistics.median(found) for name, found in times.items()}
+    print(json.dumps({**figures, "ratio": statistics.median(ratios), "pairs": pairs}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--script", action="store_true", help="be the script that is collected")
+    args = parser.parse_args()
+    if args.script:
+        script(args.pairs, args.device)
+        return
+    me = [str(Path(__file__).resolve()), "--script"]
+    me += ["--pairs", str(args.pairs), "--device", args.device]
+    with tempfile.TemporaryDirectory() as scratch:
+        collect = [sys.executable, "-m", "traceview", "collect", "--run-to-end"]
+        done = subprocess.run(
+            [*collect, "-o", str(Path(scratch) / "run"), *me], capture_output=True, text=True
+        )
+    if done.returncode:
+        sys.exit(done.stderr[-2000:])
+    found = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
+    print(
+        f"a call of {found['plain'] * 1e3:.2f} µs takes {found['wrapped'] * 1e3:.2f} µs through "
+        f"the wrapper: {100 * (found['ratio'] - 1):+.2f} % (median of {found['pairs']} pairs)"
+    )
+
+
+if __name__ == "__main__":
+    main()
