@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,7 @@ peak = peak_mb()
 print(f"{wall:.3f} {peak:.0f} 0 {lines} 0")
 """
 )
+STEP = re.compile(r"traceview step \d+$")
 IDS = ("External id", "correlation", "Sequence number")
 
 
@@ -93,6 +95,8 @@ def _shifted(event: dict, turn: int, length: float) -> str:
         if isinstance(arguments.get(name), int) and arguments[name] > 0:
             arguments[name] += turn * 1_000_000
     head = {key: value for key, value in event.items() if key not in ("ts", "dur", "args")}
+    if STEP.match(head["name"]):
+        head["name"] += f"{turn:04}"
     text = json.dumps(head)[1:-1]
     ts = event["ts"] + turn * length
     times = f'"ts": {ts:.3f}, "dur": {event["dur"]:.3f}'

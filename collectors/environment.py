@@ -14,6 +14,7 @@ from pathlib import Path
 from traceview.collectors.probe import Target
 
 # output_code and the autotuner's choices are in the structured log or on stderr already.
+# inductor_metrics is left to the user: it costs compile time (pytorch/pytorch pull request 153506).
 LOGS = ("graph_breaks", "recompiles", "fusion", "schedule", "perf_hints", "cudagraphs")
 _SETTINGS = re.compile(r"((\+|-)?[\w\.]+,\s*)*(\+|-)?[\w\.]+?")
 _UNSET = ("TORCH_LOGS_FORMAT", "TORCH_LOGS_TRACE_ID_FILTER")

@@ -14,6 +14,7 @@ _WORDS = {
     "block": "paired block",
     "profile": "profiling",
     "tail": "running to its end",
+    "ceilings": "measuring what the device can do",
 }
 
 

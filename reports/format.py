@@ -11,7 +11,7 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 def milliseconds(value: float | None) -> str:
     """A duration given in ms, in the unit that reads best: ``15.2 µs``, ``0.794 ms``."""
-    if not _given(value):
+    if not given(value):
         return MISSING
     if value != 0 and abs(value) < 0.1:
         return f"{_three(value * 1000)} µs"
@@ -22,14 +22,14 @@ def milliseconds(value: float | None) -> str:
 
 def step(value: float | None) -> str:
     """Milliseconds of a step: in ms below 10 s, so that figures of one run compare at a glance."""
-    if _given(value) and abs(value) < 10_000:
+    if given(value) and abs(value) < 10_000:
         return f"{_three(value)} ms"
     return milliseconds(value)
 
 
 def seconds(value: float | None) -> str:
     """A duration given in s: ``350 ms``, ``1.27 s``, ``212 s``."""
-    if not _given(value):
+    if not given(value):
         return MISSING
     if abs(value) < 1:
         return milliseconds(value * 1000)
@@ -38,26 +38,69 @@ def seconds(value: float | None) -> str:
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """A number for a column whose heading names the unit: ``0.794``; the decimals line up."""
-    return f"{value:,.{digits}f}".replace("-", "−") if _given(value) else MISSING
+    return _unsigned_nought(f"{value:,.{digits}f}") if given(value) else MISSING
 
 
 def difference(before: float | None, after: float | None, digits: int = 3) -> str:
     """``after - before`` with its sign (none on nought), for a column whose heading names the
     unit."""
-    if not _given(before) or not _given(after):
+    if not given(before) or not given(after):
         return MISSING
-    said = f"{after - before:+,.{digits}f}".replace("-", "−")
-    return said if said.strip("+−0.,") else said.lstrip("+−")
+    return _unsigned_nought(f"{after - before:+,.{digits}f}")
+
+
+def signed(ms: float | None) -> str:
+    """A change in ms with its sign: ``−3.05 ms``, ``+0.214 ms``."""
+    if not given(ms):
+        return MISSING
+    return f"+{step(ms)}" if ms > 0 else step(ms)
+
+
+def rate(value: float | None, unit: str) -> str:
+    """A rate or a latency in its unit: ``4,010 GB/s``, ``0.42 TFLOP/s``, ``2.1 µs``."""
+    if not given(value):
+        return MISSING
+    said = f"{value:,.0f}" if abs(value) >= 1000 else _three(value)
+    return f"{said} {'µs' if unit == 'us' else unit}"
+
+
+def short(value: float) -> str:
+    """A power of ten on an axis: ``0.01``, ``1``, ``1,000``, ``1e7``."""
+    return f"{value:,.6g}" if 1e-4 <= value < 1e6 else f"1e{math.log10(value):.0f}"
+
+
+def cell(value: float | None, digits: int = 3) -> str:
+    """``fixed`` for a table whose caption says what a dash means."""
+    return fixed(value, digits) if given(value) else "–"
+
+
+def figure(value: float | None) -> str:
+    """Three significant digits, for a column whose figures differ by orders of magnitude."""
+    if not given(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else _three(value)
+
+
+def flop(value: float | None) -> str:
+    """Floating-point operations: ``137 GFLOP``."""
+    if not given(value):
+        return MISSING
+    amount = float(value)
+    for unit in ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"):
+        if abs(amount) < 1000 or unit == "TFLOP":
+            break
+        amount /= 1000
+    return f"{_three(amount)} {unit}"
 
 
 def ratio(value: float | None) -> str:
     """A speedup: ``5.76×``, ``0.98×``, ``123×``."""
-    return f"{_times(value)}×" if _given(value) else MISSING
+    return f"{_times(value)}×" if given(value) else MISSING
 
 
 def ratio_interval(interval: tuple[float, float] | None) -> str:
     """Both ends of an interval of speedups: ``5.71–5.80×``."""
-    if interval is None or not all(_given(end) for end in interval):
+    if interval is None or not all(given(end) for end in interval):
         return MISSING
     low, high = interval
     return f"{_times(low)}–{_times(high)}×"
@@ -65,7 +108,7 @@ def ratio_interval(interval: tuple[float, float] | None) -> str:
 
 def size(value: float | None) -> str:
     """Bytes in binary units: ``1.27 GiB``."""
-    if not _given(value):
+    if not given(value):
         return MISSING
     amount = float(value)
     for unit in _BYTE_UNITS:
@@ -77,7 +120,7 @@ def size(value: float | None) -> str:
 
 def count(value: float | None) -> str:
     """A count, possibly a mean per step: ``1,234``, ``12.5``."""
-    if not _given(value):
+    if not given(value):
         return MISSING
     whole = round(value)
     return f"{whole:,}" if abs(value - whole) < 0.05 or abs(value) >= 100 else f"{value:,.1f}"
@@ -85,7 +128,7 @@ def count(value: float | None) -> str:
 
 def percent(share: float | None) -> str:
     """A share of 0 to 1 as ``12.3 %``; the denominator stands beside it."""
-    return f"{share * 100:.1f} %" if _given(share) else MISSING
+    return f"{share * 100:.1f} %" if given(share) else MISSING
 
 
 def plural(number: int, noun: str) -> str:
@@ -93,8 +136,14 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _given(value: float | None) -> TypeGuard[float]:
-    return value is not None and math.isfinite(value)
+def given(value: float | None) -> TypeGuard[float]:
+    """Whether there is a figure to write: nothing that is measured comes near 1e18."""
+    return value is not None and abs(value) < 1e18
+
+
+def _unsigned_nought(said: str) -> str:
+    """A written figure with a true minus, and none on nought."""
+    return said.replace("-", "−") if said.strip("+-0.,") else said.lstrip("+-")
 
 
 def _three(value: float) -> str:

@@ -10,8 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
+from traceview.reports import environment as facts
 from traceview.reports import format as fmt
-from traceview.reports import links, names, pictures, view, words
+from traceview.reports import links, names, phrases, pictures, view, words
 from traceview.reports.text import clean, one_line
 from traceview.reports.view import Limits, View
 
@@ -41,7 +42,7 @@ def _render(diagnosis: Diagnosis, limits: Limits) -> str:
     return template.render(
         d=diagnosis,
         view=View(diagnosis, limits),
-        style=Markup(_asset("report.css")),
+        style=Markup(_asset("report.css") + _asset("pictures.css")),
         script=Markup(script),
         script_hash=_csp_hash(script),
     )
@@ -66,7 +67,8 @@ def _environment(limits: Limits) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
-    environment.globals.update(environment_groups=view.environment_groups)
+    environment.globals.update(phrases=phrases)
+    environment.globals.update(environment_groups=facts.environment_groups)
     environment.filters["prose"] = lambda text: view.prose(text, limits.text)
     environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))
     environment.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]

@@ -9,25 +9,69 @@ import re
 
 CATEGORIES = {
     "gemm": "matrix products",
-    "copy": "copies",
+    "indexing": "embedding and indexing",
+    "copy": "copies and casts",
     "memset": "memory fills",
+    "user_kernel": "user-defined kernels",
     "other": "other operators",
-    "python": "Python and other host time",
+    "python": "other Python",
+    "data_loading": "data loading",
+    "graph_break": "Python of a graph break",
+    "compile": "compiling",
+    "gc": "garbage collection",
+    "optimizer_python": "the optimizer's Python",
     "cpp": "generated C++",
+    "overhead": "torch.compile's own work",
+    "own": "traceview's own work",
+    "launch": "launch calls",
+    "graph_launch": "cudagraph launches",
+    "sync": "synchronising calls",
+    "alloc": "allocator calls",
+    "memcpy": "copy calls",
     "idle_launch_bound": "idle: waiting for launches",
-    "idle_launch_in_flight": "idle: launch on its way",
     "idle_sync": "idle: host waits for the device",
+    "idle_guards": "idle: guard checks",
+    "idle_call_overhead": "idle: entering compiled code",
+    "idle_graph_break": "idle: Python of a graph break",
+    "idle_compile": "idle: compiling",
+    "idle_allocator": "idle: allocator",
+    "idle_copy_wait": "idle: waiting for a copy",
+    "idle_gc": "idle: garbage collection",
+    "idle_communication": "idle: waiting for other ranks",
+    "idle_python": "idle: other Python",
     "idle_device": "idle: between queued kernels",
     "idle_inside_graph": "idle: inside a cudagraph",
     "idle_unlinked": "idle: cause not recorded",
-    "idle_window_start": "idle: before the first kernel",
-    "idle_no_more_work": "idle: nothing was queued",
     "overhead_cache_lookup": "overhead: guard checks",
     "overhead_pregraph_bytecode": "overhead: bytecode before the graph",
     "overhead_generated_wrapper": "overhead: generated wrapper code",
     "overhead_compiled_region": "overhead: entering compiled code",
     "overhead_runtime_wrappers": "overhead: AOTAutograd wrappers",
 }
+EFFECTS = {
+    "fusion": "fusion: fewer, shorter kernels",
+    "library_choice": "other library kernels",
+    "launches_saved": "launches saved",
+    "cudagraphs": "cudagraphs",
+    "less_work": "less work",
+    "casts_saved": "casts saved",
+    "overheads_added": "overheads of the compiled call",
+    "copies_added": "copies added",
+    "recompute": "recompute instead of saved activations",
+    "other_kernels": "other kernels",
+    "other_idle": "other idle time",
+    "unexplained": "unexplained",
+}
+# What an effect is called where it went the other way.
+_TURNED = {
+    "fusion": "fused kernels that take longer",
+    "launches_saved": "longer waiting for launches",
+    "casts_saved": "casts added",
+    "less_work": "more work",
+    "overheads_added": "overheads saved",
+    "copies_added": "copies saved",
+}
+_ADDED = ("overheads_added", "copies_added")
 RECOMPILES = {
     "module_int": "int attribute of a module",
     "type_id": "type",
@@ -49,6 +93,7 @@ _TEMPLATE = re.compile(r"(?:void\s+)?(?:[\w~]+::|\(anonymous namespace\)::)*(\w+
 _COMPUTES = re.compile(r"\b(\w*[fF]unctor\w*|\w+Ops?)(?=<)|\b(\w+)(?=\((?:at|c10)::)")
 _WRAPPERS = re.compile(r"(?:Binary|[AB]?Unary)Functor|ReduceOp|operator")
 _NAMESPACE = re.compile(r"(?:\b[A-Za-z_]\w*::|\(anonymous namespace\)::)+")
+_ATEN = re.compile(r"aten(?:\.|::)(\w+)(?:\.\w+)?")
 _SHORT, _LONG = 40, 64
 
 
@@ -60,6 +105,28 @@ def category(name: str) -> str:
         if name.startswith(f"{kind}_"):
             return f"{kind}: " + name[len(kind) + 1 :].replace("_", " ")
     return name.replace("_", " ")
+
+
+def effect(name: str, ms: float) -> str:
+    """An effect of the waterfall as words: ``fusion: fewer, shorter kernels``; ``ms`` is compiled
+    less eager."""
+    turned = ms < 0 if name in _ADDED else ms > 0
+    if turned and name in _TURNED:
+        return _TURNED[name]
+    return EFFECTS.get(name, name.replace("_", " "))
+
+
+def what(said: str) -> str:
+    """A category as words, an operator or a call as it is, a kernel's name in short."""
+    if said in CATEGORIES or said.startswith(("idle_", "overhead_", "generated_")):
+        return category(said)
+    return kernel(said)
+
+
+def operator(name: str) -> str:
+    """``mul`` of ``aten.mul``, ``aten::mul`` or ``aten.mul.Tensor``; others keep their library."""
+    match = _ATEN.fullmatch(name)
+    return match.group(1) if match else name
 
 
 def recompile(kind: str) -> str:

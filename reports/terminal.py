@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.reports import format as fmt
-from traceview.reports import words
+from traceview.reports import phrases, words
 from traceview.reports.text import one_line, wrap
 from traceview.rules.finding import Finding
 
@@ -50,7 +50,7 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
 
 
 def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """What the figures rest on; then compile seconds, break-even, memory and kernels if known.
+    """What the figures rest on, where the time went; then compile seconds and memory if known.
 
     Times and speedup come first where the sentence above does not say them.
     """
@@ -60,9 +60,22 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
         yield from wrap(_times(verdict), width, "  ")
     if timed:
         yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
+    effects = phrases.largest_effects(diagnosis)
+    if effects:
+        yield from wrap(one_line(f"where the time went, per step: {effects}", 200), width, "  ")
+    yield from _limit(diagnosis, width)
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
     if parts:
         yield from wrap(" · ".join(parts), width, "  ")
+
+
+def _limit(diagnosis: Diagnosis, width: int) -> Iterator[str]:
+    """What the compiled step would take at the device's limits."""
+    for step in diagnosis.explanation.step_limits:
+        if step.stance == "compiled" and step.sentence and step.limit_ms is not None:
+            known = step.fusible_ms is not None
+            said = step.sentence if known else words.first_sentence(step.sentence)[0]
+            yield from wrap(one_line(said, 200), width, "  ")
 
 
 def _times(verdict: Verdict) -> str:

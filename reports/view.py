@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from markupsafe import Markup, escape
 
+from traceview.diagnosis.explanation import AccountDetail, FirstCallPart, FusionNote
 from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
-from traceview.reports import code, words
+from traceview.reports import code, phrases, words
 from traceview.reports import format as fmt
 from traceview.reports.text import clean
 
@@ -19,21 +20,8 @@ T = TypeVar("T")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 # A figure and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
-_MAX_DEPTH = 4
-_FAINT = 0.0005
-_FACTS = {
-    "torch_version": "torch", "triton_version": "triton", "cuda_version": "CUDA",
-    "driver_version": "driver", "python_version": "Python", "platform": "platform",
-    "device_name": "device", "device_count": "devices",
-    "device_capability": "compute capability", "cpu_threads": "CPU threads",
-    "argv": "command line", "cwd": "working directory", "ranks": "ranks",
-    "step_kind": "a step begins with", "steps_seen": "steps seen",
-}  # fmt: skip
-_GROUPS = {
-    "settings": "torch settings",
-    "variables": "environment variables",
-    "variables_of_traceview": "variables that traceview set for this run",
-}
+FAINT = 0.0005
+_CAUSES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +165,24 @@ class View:
         rows = (row for rows in self._diagnosis.accounting.values() for row in rows)
         return " and ".join(dict.fromkeys(words.clock(row.clock) for row in rows))
 
+    def overshoots(self) -> bool:
+        """Whether the categories of a stance add up to more than its step."""
+        accounts = self._diagnosis.accounting.values()
+        return any(
+            row.kind == "unexplained" and -row.ms > FAINT * sum(r.ms for r in rows)
+            for rows in accounts
+            for row in rows
+        )
+
+    def causes(self) -> list[AccountDetail]:
+        """What stands behind the categories that are no work: idle, overhead, Python; dearest
+        first."""
+        accounts = self._diagnosis.accounting.items()
+        busy = {(s, r.category) for s, rows in accounts for r in rows if r.kind == "busy"}
+        found = self._diagnosis.explanation.details
+        rows = [row for row in found if (row.stance, row.category) not in busy]
+        return sorted(rows, key=lambda row: -row.ms if fmt.given(row.ms) else 0.0)[:_CAUSES]
+
     def digits(self) -> int:
         """Decimals of a millisecond in this page's columns."""
         return digits(self._diagnosis)
@@ -212,6 +218,27 @@ class View:
         """The kernel groups of one stance, in the diagnosis' order."""
         return [group for group in self._diagnosis.kernels if group.stance == stance]
 
+    def kernel_families(self) -> list[tuple[str, str]]:
+        """Colour class and words of the categories beside the device's limits."""
+        kernels = self._diagnosis.explanation.limits
+        found = dict.fromkeys(kernel.category for kernel in kernels)
+        return [(words.family(name), words.category(name)) for name in list(found)[:16]]
+
+    def fusion(self) -> tuple[list[FusionNote], list[FusionNote]]:
+        """Notes on what was fused, and on what was not."""
+        return phrases.by_outcome(self._diagnosis.explanation.fusion)
+
+    def first_calls(self) -> list[tuple[str, FirstCallPart]]:
+        """``cold`` or ``warm``, and a part of a first call."""
+        x = self._diagnosis.explanation
+        both = (("cold", x.first_calls), ("warm", x.warm_first_calls))
+        return [(cache, part) for cache, parts in both for part in parts]
+
+    def region_name(self, region_id: int | None) -> str:
+        """A region's name; empty where there is none."""
+        regions = self._diagnosis.regions
+        return next((region.name for region in regions if region.region_id == region_id), "")
+
     def phases(self) -> list[str]:
         """Every phase that some compile or the whole has, in order of first appearance."""
         named = [self._diagnosis.compile_time.phases, *(c.phases for c in self._diagnosis.compiles)]
@@ -227,7 +254,7 @@ class View:
 def accounts(diagnosis: Diagnosis) -> list[Account]:
     """Categories of both stances: the largest change first, else the largest figure.
 
-    What is below ``_FAINT`` of the longer step in both is left out.
+    What is below ``FAINT`` of the longer step in both is left out.
     """
     stances = [diagnosis.accounting.get(name, ()) for name in ("eager", "compiled")]
     found: dict[str, list[AccountRow | None]] = {}
@@ -235,11 +262,11 @@ def accounts(diagnosis: Diagnosis) -> list[Account]:
         for row in rows:
             found.setdefault(row.category, [None, None])[index] = row
     kinds = {row.category: row.kind for rows in stances for row in rows}
-    faint = _FAINT * max((sum(row.ms for row in rows) for rows in stances), default=0.0)
+    faint = FAINT * max((sum(row.ms for row in rows) for rows in stances), default=0.0)
     shown = [
         Account(name, kinds[name], rows[0], rows[1])
         for name, rows in found.items()
-        if not all(row is None or row.ms < faint for row in rows)
+        if not all(row is None or abs(row.ms) < faint for row in rows)
     ]
     return sorted(shown, key=_weight(all(stances)), reverse=True)
 
@@ -286,62 +313,3 @@ def inline(text: str) -> Markup:
 def breakable(text: str) -> Markup:
     """A path or a kernel's name that may wrap after ``/`` and ``_``."""
     return Markup("<wbr>").join(re.split(r"(?<=[/_])(?=[^/_])", text))
-
-
-def environment_groups(environment: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The environment as titled lists of name and value: plain values first, then each group."""
-    plain: list[tuple[str, str]] = []
-    groups: list[tuple[str, list[tuple[str, str]]]] = []
-    for name, value in environment.items():
-        if isinstance(value, dict) or _is_table(value):
-            if rows := list(_flat("", value, 1)):
-                groups.append((_GROUPS.get(str(name), str(name).replace("_", " ")), rows))
-        elif value not in (None, []):
-            plain.append((_FACTS.get(str(name), str(name)), _said(value)))
-    plain.sort(key=_place_in(_FACTS))
-    groups.sort(key=_place_in(_GROUPS))
-    return [("", plain), *groups] if plain else groups
-
-
-def _place_in(names: dict[str, str]) -> Callable[[tuple[str, Any]], int]:
-    """Sorts (name, …) as ``names`` has them; what is not in it stands last."""
-    order = list(names.values())
-    return lambda row: order.index(row[0]) if row[0] in order else len(order)
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value)
-
-
-def _flat(
-    prefix: str,
-    value: Any,  # noqa: ANN401 - any JSON value
-    depth: int,
-) -> Iterable[tuple[str, str]]:
-    """Name and value of what is nested; a row with ``name`` and ``value`` is one setting."""
-    if isinstance(value, dict) and "name" in value and "value" in value:
-        section = f"{value['section']}." if value.get("section") else ""
-        yield f"{prefix}{section}{value['name']}", _setting(value)
-    elif isinstance(value, dict) and depth < _MAX_DEPTH:
-        for key, item in value.items():
-            if isinstance(item, dict) or _is_table(item):
-                yield from _flat(f"{prefix}{key}.", item, depth + 1)
-            elif item is not None:
-                yield f"{prefix}{key}", _said(item)
-    elif _is_table(value) and depth < _MAX_DEPTH:
-        for item in value:
-            yield from _flat(prefix, item, depth + 1)
-    else:
-        yield prefix.rstrip(".") or "value", _said(value)
-
-
-def _setting(row: dict[str, Any]) -> str:
-    default = row.get("default")
-    said = _said(row["value"])
-    return said if default is None else f"{said} (default {_said(default)})"
-
-
-def _said(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(_said(item) for item in value)
-    return str(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from traceview.derive.compiler.phase_names import LABELS
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
 from traceview.reports import names
@@ -29,15 +30,36 @@ CONFIDENCE = {
     "derived": "derived: computed from recorded facts",
     "heuristic": "heuristic: a pattern that usually means this",
 }
-PHASES = {
-    "dynamo": "Dynamo tracing",
-    "aot": "AOTAutograd",
-    "inductor": "Inductor",
-    "codegen": "code generation",
-    "autotune": "autotuning",
-    "backward": "backward",
-    "other": "other",
+PHASES = {**LABELS, "inductor": "Inductor", "other": "other"}
+# Compile phases wear colours of their own; what is not among them is "rest".
+_PHASE_FAMILIES = {
+    "dynamo": "elem",
+    "aot": "norm",
+    "inductor": "gemm",
+    "scheduling": "attn",
+    "codegen": "gen1",
+    "kernel_compile": "gen2",
+    "autotune": "opti",
+    "backward": "conv",
+    "cudagraph_recording": "comm",
+    "first_run": "indx",
+    "unexplained": "unex",
 }
+# Idle time is hatched always; its cause tints it.
+_IDLE = {
+    "idle_sync": "idle-sync",
+    "idle_copy_wait": "idle-sync",
+    "idle_communication": "idle-sync",
+    "idle_python": "idle-py",
+    "idle_graph_break": "idle-py",
+    "idle_gc": "idle-py",
+    "idle_guards": "idle-call",
+    "idle_call_overhead": "idle-call",
+    "idle_compile": "idle-call",
+    "idle_data_loading": "idle-data",
+    "idle_allocator": "idle-data",
+}
+_PHASE_OF = {label: part for part, label in LABELS.items()}
 _FAMILIES = (
     ("generated_pointwise", "gen1"),
     ("generated_persistent", "gen3"),
@@ -54,14 +76,22 @@ _FAMILIES = (
     ("copy", "copy"),
     ("memset", "copy"),
     ("communication", "comm"),
+    ("user_kernel", "user"),
+    ("data_loading", "load"),
+    ("graph_break", "brea"),
+    ("compile", "comp"),
     ("python", "pyth"),
+    ("sync", "idle-sync"),
+    ("alloc", "idle-data"),
 )
 
 
 def family(category: str, kind: str = "busy") -> str:
     """The CSS class (less its ``f-``) that colours a category; idle and overhead are hatched."""
+    if "unexplained" in (kind, category):
+        return "unex"
     if kind == "idle" or category.startswith("idle"):
-        return "idle"
+        return _IDLE.get(category, "idle")
     if kind == "overhead" or category.startswith("overhead"):
         return "over"
     return next((name for prefix, name in _FAMILIES if category.startswith(prefix)), "rest")
@@ -78,6 +108,17 @@ def phase(name: str) -> str:
     return PHASES.get(bare, bare.replace("_", " "))
 
 
+def part(name: str) -> str:
+    """A part of the first call, where Inductor's own parts are told apart."""
+    return LABELS.get(name, phase(name))
+
+
+def phase_family(name: str) -> str:
+    """The CSS class (less its ``f-``) of a compile phase, by torch's name or by its words."""
+    name = _PHASE_OF.get(name, name)
+    return _PHASE_FAMILIES.get(name[:-2] if name.endswith("_s") else name, "rest")
+
+
 def outcome(name: str) -> tuple[str, str]:
     """Mark and word of an outcome."""
     return OUTCOMES.get(name, ("?", name.replace("_", " ")))
@@ -91,7 +132,7 @@ def first_sentence(text: str) -> tuple[str, str]:
 
 def clock(name: str | None) -> str:
     """``device clock``, ``host clock`` or ``clock not recorded``."""
-    return CLOCKS.get(name or "", f"{name} clock" if name else "clock not recorded")
+    return CLOCKS.get(name or "", f"{one_line(name, 30)} clock" if name else "clock not recorded")
 
 
 def cost(value: Cost) -> str | None:

@@ -8,6 +8,8 @@ nothing but the hook below is imported until the script itself imports torch.
     session    wires everything together and owns the end of the process
     regions    torch.compile patched, describe what it was given; gate: the counting wrapper
     driver     step edges: carries out what `plan` (pure) orders, with clock, window and memory
+    window     torch.profiler for a few steps; lines: the user's lines marked in one of them
+    ceilings   what the device can do, when the script has ended: device_limits, host_limits
     recorder   one JSON object a line, as docs/run-folder.md says
 """
 

@@ -82,6 +82,13 @@ class Driver:
     def edge(self) -> None:
         """A step edge that the plan asked for. May raise SystemExit(0): the end of the plan."""
         now = time.perf_counter_ns()
+        if not self._parts.window.open:
+            self._at_edge(now)
+            return
+        with self._parts.window.own_work():
+            self._at_edge(now)
+
+    def _at_edge(self, now: int) -> None:
         if self.complete:
             self._stop()
             return
@@ -139,9 +146,11 @@ class Driver:
         elif isinstance(order, plan.Steady):
             self._steady(never_quiet=order.never_quiet)
         elif isinstance(order, plan.OpenWindow):
-            parts.window.start(order.stance)
+            parts.window.start(order.stance, order.purpose)
         elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
+        elif isinstance(order, plan.LeaveOut):
+            parts.recorder.note(order.what, order.why)
 
     def _enter(self, order: plan.Enter) -> None:
         self.phase = order.phase
@@ -186,7 +195,8 @@ class Driver:
         values = [self.step - 1, started_us, host_ms, self._control.compiles - compiles]
         recorder = self._parts.recorder
         recorder.row("steps", values, phase=self.phase, stance=self._parts.stances.name)
-        recorder.flush(due=True)
+        if not self._parts.window.open:
+            recorder.flush(due=True)
 
     def _begin_step(self) -> None:
         """Let the regions run up to the next edge that matters."""

@@ -22,6 +22,11 @@ def uncaught() -> BaseException | None:
     return error
 
 
+def ended_by_exception() -> bool:
+    """Whether anything but the end of the script or ``sys.exit`` ended it; Ctrl-C too."""
+    return getattr(sys, "last_value", None) is not None
+
+
 def described(error: BaseException, frames: Frames) -> dict[str, Any]:
     """Type, message, the user's stack, and the last place in it: keys of the ``error`` event."""
     stack = frames.traceback(error.__traceback__)

@@ -106,20 +106,26 @@ class Calls:
             mark.__exit__(None, None, None)
         if self._control.off:
             return
-        compiled = self._control.compiles - compiles
+        row = [region.calls - 1, self._driver.step, started_us, host_ms]
+        row += [self._control.compiles - compiles, outermost]
+        if not self._parts.window.open:
+            self._record(region, row)
+            return
+        with self._parts.window.own_work():
+            self._record(region, row)
+
+    def _record(self, region: Region, row: list[Any]) -> None:
+        """``row`` is one of the ``calls`` event."""
         driver, recorder = self._driver, self._parts.recorder
         # In another anchor's eager block nothing of this region is compiled: that comes later.
         if not region.first_called and self._parts.stances.name == driver.own_stance:
-            self._first(region, host_ms)
-        if region.calls <= MAX_ROWS or compiled:
-            recorder.row(
-                "calls",
-                [region.calls - 1, driver.step, started_us, host_ms, compiled, outermost],
-                region_id=region.region_id,
-                phase=driver.phase,
-                stance=self._parts.stances.name,
-            )
-            recorder.flush(due=True)
+            self._first(region, row[3])
+        if region.calls <= MAX_ROWS or row[4]:
+            stance = self._parts.stances.name
+            keys = {"region_id": region.region_id, "phase": driver.phase, "stance": stance}
+            recorder.row("calls", row, **keys)
+            if not self._parts.window.open:
+                recorder.flush(due=True)
 
     def _first(self, region: Region, host_ms: float) -> None:
         region.first_called = True

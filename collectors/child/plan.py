@@ -6,7 +6,8 @@ reads from top to bottom:
 
     cold, warmup   until compiling has gone quiet
     block          pairs of blocks, eager and compiled by turns; small first, then of full length
-    profile        one window per stance, after the first few pairs (or at the end, see below)
+    profile        two windows per stance, for time and for the user's lines, after the first few
+                   pairs (or at the end, see below)
     block          the remaining pairs
 """
 
@@ -19,6 +20,7 @@ from typing import Literal
 
 Stance = Literal["eager", "compiled"]
 Phase = Literal["cold", "warmup", "block", "profile", "tail"]
+Purpose = Literal["time", "lines"]
 
 QUIET_STEPS_LIMIT = 64
 QUIET_SECONDS_LIMIT = 60.0
@@ -32,6 +34,7 @@ GROWING_PAIRS = 12  # more than it takes to grow, whatever the step
 SMALL_PAIRS = 2  # of optimizer steps, before blocks begin to grow
 SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
 LONG_STEP_MS = 50.0
+LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,10 @@ class CloseBlock:
 
 @dataclass(frozen=True)
 class OpenWindow:
-    """Start the profiler here."""
+    """Start the profiler here: for several steps as they are, or for one with its lines marked."""
 
     stance: Stance
+    purpose: Purpose = "time"
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,15 @@ class CloseWindow:
     """Stop it and write the trace."""
 
 
-Order = Enter | Take | Wait | Steady | OpenBlock | CloseBlock | OpenWindow | CloseWindow
+@dataclass(frozen=True)
+class LeaveOut:
+    """Say what is not done, and why."""
+
+    what: str
+    why: str
+
+
+Order = Enter | Take | Wait | Steady | OpenBlock | CloseBlock | OpenWindow | CloseWindow | LeaveOut
 Steps = Generator[Order, Moment, Moment]
 
 
@@ -276,7 +288,7 @@ def _estimate(stance: Stance, moment: Moment) -> float:
 
 
 def _windows(settings: Settings) -> Steps:
-    """One profiler window per stance, each after a warm-up step in that stance."""
+    """Two profiler windows per stance, after a warm-up step in that stance."""
     moment: Moment | None = None
     for number, stance in enumerate(settings.stances, start=1):
         moment = yield Enter("profile", f"{number}/{len(settings.stances)}")
@@ -285,8 +297,25 @@ def _windows(settings: Settings) -> Steps:
         moment = yield OpenWindow(stance)
         moment = yield Wait(_window_steps(settings, stance, moment), watch=True)
         moment = yield CloseWindow()
+        moment = yield from _lines_window(settings, stance, moment)
     assert moment is not None
     return moment
+
+
+def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
+    """One more step, after one without a profiler.
+
+    Ranges of others (an optimizer's, the script's own) may be open at an edge. They have to end
+    before the next profiler starts: torch would write their end into the last one's freed memory.
+    """
+    step_ms = _estimate(stance, moment)
+    if step_ms > LONGEST_MARKED_MS and not settings.fixed:
+        why = f"one more step of {step_ms / 1000:.1f} s is too long"
+        return (yield LeaveOut(f"the user's lines in one step ({stance})", why))
+    yield Wait(1)
+    yield OpenWindow(stance, "lines")
+    yield Wait(1, watch=True)
+    return (yield CloseWindow())
 
 
 def _window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:

@@ -135,7 +135,7 @@ def _innermost(fn: Any) -> Any:
 
 def hide_from_dynamo(call: Callable[..., Any]) -> None:
     """Keep Dynamo's frame hook away from a wrapper that runs inside a broken graph."""
-    skip = getattr(sys.modules["torch._dynamo.eval_frame"], "skip_code", None)
+    skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:
         skip(call.__code__)
 

@@ -6,11 +6,12 @@ import atexit
 import os
 from typing import Any
 
-from .clock import BlockTimer
+from .ceilings import write_ceilings
+from .clock import BlockTimer, gpu_in_use
 from .compiles import Compiles
 from .config import Config
 from .driver import Driver
-from .endings import described, uncaught
+from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames
 from .listener import Calls
@@ -32,6 +33,7 @@ class Session:
     def __init__(self, config: Config, recorder: Recorder, torch: Any) -> None:
         control = Control()
         frames = Frames(torch.__file__, config.script_root)
+        sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
         self._config = config
         self._environment_written = False
@@ -40,11 +42,11 @@ class Session:
             control=control,
             recorder=recorder,
             frames=frames,
-            sources=Sources(config.run, recorder, frames),
+            sources=sources,
             stances=Stances(control, recorder),
             memory=memory,
             timer=BlockTimer(torch, recorder, memory),
-            window=Window(torch, recorder),
+            window=Window(torch, recorder, frames, sources),
             compiles=Compiles(control, recorder, lambda: self._driver.step),
         )
         self._driver = Driver(config, self._parts, self._steady)
@@ -125,6 +127,24 @@ class Session:
         parts.recorder.write(
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
         )
+        self._measure_device()
+
+    def _measure_device(self) -> None:
+        """The last thing of all: what the device can do, after a script that came to its end."""
+        parts, config = self._parts, self._config
+        compiled = any(region.first_called for region in parts.control.regions)
+        wanted = config.pass_name == "cold" and config.profile and compiled
+        first = os.environ.get("RANK", "0") == "0"
+        if not (wanted and first) or ended_by_exception():
+            return
+        parts.recorder.write("phase", phase="ceilings", detail=None, step=None, stance=None)
+        device = parts.timer.device or gpu_in_use(parts.torch)
+        try:
+            write_ceilings(parts.torch, parts.recorder, device=device)
+        except KeyboardInterrupt:
+            parts.recorder.note("ceilings of the device", "interrupted")
+        except Exception as error:  # noqa: BLE001 - the script's own ending must go on
+            parts.recorder.note("ceilings of the device", error)
 
     def _write_error(self) -> None:
         """The exception that got here, with the stance and phase in which it was raised."""

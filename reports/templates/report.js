@@ -25,7 +25,8 @@ for (const head of document.querySelectorAll("table.sortable th")) {
     for (const other of head.parentElement.cells) other.ariaSort = null;
     head.ariaSort = up ? "ascending" : "descending";
     const value = (row) => {
-      const text = row.cells[head.cellIndex].textContent.trim().replace(/,/g, "").replace("−", "-");
+      const cell = row.cells[head.cellIndex];
+      const text = (cell.dataset.sort ?? cell.textContent).trim().replace(/,/g, "").replace("−", "-");
       const number = parseFloat(text);
       return Number.isNaN(number) ? text : number;
     };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -68,3 +69,9 @@ def run_child(script, *args, stdin="", command=None, cwd=None, env=None, **confi
         text=True, timeout=180, cwd=cwd or script.parent, env=environment(**extra), check=False,
     )  # fmt: skip
     return Result(done, raw)
+
+
+def names_in(run: Result, window: dict) -> list[str]:
+    """Names of the events of a ``profile`` event's trace."""
+    with gzip.open(run.raw / window["file"]) as file:
+        return [event.get("name", "") for event in json.load(file)["traceEvents"]]

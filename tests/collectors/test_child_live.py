@@ -1,12 +1,10 @@
 """Scripts as users write them, run under the collector's child half; torch compiles for real."""
 
-import gzip
-import json
 import signal
 import sys
 
 import pytest
-from child_runs import run_bare, run_child, write_script
+from child_runs import names_in, run_bare, run_child, write_script
 
 pytestmark = pytest.mark.live
 
@@ -158,14 +156,16 @@ def test_calls_are_measured_in_pairs_and_the_script_is_stopped(tmp_path):
 def test_profiler_windows_carry_marks_in_both_stances(tmp_path):
     script = write_script(tmp_path, CALLS.format(steps=10**7))
     run = run_child(script, steps=5, blocks=1, profile=True)
-    windows = {event["stance"]: event for event in run.of("profile")}
-    assert set(windows) == {"eager", "compiled"}
-    for window in windows.values():
+    windows = run.of("profile")
+    kinds = [(window["stance"], window["purpose"]) for window in windows]
+    assert kinds == [(s, p) for s in ("eager", "compiled") for p in ("time", "lines")]
+    for window in windows:
         assert window["error"] is None
-        with gzip.open(run.raw / window["file"]) as file:
-            names = [e.get("name", "") for e in json.load(file)["traceEvents"]]
+        names = names_in(run, window)
         assert len({n for n in names if n.startswith("traceview step ")}) == window["steps"]
         assert names.count("traceview region 0") == window["steps"]
+        assert names.count("traceview own") >= window["steps"]
+    assert [w["steps"] for w in windows if w["purpose"] == "lines"] == [1, 1]
 
 
 def test_training_steps_are_optimizer_steps(tmp_path):
@@ -177,7 +177,7 @@ def test_training_steps_are_optimizer_steps(tmp_path):
         model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
         fast = torch.compile(model, backend="aot_eager")
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for step in range(30):
+        for step in range(34):
             for _ in range(2):
                 fast(torch.ones(4, 8)).mean().backward()
             optimizer.step()
@@ -192,11 +192,12 @@ def test_training_steps_are_optimizer_steps(tmp_path):
     blocks = run.of("block")
     assert len(blocks) >= 4
     assert all(b["region_calls"] == 2 * b["steps"] for b in blocks)
-    assert [w["stance"] for w in run.of("profile")] == ["eager", "compiled"]
+    assert [w["stance"] for w in run.of("profile")] == ["eager"] * 2 + ["compiled"] * 2
     assert {c["trigger"] for c in run.of("compile")} >= {"dynamo"}
     (error,) = run.of("error")
     assert (error["type"], error["line"], error["file"]) == ("ValueError", 12, str(script))
     assert not run.of("done")
+    assert not run.of("ceiling")  # only of a script that came to its end
 
 
 def test_an_error_in_a_call_names_region_and_stance(tmp_path):

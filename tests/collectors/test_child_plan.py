@@ -53,7 +53,11 @@ class Script:
 
     @property
     def windows(self):
-        return [order.stance for order in self.of(plan.OpenWindow)]
+        return [(order.stance, order.purpose) for order in self.of(plan.OpenWindow)]
+
+
+def both(*stances):
+    return [(stance, purpose) for stance in stances for purpose in ("time", "lines")]
 
 
 def test_quiet_means_three_steps_without_a_compile():
@@ -109,24 +113,27 @@ def test_every_block_leaves_out_the_steps_after_the_switch():
 
 
 @pytest.mark.parametrize("step_ms", [1.0, 27.0, 400.0])
-def test_a_training_script_of_thirty_steps_gets_pairs_and_both_windows(step_ms):
+def test_a_training_script_of_thirty_steps_gets_pairs_and_both_stances_windows(step_ms):
     script = Script(eager_ms=step_ms, compiled_ms=step_ms, step_kind="optimizer")
     assert not script.run(plan.Settings(), steps=30)
     assert len(script.of(plan.CloseBlock)) >= 4
-    assert script.windows == ["eager", "compiled"]
+    assert script.windows[:3] == [*both("eager"), ("compiled", "time")]
+    two_more = Script(eager_ms=step_ms, compiled_ms=step_ms, step_kind="optimizer")
+    two_more.run(plan.Settings(), steps=32)
+    assert two_more.windows == both("eager", "compiled")
 
 
 def test_a_hundred_calls_are_enough_for_three_pairs_and_both_windows():
     script = Script()
     assert not script.run(plan.Settings(), steps=100)
     assert len(script.of(plan.CloseBlock)) >= 6
-    assert script.windows == ["eager", "compiled"]
+    assert script.windows == both("eager", "compiled")
 
 
 def test_where_the_profiler_stays_attached_nothing_is_timed_after_it():
     script = Script(device=True, profiler_stays=True)
     assert script.run(plan.Settings())
-    assert script.windows == ["eager", "compiled"]
+    assert script.windows == both("eager", "compiled")
     kinds = [type(order) for _, order in script.orders]
     assert plan.OpenBlock not in kinds[kinds.index(plan.OpenWindow) :]
 
@@ -161,12 +168,34 @@ def test_steps_option_fixes_the_block_length():
     assert {b.steps for b in script.of(plan.OpenBlock)} == {7}
 
 
+def test_a_lines_window_is_one_step_soon_after_its_time_window():
+    script = Script()
+    script.run(plan.Settings(blocks=1))
+    orders = [order for _, order in script.orders]
+    for stance in ("eager", "compiled"):
+        at = orders.index(plan.OpenWindow(stance, "lines"))
+        assert orders[at - 2 : at] == [plan.CloseWindow(), plan.Wait(1)]
+        assert orders[at + 1 : at + 3] == [plan.Wait(1, watch=True), plan.CloseWindow()]
+
+
+def test_a_step_of_six_seconds_is_not_run_for_its_lines_unless_all_ranks_run_it():
+    slow = Script(eager_ms=6000.0, compiled_ms=4000.0)
+    slow.run(plan.Settings(blocks=1))
+    assert slow.windows == [("eager", "time"), *both("compiled")]
+    (left_out,) = slow.of(plan.LeaveOut)
+    assert "eager" in left_out.what
+    assert "6.0 s" in left_out.why
+    ranks = Script(eager_ms=6000.0, compiled_ms=4000.0)
+    ranks.run(plan.Settings(blocks=1, fixed=True))
+    assert ranks.windows == both("eager", "compiled")
+
+
 @pytest.mark.parametrize("stance", ["eager", "compiled"])
 def test_one_stance_only(stance):
     script = Script()
     assert script.run(plan.Settings(stances=(stance,), blocks=2))
     assert {order.stance for order in script.of(plan.Take)} == {stance}
-    assert script.windows == [stance]
+    assert script.windows == both(stance)
 
 
 def test_pairs_go_on_counting_after_a_new_anchor():

@@ -16,6 +16,8 @@ def test_a_line_counts_once_it_is_whole(tmp_path):
         file.write('se", "phase": "block", "detail": "3/8"}\n')
     tail.poll()
     assert tail.story.words == "paired block 3/8"
+    tail.story.hear({"event": "phase", "phase": "ceilings", "detail": None, "stance": None})
+    assert tail.story.words == "measuring what the device can do"
 
 
 def test_all_processes_are_heard(tmp_path):

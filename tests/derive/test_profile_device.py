@@ -21,19 +21,31 @@ def k(start, duration, correlation, launched, category="gemm", launching=2, **mo
     }  # fmt: skip
 
 
-def tables_of(kernels, launches=(), steps=1, end=100):
-    marks = [
-        {**HEAD, "step": n, "op_id": n, "name": f"traceview step {n + 7}", "category": "mark",
-         "kind": "user_annotation", "tid": "1", "start_ns": n * end * 1000,
-         "duration_ns": end * 1000, "self_ns": 0}
+def tables_of(kernels, launches=(), steps=1, end=100, ops=()):
+    """Steps of ``end`` µs on thread 1; ``ops`` are (name, start, duration) at the top."""
+    names = [
+        (f"traceview step {n + 7}", "user_annotation", "mark", n * end, end, n)
         for n in range(steps)
+    ]
+    names += [
+        (name, "cpu_op", "other", start, duration, start // end) for name, start, duration in ops
+    ]
+    events = [
+        {**HEAD, "step": step, "op_id": n, "name": name, "category": category, "kind": kind,
+         "tid": "1", "start_ns": start * 1000, "duration_ns": duration * 1000, "self_ns": 0}
+        for n, (name, kind, category, start, duration, step) in enumerate(names)
     ]  # fmt: skip
-    rows = [{**HEAD, "step": 0, **row} for row in launches]
+    rows = [{**HEAD, "step": 0, "tid": "1", **row} for row in launches]
     return Tables({
         "kernels": from_rows("kernels", kernels),
         "kernel_launches": from_rows("kernel_launches", rows),
-        "cpu_ops": from_rows("cpu_ops", marks),
+        "cpu_ops": from_rows("cpu_ops", events),
     })  # fmt: skip
+
+
+def sync(start, duration):
+    return {"kind": "sync", "name": "cudaStreamSynchronize", "start_ns": start * 1000,
+            "duration_ns": duration * 1000}  # fmt: skip
 
 
 def accounts(tables, step_ms=None):
@@ -46,25 +58,33 @@ def us(found):
 
 
 def test_every_gap_has_its_cause():
-    sync = {"kind": "sync", "name": "cudaStreamSynchronize", "start_ns": 48_000,
-            "duration_ns": 5_000}  # fmt: skip
     found = accounts(
         tables_of(
             [
-                k(10, 10, 1, launched=5),  # first: launched after the step began
+                k(10, 10, 1, launched=5),
                 k(25, 5, 2, launched=18, launching=4),  # the call was under way at 20
                 k(32, 8, 3, launched=20),  # launched long before 30
                 k(42, 8, 3, launched=20),  # same cudagraph
-                k(60, 10, 4, launched=55),  # at 50 the host stood in the sync
+                k(60, 10, 4, launched=55),  # at 50 the host stood in the sync, since 48
                 k(80, 10, 5, launched=75),  # the host was late
             ],
-            [sync],
+            [sync(48, 5)],
         )
     )
     assert us(found) == {
-        "gemm": 51, "idle_launch_bound": 20, "idle_launch_in_flight": 5, "idle_device": 2,
-        "idle_inside_graph": 2, "idle_sync": 10, "idle_no_more_work": 10,
+        "gemm": 51, "idle_launch_bound": 40, "idle_device": 2, "idle_inside_graph": 2,
+        "idle_sync": 5,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("since", "synchronising"), [(48, 3 + 2), (20, 3 + 7), (49, 3 + 1)])
+def test_filling_the_device_again_is_the_synchronisations_for_as_long_as_it_held_the_host(
+    since, synchronising
+):
+    kernels = [k(0, 50, 1, launched=0), k(60, 40, 2, launched=55)]
+    found = accounts(tables_of(kernels, [sync(since, 53 - since)]))
+    assert us(found)["idle_sync"] == pytest.approx(synchronising)
+    assert sum(row["profiled_ms"] for row in found.values()) == pytest.approx(0.1)
 
 
 def test_busy_and_idle_are_the_span_and_overlaps_count_once():
@@ -84,38 +104,84 @@ def test_busy_and_idle_are_the_span_and_overlaps_count_once():
     assert found["gemm"]["count"] == 2
 
 
-def test_idle_time_is_what_busy_time_leaves_of_the_timed_step():
-    tables = tables_of([k(10, 40, 1, launched=5), k(60, 20, 2, launched=5)], end=100)
-    found = accounts(tables, {"compiled": 0.075})
-    assert us(found) == {
-        "gemm": 60, "idle_launch_bound": 10, "idle_device": 10, "idle_no_more_work": 20,
-    }  # fmt: skip
-    assert {name: row["ms"] * 1000 for name, row in found.items()} == {
-        "gemm": pytest.approx(60), "idle_launch_bound": pytest.approx(3.75),
-        "idle_device": pytest.approx(3.75), "idle_no_more_work": pytest.approx(7.5),
-    }  # fmt: skip
+def late_host(steps=5, events=4, sleep=0, cost=5):
+    """Steps in which the host runs ``events`` operators of 1 µs, each after ``cost`` + 4 µs, then
+    launches a kernel of 10 µs and sleeps."""
+    ops, kernels, launches, at = [], [], [], 0
+    end = events * (cost + 5) + 10 + sleep
+    for step in range(steps):
+        at = step * end
+        for n in range(events):
+            ops.append(("aten::view", at + cost + 4 + n * (cost + 5), 1))
+        launched = at + events * (cost + 5) + cost
+        kernels.append(k(launched + 6, 10, step, launched, step=step))
+        launches.append({"step": step, "kind": "launch", "name": "cuLaunchKernel", "kernels": 1,
+                         "start_ns": launched * 1000, "duration_ns": 2000,
+                         "correlation": step})  # fmt: skip
+    return tables_of(kernels, launches, steps, end, ops)
 
 
-@pytest.mark.parametrize(("step", "busy"), [(0.03, 0.03), (0.13, 0.07)])
-def test_a_device_waits_between_nothing_and_what_was_profiled(step, busy):
-    found = accounts(tables_of([k(10, 40, 1, launched=5)]), {"compiled": step})
-    assert found["gemm"]["ms"] == pytest.approx(busy)
-    assert sum(row["ms"] for row in found.values()) == pytest.approx(step)
+def test_the_profilers_cost_goes_by_events_and_not_by_time():
+    """Two µs for each of five events (the launch is one) go from launching, none from a sleep."""
+    found = accounts(late_host(sleep=5000), {"compiled": 5.050 - 0.010})
+    assert found["idle_python"]["ms"] == pytest.approx(
+        found["idle_python"]["profiled_ms"], rel=0.001
+    )
+    assert found["idle_python"]["ms"] == pytest.approx(5.0, rel=0.01)
+    assert found["gemm"]["ms"] == pytest.approx(0.010)
+    assert found["unexplained"]["ms"] == pytest.approx(0, abs=0.001)
+    counts = profile_tables(late_host(sleep=5000), {"compiled": 5.040})["step_counts"].row(
+        0, named=True
+    )
+    assert counts["event_cost_us"] == pytest.approx(2.0, rel=0.1)
+    assert (counts["events"], counts["timed_step_ms"]) == (5.0, 5.04)
 
 
-def test_the_start_of_a_window_is_no_part_of_a_step():
-    kernels = [k(80, 20, 1, launched=70), k(100, 95, 2, launched=75, step=1)]
-    found = accounts(tables_of(kernels, steps=2), {"compiled": 0.06})
-    assert us(found) == {"gemm": 57.5, "idle_window_start": 40, "idle_no_more_work": 2.5}
-    assert found["idle_window_start"]["ms"] == 0
-    assert found["idle_no_more_work"]["ms"] == pytest.approx(0.0025)
-    assert found["gemm"]["ms"] == pytest.approx(0.0575)
+def test_what_the_profiler_cannot_have_cost_is_unexplained_and_not_spread():
+    free = accounts(late_host(sleep=5000))
+    found = accounts(late_host(sleep=5000), {"compiled": 2.0})
+    assert found["unexplained"]["kind"] == "unexplained"
+    assert found["unexplained"]["ms"] < -2.9
+    assert found["idle_python"]["ms"] == pytest.approx(free["idle_python"]["ms"], rel=0.01)
+    assert sum(row["ms"] for row in found.values()) == pytest.approx(2.0)
+
+
+def test_a_step_longer_than_the_profiled_one_is_not_stretched():
+    free = accounts(late_host())
+    found = accounts(late_host(), {"compiled": 1.0})
+    assert found["gemm"]["ms"] == pytest.approx(free["gemm"]["profiled_ms"])
+    assert found["unexplained"]["ms"] > 0.9
+    counts = profile_tables(late_host(), {"compiled": 1.0})["step_counts"].row(0, named=True)
+    assert counts["event_cost_us"] is None
+
+
+def test_a_device_that_is_never_without_work_takes_as_long_as_its_kernels():
+    """The window begins with a drained device and ends with a full queue: neither is a step's."""
+    kernels = [k(10 + 50 * n, 48, n, launched=4 * n, step=n // 2) for n in range(10)]
+    found = accounts(tables_of(kernels, steps=5, end=8), {"compiled": 0.1})
+    assert found["gemm"]["ms"] == pytest.approx(0.096)
+    assert found["idle_device"]["ms"] == pytest.approx(0.004)
+    assert found["unexplained"]["ms"] == pytest.approx(0, abs=1e-9)
+
+
+def test_hidden_communication_is_not_counted_as_the_steps():
+    kernels = [
+        k(0, 60, 1, launched=0),
+        k(40, 40, 2, launched=1, category="communication", stream=9),
+    ]
+    made = profile_tables(tables_of(kernels))
+    counts = made["step_counts"].row(0, named=True)
+    assert counts["exposed_communication_ms"] == pytest.approx(0.020)
+    assert counts["hidden_communication_ms"] == pytest.approx(0.020)
+    busy = {row["category"]: row["ms"] for row in made["accounting"].filter(kind="busy").to_dicts()}
+    assert busy == {"gemm": pytest.approx(0.06), "communication": pytest.approx(0.02)}
 
 
 def test_figures_are_per_step():
     tables = tables_of([k(10, 40, 1, launched=5), k(110, 40, 2, launched=105, step=1)], steps=2)
     counts = profile_tables(tables)["step_counts"].row(0, named=True)
-    assert (counts["steps"], counts["kernels"], counts["device_busy_ms"]) == (2, 1.0, 0.04)
+    # The first step is the profiler's own.
+    assert (counts["steps"], counts["kernels"], counts["device_busy_ms"]) == (1, 1.0, 0.04)
 
 
 def test_work_outside_the_steps_is_not_counted():

@@ -42,7 +42,8 @@ def test_rows_add_up_to_the_step():
     us = {row["category"]: round(row["profiled_ms"] * 1000) for row in found.to_dicts()}
     assert us == {
         "overhead_cache_lookup": 9,
-        "overhead_compiled_region": (72 - 20 - 5 - 30) + (30 - 20),
+        "overhead_compiled_region": (72 - 20 - 5 - 30 - 13) + (30 - 20),
+        "graph_break": 13,  # from the end of the first graph's call to the next look-up
         "overhead_runtime_wrappers": 4,
         "overhead_generated_wrapper": 6 + 5,
         "generated_pointwise": 10,
@@ -53,10 +54,66 @@ def test_rows_add_up_to_the_step():
     assert set(found["clock"]) == {"host"}
 
 
-def test_a_hosts_categories_shrink_in_proportion():
-    found = profile_tables(window(COMPILED), {"compiled": 0.05})["accounting"]
+def test_an_operators_own_time_holds_no_event_and_stays():
+    """What the profiler cost goes from around the events: leaves keep their time."""
+    found = profile_tables(window(COMPILED), {"compiled": 0.09})
+    ms = {row["category"]: row["ms"] for row in found["accounting"].to_dicts()}
+    assert sum(ms.values()) == pytest.approx(0.09)
+    assert (ms["gemm"], ms["generated_pointwise"]) == (pytest.approx(0.015), pytest.approx(0.010))
+    assert ms["unexplained"] == pytest.approx(0, abs=1e-5)
+    # Nine events cost 10 µs, and the mark of the region's call as much as eight more.
+    assert found["step_counts"]["event_cost_us"][0] == pytest.approx(10 / 17, rel=0.05)
+    assert found["step_counts"]["events"][0] == 10
+
+
+def test_a_sleep_keeps_its_length():
+    ops = [("aten::view", "other", n, 1, 1, None) for n in range(0, 60, 3)]
+    found = profile_tables(window(ops), {"compiled": 0.08})["accounting"]
     ms = {row["category"]: row["ms"] for row in found.to_dicts()}
-    assert (ms["gemm"], sum(ms.values())) == (pytest.approx(0.0075), pytest.approx(0.05))
+    # Between 20 operators 19 stretches of 2 µs lose the 20 µs; the 42 µs after them lose one half.
+    assert ms["other"] == pytest.approx(0.020)
+    assert ms["python"] == pytest.approx(0.0185 + 0.0415, abs=1e-4)
+
+
+def test_what_cannot_be_the_profilers_is_unexplained():
+    found = profile_tables(window(COMPILED), {"compiled": 0.02})["accounting"]
+    ms = {row["category"]: row["ms"] for row in found.to_dicts()}
+    assert ms["unexplained"] < -0.005
+    assert (ms["gemm"], sum(ms.values())) == (pytest.approx(0.015), pytest.approx(0.02))
+
+
+def marks(**causes):
+    """A step of 100 µs: each mark lies around an operator of 10 µs."""
+    ops, at = [], 5
+    for name in causes.values():
+        ops += [
+            (name, "mark", at, 14, 4, None),
+            ("aten::add", "elementwise", at + 2, 10, 10, len(ops) + 1),
+        ]
+        at += 20
+    return window(ops)
+
+
+def test_marks_name_the_cause_of_everything_in_them():
+    found = profile_tables(
+        marks(
+            loader="enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            compiling="compile_fx_inner (dynamo_timed)", collecting="traceview gc 2",
+            ours="traceview own",
+        )
+    )  # fmt: skip
+    us = {
+        row["category"]: round(row["profiled_ms"] * 1000) for row in found["accounting"].to_dicts()
+    }
+    assert us == {"python": 100 - 4 * 14 - 21, "data_loading": 14, "compile": 14, "gc": 14}
+    # After its own mark the collector ends the step's.
+    assert found["step_counts"]["step_ms"][0] == pytest.approx(0.065)
+
+
+def test_the_optimizers_python_is_its_own():
+    found = profile_tables(marks(step="Optimizer.step#AdamW.step"))["accounting"]
+    us = {row["category"]: round(row["profiled_ms"] * 1000) for row in found.to_dicts()}
+    assert us == {"python": 86, "optimizer_python": 4, "elementwise": 10}
 
 
 def test_the_gap_lies_between_a_graph_and_the_next_look_up_even_inside_the_region():
@@ -91,7 +148,7 @@ def test_an_operator_across_the_last_edge_counts_with_its_part_inside():
                      ("aten::add_", "elementwise", 95, 20, 20, 1)])  # fmt: skip
     found = profile_tables(tables)["accounting"]
     us = {row["category"]: round(row["profiled_ms"] * 1000) for row in found.to_dicts()}
-    assert us == {"elementwise": 5, "python": 95}
+    assert us == {"elementwise": 5, "optimizer_python": 5, "python": 90}
 
 
 def test_other_threads_do_not_lengthen_the_step():

@@ -206,6 +206,30 @@ def rows():
     }  # fmt: skip
 
 
+REPLACED = {
+    "pass": "cold", "group_id": 0, "stance": "compiled", "name": "triton_poi_fused_add_gelu_0",
+    "category": "generated_pointwise", "compile_id": "0/0", "graph_key": "f1", "count": 1.0,
+    "ms": 0.05, "clock": "device", "ops": ["aten.add", "aten.gelu"], "how": "provenance",
+    "file": "/home/me/train.py", "line": 7,
+}  # fmt: skip
+
+
+def matched(*compiled_kernels, **more):
+    """Tables of one group: ``compiled_kernels`` stand for two eager ones."""
+    eager = [
+        REPLACED | {"stance": "eager", "name": name, "cpu_op": op, "ms": ms, "compile_id": None,
+                    "category": "elementwise", "graph_key": None, "how": "line", "ops": [op]}
+        for name, op, ms in (("add_kernel", "aten.add", 0.12), ("gelu_kernel", "aten.gelu", 0.08))
+    ]  # fmt: skip
+    group = {
+        "pass": "cold", "group_id": 0, "kind": "fused", "matched": True, "eager_kernels": 2.0,
+        "eager_ms": 0.2, "compiled_kernels": float(len(compiled_kernels)), "how": "provenance",
+        "compiled_ms": sum(row["ms"] for row in compiled_kernels), "clock": "device",
+        "ops": ["aten.add", "aten.gelu"], "lines": ["/home/me/train.py:7"], "compile_ids": ["0/0"],
+    }  # fmt: skip
+    return {"matched_kernels": [*eager, *compiled_kernels], "match_groups": [group | more]}
+
+
 def tables_of(**changed):
     """The tables of ``rows()`` with some replaced; None leaves a table unrecorded."""
     found = {name: made for name, made in (rows() | changed).items() if made is not None}

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 from factories import (
+    REPLACED,
     compiled,
     finding,
     graph_break,
     kernel,
     make_run,
+    matched,
     recompile,
     rows,
     speedup,
@@ -16,7 +18,7 @@ from factories import (
 )
 
 from traceview.diagnosis import build
-from traceview.diagnosis.kernels import ALL_GRAPH_CHARACTERS, named_operators, operator_name
+from traceview.diagnosis.kernels import ALL_GRAPH_CHARACTERS
 from traceview.tables import Tables
 
 
@@ -100,23 +102,20 @@ def test_compile_time_and_timeline(diagnose):
     assert sum(found.compiles[0].phases.values()) == found.compiles[0].seconds == 3.0
 
 
-def test_a_fused_kernel_with_the_eager_time_of_its_operators(diagnose):
-    (kernel,) = diagnose().fused
+def test_a_fused_kernel_with_the_eager_time_that_it_replaced(diagnose):
+    (kernel,) = diagnose(**matched(REPLACED)).fused
     assert kernel.ms == 0.05
     assert kernel.eager_ms == pytest.approx(0.20)
     assert kernel.eager_count == 2.0
 
 
-def test_no_eager_time_for_operators_that_another_kernel_has_too(diagnose):
+def test_no_eager_time_where_another_kernel_is_in_the_group(diagnose):
     first = rows()["generated_kernels"][0]
     second = first | {"kernel_name": "triton_poi_fused_add_1", "fused_ops": ["aten.add"]}
-    found = diagnose(generated_kernels=[first, second]).fused
+    tables = matched(REPLACED, REPLACED | {"name": "triton_poi_fused_add_1"})
+    found = diagnose(generated_kernels=[first, second], **tables).fused
     assert [kernel.eager_ms for kernel in found] == [None, None]
-
-
-@pytest.mark.parametrize("text", ["aten.add.Tensor", "aten::add", "add", "torch.ops.aten.add"])
-def test_operator_names(text):
-    assert operator_name(text) == "add"
+    assert diagnose().fused[0].eager_ms is None  # nothing was matched
 
 
 def test_graphs_with_their_code(diagnose):
@@ -271,7 +270,7 @@ def test_a_run_without_any_table_is_still_a_diagnosis(tmp_path, rules):
 def test_a_kernel_that_a_recompile_wrote_again_is_one_kernel(diagnose):
     first = rows()["generated_kernels"][0]
     again = first | {"compile_key": "0/1", "compile_id": "0/1"}
-    (kernel,) = diagnose(generated_kernels=[first, again]).fused
+    (kernel,) = diagnose(generated_kernels=[first, again], **matched(REPLACED)).fused
     assert (kernel.compile_id, kernel.ms) == ("0/0", 0.05)
     assert kernel.eager_ms == pytest.approx(0.20)
 
@@ -285,28 +284,6 @@ def test_kernels_of_one_name_in_two_graphs_are_told_apart_by_their_compile(diagn
     ]
     found = diagnose(generated_kernels=[first, other], kernel_groups=groups).fused
     assert [(item.compile_id, item.ms) for item in found] == [("0/0", 0.05), ("1/0", 0.02)]
-
-
-@pytest.mark.parametrize(
-    ("name", "operators"),
-    [
-        ("triton_poi_fused_add_gelu_0", {"add", "gelu"}),
-        ("cpp_fused_add_clamp_native_layer_norm_12", {"add", "clamp", "native_layer_norm"}),
-        ("triton_red_fused__to_copy_add_3", {"_to_copy", "add"}),
-        ("triton_poi_fused_add_mystery_0", set()),
-        ("extern_kernels.mm", set()),
-        ("fused_" + "a_" * 100_000 + "0", set()),
-    ],
-)
-def test_operators_by_a_kernels_name(name, operators):
-    known = {"add", "gelu", "clamp", "native_layer_norm", "_to_copy", "layer", "norm"}
-    assert named_operators(name, known) == operators
-
-
-def test_decomposed_operators_are_matched_by_the_kernels_name(diagnose):
-    first = rows()["generated_kernels"][0] | {"fused_ops": ["aten.add", "aten.erf"]}
-    (found,) = diagnose(generated_kernels=[first]).fused
-    assert found.eager_ms == pytest.approx(0.20)
 
 
 def test_profiled_cpp_kernels_carry_their_graph(diagnose):

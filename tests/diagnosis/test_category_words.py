@@ -2,7 +2,7 @@
 
 import re
 
-from traceview.derive.time import device as device_time
+from traceview.derive.time import causes
 from traceview.derive.time import host as host_time
 from traceview.diagnosis.words import CATEGORIES, category
 from traceview.parse.kineto.categories import OVERHEAD
@@ -14,12 +14,14 @@ def test_kernel_categories_have_words():
     assert set(re.findall(r"\w+", columns["category"].meaning)) <= set(CATEGORIES)
 
 
-def test_idle_and_overhead_have_words():
-    idle = {value for value in vars(device_time).values() if str(value).startswith("idle_")}
+def test_idle_host_and_overhead_have_words():
     marks = (*OVERHEAD, host_time.REGION + "0/0", host_time.GRAPH + "f ##")
     overhead = {host_time.overhead_category(name) for name in marks}
-    assert len(idle) == 8
-    assert idle | overhead | {host_time.PYTHON} <= set(CATEGORIES)
+    named = {
+        value for name, value in vars(causes).items() if name.isupper() and isinstance(value, str)
+    }
+    assert named - {causes.OWN} == {*causes.IDLE, *causes.HOST, causes.UNEXPLAINED}
+    assert overhead | named - {causes.OWN} <= set(CATEGORIES)
 
 
 def test_no_words_hold_an_underscore():

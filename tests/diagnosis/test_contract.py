@@ -3,9 +3,10 @@
 import json
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
 
 import jsonschema
 import pytest
@@ -13,6 +14,7 @@ from factories import finding, make_run, tables_of
 
 from traceview.diagnosis import build
 from traceview.diagnosis.contract import from_json, schema, to_json
+from traceview.diagnosis.explanation import Explanation
 from traceview.errors import NothingToAnalyse
 from traceview.tables import Tables
 
@@ -32,13 +34,30 @@ def empty(tmp_path, monkeypatch):
     return build.diagnose(make_run(tmp_path), Tables())
 
 
-@pytest.mark.parametrize("which", ["full", "empty"])
+@pytest.fixture
+def explained(full):
+    return replace(full, explanation=filled(Explanation))
+
+
+def filled(kind):
+    """A value of a type with something in every field, and two of what there may be many of."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: filled(hints[field.name]) for field in fields(kind)})
+    if get_origin(kind) is tuple:
+        return (filled(get_args(kind)[0]),) * 2
+    if get_args(kind):  # X | None
+        return filled(get_args(kind)[0])
+    return {str: "é\x00", float: 0.5, int: 7, bool: True}[kind]
+
+
+@pytest.mark.parametrize("which", ["full", "empty", "explained"])
 def test_round_trip_through_text_is_exact(which, request):
     diagnosis = request.getfixturevalue(which)
     assert from_json(json.loads(json.dumps(to_json(diagnosis)))) == diagnosis
 
 
-@pytest.mark.parametrize("which", ["full", "empty"])
+@pytest.mark.parametrize("which", ["full", "empty", "explained"])
 def test_it_keeps_to_its_schema(which, request):
     data = to_json(request.getfixturevalue(which))
     jsonschema.Draft202012Validator(schema()).validate(data)
@@ -59,6 +78,8 @@ def test_the_schema_is_one_and_the_file_is_it():
         lambda data: data["findings"][0].update(severity="fatal"),
         lambda data: data["verdict"].update(speedup_interval=[1.0]),
         lambda data: data.update(format=2),
+        lambda data: data["explanation"].pop("waterfall"),
+        lambda data: data["explanation"]["matching"].update(groups=None),
     ],
 )
 def test_the_schema_is_strict(full, break_it):

@@ -189,18 +189,37 @@ def test_profile_files_and_sources_are_named_from_the_run_folder(tmp_path):
         "value": True,        "default": False, "set_by": "user",
     }  # fmt: skip
     note = {"event": "note", "t": 2, "what": "profiler window", "why": "no CUPTI"}
-    tables, _ = read(tmp_path, (7, [BEGIN, profile, failed, source, source, setting, note]))
+    lines = {**profile, "t": 2, "purpose": "lines", "steps": 1, "line_files": ["/w/t.py"]}
+    rows = [BEGIN, profile, lines, failed, source, source, setting, note]
+    tables, _ = read(tmp_path, (7, rows))
 
-    windows = tables["profile_windows"].select("stance", "file", "error").rows()
+    windows = tables["profile_windows"].select("stance", "purpose", "file", "error").rows()
     assert windows == [
-        ("eager", "raw/cold/profile/eager-7.json.gz", None),
-        ("compiled", None, "no CUPTI"),
+        ("eager", "time", "raw/cold/profile/eager-7.json.gz", None),
+        ("eager", "lines", "raw/cold/profile/eager-7.json.gz", None),
+        ("compiled", "time", None, "no CUPTI"),
     ]
     assert tables["notes"].select("pid", "why").rows() == [(7, "no CUPTI")]
     assert tables["sources"].select("file", "copy").rows() == [("/w/t.py", "raw/sources/t.py")]
     assert tables["environment"].select("name", "value", "default").rows() == [
         ("max_autotune", "True", "False")
     ]
+
+
+def test_ceilings_are_a_table_only_where_one_was_measured(tmp_path):
+    ceiling = {
+        "event": "ceiling", "t": 9, "device": "cuda:0", "kind": "matmul", "dtype": "bfloat16",
+        "value": 781.5, "unit": "TFLOP/s", "size": "8192x8192x8192", "detail": None, "runs": 33,
+        "clock": "device",
+    }  # fmt: skip
+    odd = {"event": "ceiling", "t": 9, "kind": ["x"], "value": "fast", "runs": 2**80}
+    tables, _ = read(tmp_path / "a", (7, [BEGIN, ceiling, odd]))
+    rows = tables["ceilings"].select("pid", "device", "kind", "dtype", "value", "runs").rows()
+    assert rows == [
+        (7, "cuda:0", "matmul", "bfloat16", 781.5, 33),
+        (7, None, '["x"]', None, None, None),
+    ]
+    assert "ceilings" not in read(tmp_path / "b", (7, [BEGIN]))[0]
 
 
 def test_gzipped_events_are_read_and_a_cut_archive_is_counted(tmp_path):

@@ -165,13 +165,13 @@ def test_damaged_or_unwritable_tables_are_parsed_again(tmp_path, monkeypatch):
     run = run_of(tmp_path, "autotune", trace=False)
     load_or_parse(run)
     (run.tables_folder / "fusions.parquet").write_bytes(b"PAR1 no more")
-    assert load_or_parse(run)["fusions"].height == 2
+    assert load_or_parse(run)["fusions"].height == 4
 
     def refuse(*args, **kwargs):
         raise PermissionError(13, "read-only")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", refuse)
-    assert load_or_parse(run, refresh=True)["fusions"].height == 2
+    assert load_or_parse(run, refresh=True)["fusions"].height == 4
     assert store.load(run) is None
 
 

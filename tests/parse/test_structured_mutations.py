@@ -6,7 +6,15 @@ import random
 import pytest
 from structured_log_tools import at, read, record, recorded
 
-TABLES = ("compile_phases", "graph_breaks", "recompiles", "cache_events", "graphs", "symbols")
+TABLES = (
+    "compile_phases",
+    "guards",
+    "graph_breaks",
+    "recompiles",
+    "cache_events",
+    "graphs",
+    "symbols",
+)
 FOREIGN = (
     b"hello\n",
     b"\0\0\0\n",

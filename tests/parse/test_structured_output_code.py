@@ -60,7 +60,7 @@ def benchmark_compiled_module(times=10, repeat=10):
 
 @pytest.fixture(scope="module")
 def kernels():
-    return {kernel.name: kernel for kernel in parse_output_code(TRITON)}
+    return {kernel.name: kernel for kernel in parse_output_code(TRITON)[0]}
 
 
 def test_what_the_module_defines_and_calls_is_found(kernels):
@@ -81,6 +81,29 @@ def test_a_triton_kernel_carries_its_path_its_operators_and_its_source(kernels):
     assert "XBLOCK" in kernel.source
     assert kernels["extern_kernels.addmm"].ops == ["aten.addmm"]
     assert kernels["extern_kernels.addmm"].source is None
+
+
+def test_every_call_stands_in_order_with_what_the_comments_above_it_say():
+    calls = parse_output_code(TRITON)[1]
+    assert [(call.kernel.name, call.nodes) for call in calls] == [
+        ("triton_poi_fused_add_sin_0", ["sin", "add"]),
+        ("extern_kernels.addmm", ["linear"]),
+        ("triton_poi_fused_add_sin_0", []),
+        ("add_kernel_0", []),
+        ("torch.ops.aten.sort.stable", ["sort"]),
+    ]
+    assert [call.handle for call in calls] == [None] * 5
+
+
+def test_a_handle_is_its_own_calls_only():
+    text = """
+        # [Provenance debug handles] extern_kernels.mm:7
+        extern_kernels.mm(a, b, out=c)
+        extern_kernels.mm(c, b, out=a)
+        # [Provenance debug handles] other_0:8
+        extern_kernels.addmm(a, b, c)
+"""
+    assert [call.handle for call in parse_output_code(text)[1]] == [7, None, None]
 
 
 @pytest.mark.parametrize(
@@ -105,4 +128,4 @@ def test_categories_are_torchs_own(name, category):
     ["", "x = async_compile.triton(", "# " * 50_000, "a = async_compile.cpp('''\n" * 9_999],
 )
 def test_damaged_code_gives_what_it_gives(text):
-    assert all(kernel.launch_sites == 0 for kernel in parse_output_code(text))
+    assert all(kernel.launch_sites == 0 for kernel in parse_output_code(text)[0])

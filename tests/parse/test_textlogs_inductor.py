@@ -114,3 +114,39 @@ def test_a_schedule_lists_its_nodes(tmp_path):
     text = "Schedule:\n [SchedulerNode(name='op0'), SchedulerNode(name='op2'), DisableReduction]"
     tables, _ = read(tmp_path, logs=lines(prefix, text))
     assert tables["schedules"]["nodes"].to_list() == [["op0", "op2"]]
+
+
+def test_the_nodes_of_a_graphs_first_round_are_its_candidates(tmp_path):
+    found = read_recorded(tmp_path, "training")["fusions"]
+    nodes = found.filter(decision="candidate")
+    counts = nodes.group_by("compile_id", "graph_index", maintain_order=True).len().rows()
+    assert counts == [("0/0", 0, 7), ("0/0", 1, 10), ("1/0", 0, 7)]  # as many as each round 1 says
+    assert set(nodes["kind"]) == {"extern", "pointwise", "reduction"}
+    externs = nodes.filter(kind="extern")
+    assert externs["origins"].null_count() == externs.height > 0
+    assert nodes.filter(nodes["kind"] != "extern")["origins"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "origins"),
+    [
+        ("SchedulerNode(name='op1'), Pointwise(['[16, 256]', 'origins=OrderedSet([add, tanh])', "
+         "'stack_traces = {', '  File \"/p/s.py\", line 20, in f', '}'])", "pointwise",
+         ["add", "tanh"]),
+        ("SchedulerNode(name='op1'), WelfordReduction(['[8]', 'welford_reduce', "
+         "'origins=OrderedSet([var_mean])'])", "reduction", ["var_mean"]),
+        ("SchedulerNode(name='op1')", "other", None),
+        ("ExternKernelSchedulerNode(name='op1')", "extern", None),
+        ("NopKernelSchedulerNode(name='op1')", "nop", None),
+        ("ForeachKernelSchedulerNode(name='op1')", "foreach", None),
+    ],
+)  # fmt: skip
+def test_a_candidate_says_its_kind_and_what_it_computes(tmp_path, text, kind, origins):
+    round_1 = (
+        f"===== attempting fusion (1/10): 1 nodes =====\nfuse_nodes_once, candidates:\n  {text}"
+    )
+    again = round_1.replace("(1/10)", "(2/10)").replace("op1", "op9")
+    tables, _ = read(tmp_path, logs=lines(FUSION, round_1) + lines(FUSION, again))
+    (row,) = tables["fusions"].to_dicts()  # what later rounds list are fusions of these
+    assert (row["decision"], row["node1"], row["kind"]) == ("candidate", "op1", kind)
+    assert (row["origins"], row["graph_index"]) == (origins, 0)

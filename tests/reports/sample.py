@@ -4,6 +4,9 @@ import dataclasses
 import types
 import typing
 
+import sample_explained
+import sample_odd
+
 from traceview.diagnosis.model import (
     AccountRow,
     CompileRow,
@@ -106,13 +109,15 @@ ACCOUNTING = {
         AccountRow("elementwise", 3.42, "busy", 34.0, "device"),
         AccountRow("gemm", 0.31, "busy", 2.0, "device"),
         AccountRow("reduction", 0.12, "busy", 1.0, "device"),
-        AccountRow("idle_launch_bound", 0.70, "idle", None, "device"),
+        AccountRow("idle_launch_bound", 0.64, "idle", None, "device"),
+        AccountRow("unexplained", 0.06, "unexplained", None, "device"),
     ),
     "compiled": (
         AccountRow("generated_pointwise", 0.38, "busy", 1.0, "device"),
         AccountRow("gemm", 0.31, "busy", 2.0, "device"),
         AccountRow("overhead_cache_lookup", 0.02, "overhead", None, "host"),
-        AccountRow("idle_sync", 0.08, "idle", None, "device"),
+        AccountRow("idle_sync", 0.07, "idle", None, "device"),
+        AccountRow("unexplained", 0.01, "unexplained", None, "device"),
     ),
 }
 COUNTS = {
@@ -198,6 +203,7 @@ def helped():
              "left_out": "compile inside" if i == 0 else None}
             for i in range(9)
         ),
+        explanation=sample_explained.FULL,
         notes=("The eager profiler window holds 5 steps.",),
         links={"tlparse": "tlparse/cold/index.html", "structured log": "raw/cold/structured"},
         target="train/model.py --batch 64",
@@ -289,6 +295,37 @@ def hostile(size=100_000):
     return _poison(helped(), Poison(size))
 
 
+def absurd(offset=0):
+    """``helped`` whose explanation and accounting hold an odd number in every place for one."""
+    odd = sample_odd.Odd(offset)
+    base = helped()
+    return dataclasses.replace(
+        base,
+        explanation=sample_odd.bend(base.explanation, odd),
+        accounting=sample_odd.bend(base.accounting, odd),
+        fused=sample_odd.bend(base.fused, odd),
+        compiles=sample_odd.bend(base.compiles, odd),
+    )
+
+
+def many():
+    """``helped`` with more of everything than a page has room for."""
+    base = helped()
+    x = base.explanation
+    lanes = tuple(
+        dataclasses.replace(lane, name=f"stream {i}", spans=lane.spans * 40)
+        for i, lane in enumerate(x.timelines[0].lanes * 20)
+    )
+    changed = {
+        "timelines": tuple(dataclasses.replace(step, lanes=lanes) for step in x.timelines),
+        "matching": dataclasses.replace(x.matching, groups=x.matching.groups * 400),
+    }
+    for name in ("waterfall", "details", "limits", "ceilings", "fusion", "passes", "call_path",
+                 "guards", "phases", "first_calls", "autotuning"):  # fmt: skip
+        changed[name] = getattr(x, name) * 500
+    return dataclasses.replace(base, explanation=dataclasses.replace(x, **changed))
+
+
 class Poison:
     """Hands out the attacks in turn."""
 
@@ -344,4 +381,5 @@ ALL = {
     "not_compiled": not_compiled,
     "empty": empty,
     "hostile": hostile,
+    "absurd": absurd,
 }

@@ -40,6 +40,26 @@ for (const element of document.querySelectorAll("body *")) {
 }
 return seen;
 """
+# Text of a picture that leaves it, and pairs of texts that lie on each other.
+COLLISIONS = """
+const found = [];
+for (const svg of document.querySelectorAll("svg.picture")) {
+  const room = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll("text")]
+    .map((text) => [text.textContent.slice(0, 40), text.getBoundingClientRect()])
+    .filter(([words, box]) => box.width > 0);
+  for (const [words, box] of texts) {
+    if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
+        || box.bottom > room.bottom + 1) found.push([svg.id, "leaves", words]);
+  }
+  texts.forEach(([words, one], index) => texts.slice(index + 1).forEach(([others, other]) => {
+    const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+    const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+    if (across > 2 && down > 4) found.push([words, "lies on", others]);
+  }));
+}
+return found;
+"""
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +135,32 @@ def test_page_never_scrolls_sideways(browser, addresses, name, width):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [380, 1280])
+@pytest.mark.parametrize("name", ["helped", "hostile", "absurd", *REAL])
+def test_words_of_a_picture_stay_in_it_and_apart(browser, addresses, name, width):
+    show(browser, addresses[name], width=width)
+    open_everything(browser)
+    assert browser.execute_script(COLLISIONS) == []
+
+
+def test_every_picture_has_a_table_or_a_sentence_below_it(browser, addresses):
+    show(browser, addresses["helped"], script=False)
+    without = browser.execute_script(
+        "return [...document.querySelectorAll('figure')].filter(f => f.querySelector('svg') && "
+        "!f.querySelector('figcaption')?.textContent.trim()).length"
+    )
+    assert without == 0
+
+
+def test_sizes_in_mixed_units_sort_by_their_bytes(browser, addresses):
+    show(browser, addresses["helped"])
+    head = "#limits table.sortable th:nth-child(4)"
+    browser.find_element("css selector", head).click()
+    cells = browser.find_elements("css selector", "#limits table.sortable td:nth-child(4)")
+    shown = [cell.text.splitlines()[0] for cell in cells]
+    assert shown == ["1.25 GiB", "36.0 MiB", "36.0 MiB", "32.0 MiB", "not known"]
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["helped", "hurt", "failed", "not_compiled", *REAL])
 def test_contrast(browser, addresses, name, theme):
@@ -138,8 +184,8 @@ def test_the_themes_differ_and_print_is_light(browser, addresses):
 
 def test_a_column_sorts_by_its_numbers(browser, addresses):
     show(browser, addresses["helped"])
-    column = "#time table.sortable tbody tr td:nth-child(2)"
-    browser.find_element("css selector", "#time table.sortable th:nth-child(2)").click()
+    column = "#time table.accounts tbody tr td:nth-child(2)"
+    browser.find_element("css selector", "#time table.accounts th:nth-child(2)").click()
     shown = [cell.text for cell in browser.find_elements("css selector", column)]
     numbers = [float(text) for text in shown if text != "–"]
     assert numbers == sorted(numbers, reverse=True)
@@ -165,7 +211,7 @@ def test_tables_of_real_runs_need_no_scrolling_at_a_desk(browser, addresses, nam
 
 def test_the_keyboard_sorts_and_opens(browser, addresses):
     show(browser, addresses["helped"])
-    head = browser.find_element("css selector", "#time table.sortable th:nth-child(2)")
+    head = browser.find_element("css selector", "#time table.accounts th:nth-child(2)")
     head.send_keys(" ")
     assert head.get_attribute("aria-sort") == "descending"
     head.send_keys("\n")

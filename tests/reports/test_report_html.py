@@ -8,8 +8,11 @@ import time
 
 import pytest
 import sample
+import sample_explained
+import sample_odd
 from page import Page
 
+from traceview.diagnosis.explanation import Explanation
 from traceview.diagnosis.model import AccountRow, Graph, NotChecked
 from traceview.reports import html
 
@@ -80,8 +83,8 @@ def test_hostile_text_stays_text(hostile):
 
 def test_every_picture_has_a_title_and_a_description():
     page = Page(html.render(sample.helped()))
-    pictures = page.all("svg")
-    assert len(pictures) == 5
+    pictures = [svg for svg in page.all("svg") if "aria-hidden" not in svg]
+    assert len(pictures) == 10
     ids = {attributes.get("id") for _, attributes in page.elements}
     for picture in pictures:
         assert picture["role"] == "img"
@@ -210,3 +213,71 @@ def test_five_hundred_compiles_and_two_thousand_breaks_stay_small_and_quick():
     assert time.process_time() - began < 3
     assert len(page.encode()) < 2_000_000
     assert Page(page).problems == []
+
+
+@pytest.mark.parametrize("offset", range(len(sample_odd.ODD)))
+def test_odd_numbers_are_no_words_of_the_page(offset):
+    page = Page(html.render(sample.absurd(offset)))
+    assert page.problems == []
+    assert not re.findall(r"(?<![\w.])-?(?:nan|inf)\b(?!initi)", page.text)
+    assert "None%" not in page.text
+
+
+def test_more_than_a_page_has_room_for_is_cut_and_said_to_be():
+    began = time.process_time()
+    source = html.render(sample.many())
+    assert time.process_time() - began < 5
+    assert len(source.encode()) < 2_000_000
+    text = Page(source).text
+    for what in ("groups", "kernels", "notes", "passes", "parts", "guards", "tables"):
+        assert re.search(rf"[\d,]+ more {what} are not shown here", text), what
+    assert re.search(r"[\d,]+ short spans are not drawn", text)
+
+
+def test_the_first_screen_says_where_the_time_went():
+    text = Page(html.render(sample.helped())).text
+    said = "Where the time went, per step: fusion −3.16 ms, launches saved −0.620 ms"
+    assert text.index(said) < text.index("eager time / compiled time")
+    plain = dataclasses.replace(sample.helped(), explanation=Explanation())
+    assert "Where the time went, per step" not in Page(html.render(plain)).text
+
+
+def test_each_part_says_what_was_not_recorded():
+    text = Page(html.render(sample.empty())).text
+    for said in (
+        "Not recorded: no step was found in a profiler window.",
+        "Not recorded: kernels of both stances are needed.",
+        "Not recorded: neither ceilings nor the bytes of any kernel.",
+        "Not recorded: no log of the scheduler was read.",
+        "Not recorded: neither the parts of a compiled call nor the guards of a compile.",
+    ):
+        assert said in text
+
+
+def test_what_stands_behind_a_category_names_call_and_line():
+    text = Page(html.render(sample.helped())).text
+    assert re.search(r"compiled ?cudaStreamSynchronize ?/home/ada/train/model.py:43 ?0.070", text)
+
+
+def test_a_kernel_of_unknown_bytes_is_said_to_be():
+    text = Page(html.render(sample.helped())).text
+    limits = text[text.index("Kernels beside the limit") : text.index("Ceilings measured")]
+    assert re.search(
+        r"reduce_kernel<512> ?eager · 1× ?0.120 ?not known ?– ?– ?– ?not known", limits
+    )
+
+
+def test_limits_without_ceilings_say_so():
+    found = dataclasses.replace(sample.helped().explanation, ceilings=())
+    text = Page(html.render(dataclasses.replace(sample.helped(), explanation=found))).text
+    assert "No ceiling of the device was measured in this run" in text
+
+
+def test_unknown_words_are_readable():
+    changed = dataclasses.replace(
+        sample_explained.WATERFALL[0], effect="less_of_something", confidence="guessed"
+    )
+    found = dataclasses.replace(sample.helped().explanation, waterfall=(changed,))
+    text = Page(html.render(dataclasses.replace(sample.helped(), explanation=found))).text
+    assert "less of something −3.16 ms" in text
+    assert "less_of_something" not in text

@@ -3,6 +3,7 @@ import re
 
 import pytest
 import sample
+import sample_odd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,3 +94,21 @@ def test_times_by_category_stand_side_by_side_with_their_difference():
     text = markdown.render(sample.helped())
     assert "| elementwise | 3.420 | – | −3.420 |" in text
     assert "| matrix products | 0.310 | 0.310 | 0.000 |" in text
+
+
+def test_the_explanation_is_told_in_tables():
+    text = markdown.render(sample.helped())
+    assert "Where the time went, per step: fusion −3.16 ms, launches saved −0.620 ms" in text
+    assert "| fusion: fewer, shorter kernels | 3.540 | 0.380 | −3.160 |" in text
+    assert "| **The step** | 4.550 | 0.790 | −3.760 |" in text
+    assert "34 kernels, 3.42 ms → 1 kernel, 0.380 ms" in text
+    assert "At the limit this step would take 0.62 ms" in text
+    assert "copy 4,010 GB/s" in text
+    assert "| `reduce_kernel<512>` | eager | not known | 0.120 | not known | – | – | – |" in text
+    folded = text[text.index("Fusion, in words") :]
+    assert folded.index("**not fused**") < folded.index("**fused**")
+
+
+def test_odd_numbers_are_no_words_of_a_ticket():
+    for offset in range(len(sample_odd.ODD)):
+        assert not re.findall(r"(?<![\w.])-?(?:nan|inf)\b", markdown.render(sample.absurd(offset)))

@@ -41,6 +41,19 @@ def test_absurd_kernel_names_take_no_time_and_no_room():
 
 def test_categories_are_words():
     assert names.category("idle_launch_bound") == "idle: waiting for launches"
-    assert names.category("python") == "Python and other host time"
+    assert names.category("python") == "other Python"
+    assert names.what("overhead_cache_lookup") == "overhead: guard checks"
+    assert names.what("cudaMalloc") == "cudaMalloc"
+
+
+def test_an_effect_that_went_the_other_way_is_called_so():
+    assert names.effect("launches_saved", -0.2) == "launches saved"
+    assert names.effect("launches_saved", 0.2) == "longer waiting for launches"
+    assert names.effect("overheads_added", 0.2) == "overheads of the compiled call"
+    assert names.effect("overheads_added", -0.2) == "overheads saved"
+    assert names.effect("of_a_new_kind", 0.2) == "of a new kind"
+
+
+def test_unknown_categories_are_readable():
     assert names.category("idle_of_a_new_kind") == "idle: of a new kind"
     assert names.category("generated_pointwise") == "generated pointwise"

@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 import sample
 
+from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.reports import terminal
 from traceview.reports.text import display_width
 from traceview.rules.finding import Cost
@@ -65,3 +66,19 @@ def test_nothing_is_said_of_what_is_not_known():
     text = terminal.render(dataclasses.replace(sample.empty(), findings=(finding,)), 80, False)
     for words in ("not known", "not recorded", "no line", "break-even", "peak memory"):
         assert words not in text
+
+
+def test_largest_effects_and_the_limit_follow_what_the_times_rest_on():
+    text = terminal.render(sample.helped(), 100, color=False)
+    order = ["device clock", "fusion −3.16 ms, launches saved −0.620 ms", "At the limit", "TV101"]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_effects_that_the_verdict_tells_are_not_told_twice():
+    base = sample.helped()
+    said = kinds_of_speedup(base.explanation.waterfall)
+    assert said
+    verdict = dataclasses.replace(base.verdict, sentence=f"torch.compile helped. {said}")
+    text = terminal.render(dataclasses.replace(base, verdict=verdict), 100, color=False)
+    assert "where the time went" not in text

@@ -15,6 +15,7 @@ _COMMANDS = {
     "report": "Render the report of a run again.",
     "tables": "List the tables of a run and what their columns mean.",
     "query": "Run SQL on the tables of a run.",
+    "timeline": "Write a run's compile timeline for Perfetto.",
     "rules": "List the rules.",
     "explain": "Say what a rule finds, why it costs and what to do.",
     "doctor": "Say what of torch, compiler, GPU and profiler is usable here.",

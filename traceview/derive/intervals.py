@@ -24,12 +24,6 @@ def length(intervals: Iterable[Interval]) -> int:
     return sum(end - start for start, end in merge(intervals))
 
 
-def clip(intervals: Iterable[Interval], span: Interval) -> list[Interval]:
-    """The parts inside ``span``, in the order given; what lies outside is dropped."""
-    low, high = span
-    return [(max(a, low), min(b, high)) for a, b in intervals if a < high and b > low]
-
-
 def shared_time(labels: Sequence[str], intervals: Sequence[Interval]) -> dict[str, float]:
     """Time of each label, every instant counted once.
 

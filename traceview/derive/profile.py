@@ -9,8 +9,9 @@ import polars as pl
 
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
 from traceview.derive.region_profile import region_costs
-from traceview.derive.time.accounting import accounting
-from traceview.derive.time.device import busy_ns
+from traceview.derive.time.accounting import Account, account
+from traceview.derive.time.busy import busy_ns, communication
+from traceview.derive.time.details import account_details
 from traceview.derive.time.host import (
     call_overhead_ns,
     compiled_regions,
@@ -18,7 +19,8 @@ from traceview.derive.time.host import (
     lookup_ns,
     working_operators,
 )
-from traceview.derive.windows import Window, windows
+from traceview.derive.time.rows import accounting
+from traceview.derive.windows import STEP_MARK, Window, windows
 from traceview.tables import Tables, from_rows
 
 Row = dict[str, Any]
@@ -31,50 +33,89 @@ def profile_tables(
 ) -> dict[str, pl.DataFrame]:
     """The tables that come from profiler windows; none where nothing was profiled.
 
-    ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known;
-    ``found`` are the windows, if they were made already.
+    ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known,
+    for ranks that table ``speedups`` does not have; ``found`` are the windows, if made already.
     """
     found = list(windows(tables)) if found is None else found
     if not found:
         return {}
     origins, known = Origins(tables), compile_ids(tables)
     hidden = _hides_kernels(tables, found)
+    timed = [_timed(tables, window, step_ms or {}) for window in found]
+    accounts = [
+        account(window, ms, graphs_hold_kernels=hidden)
+        for window, ms in zip(found, timed, strict=True)
+    ]
+    both = list(zip(found, accounts, strict=True))
     rows: dict[str, list[Row]] = {
-        "accounting": [
-            row
-            for window in found
-            for row in accounting(
-                window, (step_ms or {}).get(window.stance), graphs_hold_kernels=hidden
-            )
+        "accounting": [row for window, mine in both for row in accounting(window, mine)],
+        "step_counts": [
+            _counts(window, mine, ms) for (window, mine), ms in zip(both, timed, strict=True)
         ],
-        "step_counts": [_counts(window) for window in found],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
         "region_costs": region_costs(tables, found),
     }
-    return {name: from_rows(name, of_table) for name, of_table in rows.items()}
+    details = [account_details(tables, window, mine) for window, mine in both]
+    made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
+    return {**made, "account_details": pl.concat(details), **_notes(tables, found)}
 
 
-def _counts(window: Window) -> Row:
+def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
+    """The step of the window's own rank and stance without a profiler, ms."""
+    rank = pl.lit(window.rank, dtype=pl.Int32)
+    mine = tables["speedups"].filter(pl.col("rank").eq_missing(rank))
+    if mine.is_empty() or window.stance not in ("eager", "compiled"):
+        return step_ms.get(window.stance)
+    found: float | None = mine[f"{window.stance}_ms"][0]
+    return found
+
+
+def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
+    """Table notes with what the windows could not be read as they are for; nothing if all could."""
+    rows = (
+        {"pass": window.pass_name, "rank": window.rank, "why": why,
+         "what": f"{what} (profiler window of {window.stance} steps)"}
+        for window in found
+        for what, why in window.notes
+    )  # fmt: skip
+    added = from_rows("notes", rows)
+    if added.is_empty():
+        return {}
+    return {"notes": pl.concat([tables["notes"], added]).unique(maintain_order=True)}
+
+
+def _counts(window: Window, mine: Account, step_ms: float | None) -> Row:
     between = gaps(window)
-    span = window.span[1] - window.span[0]
+    threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
+    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
+    events = window.ops.filter(threads & marks).height + window.launches.filter(threads).height
     return {
         **window.head,
         "steps": window.steps,
-        "step_ms": window.ms_per_step(span),
+        "step_ms": window.ms_per_step(mine.span_ns),
+        "timed_step_ms": step_ms,
+        "events": window.per_step(events),
+        "event_cost_us": mine.event_us,
+        "unexplained_ms": None
+        if mine.unexplained_ns is None
+        else window.ms_per_step(mine.unexplained_ns),
         "kernels": window.per_step(
             (window.kernels if window.on_device else working_operators(window)).height
         ),
         "compiled_regions": window.per_step(compiled_regions(window)),
         "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),
         "call_overhead_ms": window.ms_per_step(call_overhead_ns(window)),
-        "gap_ms": None if between is None else window.ms_per_step(sum(between)),
-        "gaps": None if between is None else window.per_step(len(between)),
-        **(_device_counts(window, span) if window.on_device else {}),
+        "gap_ms": None
+        if between is None
+        else window.ms_per_step((between["end"] - between["start"]).sum()),
+        "gaps": None if between is None else window.per_step(between.height),
+        **(_device_counts(window, mine.span_ns) if window.on_device else {}),
     }
 
 
-def _device_counts(window: Window, span: int) -> Row:
-    busy = busy_ns(window)
+def _device_counts(window: Window, span: float) -> Row:
+    kernels = window.main_kernels
+    busy, talk = busy_ns(kernels), communication(kernels)
     kinds = window.launches["kind"]
     return {
         "device_busy_ms": window.ms_per_step(busy),
@@ -82,6 +123,8 @@ def _device_counts(window: Window, span: int) -> Row:
         "launches": window.per_step(int(kinds.is_in(["launch", "graph_launch"]).sum())),
         "graph_launches": window.per_step(int((kinds == "graph_launch").sum())),
         "syncs": window.per_step(int((kinds == "sync").sum())),
+        "exposed_communication_ms": None if talk is None else window.ms_per_step(talk.exposed),
+        "hidden_communication_ms": None if talk is None else window.ms_per_step(talk.hidden),
     }
 
 

@@ -62,7 +62,4 @@ def _marks(window: Window | None, region_id: int) -> pl.DataFrame | None:
 
 def _host_ns(window: Window) -> int:
     """Host time of the marked steps: unlike the span without the device's lag."""
-    marks = window.ops.filter(
-        pl.col("name").str.contains(r"^(?:traceview step |ProfilerStep#)\d+$")
-    )
-    return covered_ns(marks)
+    return covered_ns(window.marks)

@@ -1,4 +1,11 @@
-"""One profiler window: its span on the shared clock of host and device, its steps, its rows."""
+"""One profiler window: its span on the shared clock of host and device, its steps, its rows.
+
+The first fifth of a window's steps, at least one if another follows, is left out: the profiler sets
+itself up in the first, which is milliseconds longer than the others, and its code comes into the
+caches in some more. On a host, so is a step that was held up: one that takes twice as long as the
+others for the same events, if few do. Where the device's clock is behind the
+host's, so that kernels start before their launches, the device's times are moved.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +15,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from traceview.derive.intervals import Interval
+from traceview.derive.window_checks import (
+    Notes,
+    in_step_with_host,
+    of_one_device,
+    plausible,
+    without_held_up,
+    without_settling,
+)
 from traceview.tables import Tables
 
-_STEP_MARK = r"^(?:traceview step |ProfilerStep#)\d+$"
+STEP_MARK = r"^(?:traceview step |ProfilerStep#)\d+$"
 _KEY = ("pass", "rank", "stance")
 
 
@@ -19,7 +34,9 @@ class Window:
     """The rows of one pass, rank and stance; ``span`` in ns, ``steps`` None where none is marked.
 
     With marked steps the span goes from the first mark's start to the last one's end or, where a
-    device lags behind the host, to the end of the work that these steps launched.
+    device lags behind the host, to the end of the work that these steps launched; ``kernels`` and
+    ``launches`` are those of the steps, and ``step`` is null in ``ops`` outside of them.
+    ``begun_ns``: end of the device's work for earlier steps. ``notes``: what was changed, and why.
     """
 
     pass_name: str
@@ -32,10 +49,31 @@ class Window:
     launches: pl.DataFrame
     ops: pl.DataFrame
     on_device: bool
+    begun_ns: int | None = None
+    notes: tuple[tuple[str, str], ...] = ()
 
     @property
     def head(self) -> dict[str, str | int | None]:
         return {"pass": self.pass_name, "rank": self.rank, "stance": self.stance}
+
+    @property
+    def host_span(self) -> Interval:
+        """From the first mark of a step to the end of the last; the whole span without marks."""
+        marks = self.marks
+        if marks.is_empty():
+            return self.span
+        return _span([marks])
+
+    @property
+    def marks(self) -> pl.DataFrame:
+        """The marks of the steps, in order of start."""
+        named = pl.col("name").str.contains(STEP_MARK)
+        return self.ops.filter(named & pl.col("step").is_not_null()).sort("start_ns")
+
+    @property
+    def main_kernels(self) -> pl.DataFrame:
+        """The kernels of the device that was busy longest, which the step is accounted on."""
+        return of_one_device(self.kernels, [])
 
     def per_step(self, value: float) -> float | None:
         """``value`` of the window per step; None where no steps are known."""
@@ -61,18 +99,29 @@ def windows(tables: Tables) -> Iterator[Window]:
 
 def _window(key: tuple[str, int | None, str], frames: list[pl.DataFrame]) -> Window:
     kernels, launches, ops = frames
+    notes: Notes = []
     on_device = kernels.height > 0
-    marks = ops.filter(pl.col("name").str.contains(_STEP_MARK) & pl.col("step").is_not_null())
-    if marks.height:
-        steps = marks["step"].n_unique()
-        kernels, launches = (f.filter(pl.col("step").is_not_null()) for f in (kernels, launches))
-        span = _span([marks, kernels], from_first=True)
-        tid = marks["tid"][0]
-    else:
-        steps, span = None, _span([ops, kernels])
+    kernels = in_step_with_host(plausible(kernels, [launches, ops], notes), notes)
+    marks = ops.filter(pl.col("name").str.contains(STEP_MARK) & pl.col("step").is_not_null())
+    if marks.is_empty():
         busiest = ops.group_by("tid").agg(pl.col("self_ns").sum()).sort("self_ns", descending=True)
         tid = busiest["tid"][0] if busiest.height else None
-    return Window(*key, span, steps, tid, kernels, launches, ops, on_device)
+        span = _span([ops, kernels])
+        return Window(*key, span, None, tid, kernels, launches, ops, on_device, None, tuple(notes))
+    marks = without_settling(marks)
+    if not on_device:
+        marks = without_held_up(marks, ops, notes)
+    mine = pl.col("step").is_in(marks["step"].implode())
+    earlier = kernels.filter(pl.col("step") < marks["step"].min())
+    begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
+    ops = ops.with_columns(step=pl.when(mine).then("step"))
+    kernels, launches = kernels.filter(mine), launches.filter(mine)
+    of_one_device(kernels, notes)
+    span = _span([marks, kernels], from_first=True)
+    return Window(
+        *key, span, marks["step"].n_unique(), marks["tid"][0], kernels, launches, ops, on_device,
+        begun, tuple(notes),
+    )  # fmt: skip
 
 
 def _span(frames: list[pl.DataFrame], *, from_first: bool = False) -> Interval:

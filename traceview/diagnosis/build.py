@@ -41,7 +41,8 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
     found, missing = run_rules(tables)
     findings = ordered(found, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
-    said = sentence(verdict, reason, accounts, per_step, findings)
+    explained = explanation(tables, focus)
+    said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall)
     more = other_steps(tables, focus, verdict)
     verdict = replace(verdict, sentence=f"{said} {more}".rstrip())
     shown, cut = graphs(tables, focus)
@@ -67,7 +68,7 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
         graph_breaks=sites,
         graphs=shown,
         pairs=_pairs(tables, focus),
-        explanation=explanation(tables, focus),
+        explanation=explained,
         notes=(*remarks, *(note for note in last if note)),
         links=links(run),
         target=" ".join(run.manifest.target),

@@ -97,6 +97,7 @@ class MatchGroup:
     clock: str
     how: str | None
     kernels: tuple[GroupKernel, ...] = ()
+    shape: str | None = None  # of a library's work: MxN, K of a product, sizes of operands else
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,8 @@ class KernelLimit:
     of_ceiling: float | None
     bound: str | None
     ceiling: str | None
+    kernels: float | None = None
+    bytes_kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,8 @@ class CallPart:
     ms: float | None
     guards: int | None
     ns_per_guard: float | None
+    us_less_profiler: float | None = None
+    entries: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +272,20 @@ class PhaseSpan:
     self_seconds: float | None
     depth: int
     parallel: bool = False  # ran in a worker while something else went on
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTime:
+    """Kernels that were compiled beside the compile itself, and how long it waited for them.
+
+    ``seconds`` add up over workers; Triton's hold those that the process compiled on its own.
+    """
+
+    compile_id: str | None
+    what: str  # Triton kernels, C++ files
+    count: int
+    seconds: float
+    waited_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,5 +330,7 @@ class Explanation:
     call_path: tuple[CallPart, ...] = ()
     guards: tuple[GuardCost, ...] = ()
     phases: tuple[PhaseSpan, ...] = ()
+    workers: tuple[WorkerTime, ...] = ()
     first_calls: tuple[FirstCallPart, ...] = ()
+    warm_first_calls: tuple[FirstCallPart, ...] = ()  # of the same script on the then warm cache
     autotuning: tuple[Autotuned, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Mapping
 from typing import Any
 
 import polars as pl
@@ -22,10 +21,6 @@ ALL_KERNEL_CHARACTERS = 90_000
 GRAPH_CHARACTERS = 16_000
 ALL_GRAPH_CHARACTERS = 160_000
 LIBRARY = ("extern", "fallback")
-#: Operators that Inductor puts into a kernel's name at most, and words of the longest operator.
-NAMED_OPERATORS = 10
-MOST_WORDS = 8
-_FUSED_NAME = re.compile(r"fused_(\w+)_\d+$")
 #: Profiled C++ kernels carry the graph that they belong to.
 _GRAPH_PREFIX = re.compile(r"^graph_\d+_")
 
@@ -58,10 +53,10 @@ def kernel_groups(tables: Tables, focus: Focus) -> tuple[KernelGroup, ...]:
 
 
 def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
-    """Generated kernels, dearest first, each with the eager time of the operators in it.
+    """Generated kernels, dearest first, each with the eager time that it replaced.
 
-    The eager side is given only where every operator of the kernel is in no other kernel: then the
-    eager profile's time for those operators is this kernel's and nobody else's.
+    The eager side is given where a group of ``match_groups`` holds no other compiled kernel: then
+    all of that group's eager kernels became this one.
     """
     generated = [
         row
@@ -74,9 +69,7 @@ def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
     )[::-1]
     groups = focus.rows(tables["kernel_groups"])
     measured = _measured(unique, [row for row in groups if row["stance"] == "compiled"])
-    eager = _eager_operators(groups)
-    external = [row for row in focus.rows(tables["generated_kernels"]) if row not in generated]
-    uses = Counter(op for row in (*unique, *external) for op in _operators(row, eager))
+    replaced = _replaced(tables, focus)
     unique.sort(key=lambda row: -(measured.get(_identity(row), {}).get("ms") or 0.0))
     budget = ALL_KERNEL_CHARACTERS
     found = []
@@ -84,8 +77,21 @@ def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
     once = list({_identity(row): row for row in reversed(unique)}.values())[::-1]
     for row in once[:MOST_FUSED]:
         code, budget = _fit(row["source_code"], KERNEL_CHARACTERS, budget)
-        found.append(_fused(row, measured.get(_identity(row), {}), code, eager, uses))
+        key = _identity(row)
+        found.append(_fused(row, measured.get(key, {}), code, replaced.get(key, {})))
     return tuple(found)
+
+
+def _replaced(tables: Tables, focus: Focus) -> dict[tuple[str, str], Row]:
+    """Kernel → its group in ``match_groups``, where that holds no other compiled kernel."""
+    holds: dict[int, set[tuple[str, str]]] = {}
+    for row in focus.rows(tables["matched_kernels"]):
+        if row["stance"] == "compiled":
+            name = _GRAPH_PREFIX.sub("", row["name"])
+            holds.setdefault(row["group_id"], set()).add((name, row["compile_id"]))
+    groups = {row["group_id"]: row for row in focus.rows(tables["match_groups"]) if row["matched"]}
+    alone = {number: kernels for number, kernels in holds.items() if len(kernels) == 1}
+    return {kernel: groups[n] for n, (kernel,) in alone.items() if n in groups}
 
 
 def _identity(row: Row) -> tuple[str, str]:
@@ -109,15 +115,7 @@ def _measured(kernels: list[Row], groups: list[Row]) -> dict[tuple[str, str], Ro
     return found
 
 
-def _fused(
-    row: Row,
-    group: Row,
-    code: str | None,
-    eager: dict[str, tuple[float, float]],
-    uses: Counter[str],
-) -> FusedKernel:
-    operators = _operators(row, eager)
-    alone = bool(operators) and all(uses[op] == 1 and op in eager for op in operators)
+def _fused(row: Row, group: Row, code: str | None, replaced: Row) -> FusedKernel:
     return FusedKernel(
         kernel_name=row["kernel_name"],
         category=row["category"] or "other",
@@ -128,52 +126,9 @@ def _fused(
         count=group.get("count"),
         clock=group.get("clock"),
         source_code=code,
-        eager_ms=sum(eager[op][0] for op in operators) if alone else None,
-        eager_count=sum(eager[op][1] for op in operators) if alone else None,
+        eager_ms=replaced.get("eager_ms"),
+        eager_count=replaced.get("eager_kernels"),
     )
-
-
-def operator_name(text: str) -> str:
-    """``aten.add.Tensor``, ``aten::add`` and ``add`` as ``add``."""
-    bare = text.replace("::", ".").removeprefix("torch.ops.").removeprefix("aten.")
-    return bare.split(".", 1)[0]
-
-
-def _operators(row: Row, eager: Mapping[str, object]) -> set[str]:
-    """The eager operators in a kernel: by its name, failing that by its (decomposed) aten ops."""
-    named = named_operators(row["kernel_name"] or "", eager)
-    return named or {operator_name(op) for op in row["fused_ops"] or ()}
-
-
-def named_operators(kernel_name: str, known: Container[str]) -> set[str]:
-    """``triton_poi_fused_add_gelu_0`` as {add, gelu}, if all of it can be read so, else nothing.
-
-    Inductor names a kernel after the operators that the user called (``original_aten``), where the
-    operators in its code are decomposed: gelu has become erf. It leaves out those after the tenth
-    (``torch._inductor.config.triton.descriptive_names``, ``kernel_name_max_ops``).
-    """
-    match = _FUSED_NAME.search(kernel_name)
-    words = match[1].split("_") if match else []
-    found: set[str] = set()
-    while words:
-        sizes = range(min(len(words), MOST_WORDS), 0, -1)
-        size = next((n for n in sizes if "_".join(words[:n]) in known), None)
-        if size is None:
-            return set()
-        found.add("_".join(words[:size]))
-        words = words[size:]
-    return found if len(found) < NAMED_OPERATORS else set()
-
-
-def _eager_operators(groups: list[Row]) -> dict[str, tuple[float, float]]:
-    """Operator → (ms, executions) per step in the eager profile."""
-    found: dict[str, tuple[float, float]] = {}
-    for row in groups:
-        if row["stance"] == "eager":
-            name = operator_name(row["cpu_op"] or row["name"])
-            ms, count = found.get(name, (0.0, 0.0))
-            found[name] = (ms + (row["ms"] or 0.0), count + (row["count"] or 0.0))
-    return found
 
 
 def graphs(tables: Tables, focus: Focus) -> tuple[tuple[Graph, ...], str | None]:

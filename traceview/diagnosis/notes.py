@@ -70,7 +70,8 @@ def _collector(tables: Tables) -> Iterator[str]:
         yield f"{row['what']}: {row['why']}" if row["why"] else str(row["what"])
     for row in tables["profile_windows"].iter_rows(named=True):
         if row["error"]:
-            yield f"No profiler trace of the {row['stance']} steps: {row['error']}"
+            what = "the user's lines in" if row["purpose"] == "lines" else "the"
+            yield f"No profiler trace of {what} {row['stance']} steps: {row['error']}"
 
 
 def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str]:

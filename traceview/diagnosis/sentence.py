@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from traceview.diagnosis.explanation import Effect
+from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup, largest_loss
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
 from traceview.diagnosis.words import (
     category,
@@ -40,8 +42,9 @@ def sentence(
     accounting: Accounting,
     counts: Counts,
     findings: Sequence[Finding],
+    effects: Sequence[Effect] = (),
 ) -> str:
-    """The sentence for ``verdict``; ``findings`` in their final order."""
+    """The sentence for ``verdict``; ``findings`` in their final order, ``effects`` all of them."""
     cause = _first("What costs most", findings)
     if verdict.outcome == "failed":
         return _join(f"{_upper(reason or 'the script failed')}.", _until_then(verdict))
@@ -54,10 +57,12 @@ def sentence(
         return _join(f"No verdict: {why}.", _one_sided(verdict), _first("First finding", findings))
     if verdict.outcome == "helped":
         opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
-        return _join(opening, _noise(verdict, VERY_NOISY), _saving(accounting, counts))
+        why = kinds_of_speedup(effects) or _saving(accounting, counts)
+        return _join(opening, _noise(verdict, VERY_NOISY), why)
     if verdict.outcome == "hurt":
+        why = cause or kinds_of_speedup(effects) or largest_loss(effects) or _growth(accounting)
         opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
-        return _join(opening, _noise(verdict, VERY_NOISY), cause or _growth(accounting))
+        return _join(opening, _noise(verdict, VERY_NOISY), why)
     same = _dominant(accounting)
     settled = same is not None and same[0] in LIBRARY  # then there is no cause to look for
     return _join(_neutral(verdict, same), _noise(verdict, NOISY), "" if settled else cause)
@@ -175,7 +180,8 @@ def _dominant(accounting: Accounting) -> tuple[str, float] | None:
 
 
 def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
-    return {row.category: row.ms for row in accounting.get(stance, ())}
+    rows = accounting.get(stance, ())
+    return {row.category: row.ms for row in rows if row.kind != "unexplained"}
 
 
 def _first(opening: str, findings: Sequence[Finding]) -> str:

@@ -9,7 +9,8 @@ nothing to fuse. A speedup near 1.0× is what to expect here, and no failure.
 
 ## Evidence
 GEMM, convolution and attention are at least 70 % of the busy time in both profiler windows, busy
-time is at least 70 % of the step, and the step's time changes by less than 10 %.
+time is at least 70 % of the step, and the step's time changes by less than 10 %. Where the device's
+ceilings were measured, how near to them these kernels come.
 
 ## What to do
 Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune-no-cudagraphs"`
@@ -27,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs
-from traceview.rules._evidence import percent
+from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._rows import first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
@@ -41,6 +42,8 @@ FEWEST_SHARE = 0.70
 FEWEST_BUSY_SHARE = 0.70
 #: A larger change than this needs an explanation of its own.
 MOST_CHANGE = 0.10
+#: Part of the library kernels' time whose floor is known, for a word about it.
+MOST_KNOWN = 0.90
 _LIBRARY = ("gemm", "convolution", "attention")
 
 
@@ -70,12 +73,26 @@ def check(tables: Tables) -> Iterator[Finding]:
         evidence=tuple(
             Evidence(f"{stance}: {percent(share)} of the busy time", "accounting")
             for stance, share in (("eager", eager), ("compiled", compiled))
-        ),
+        )
+        + _at_ceiling(tables),
         what_to_do=(
             "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
             'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
         ),
     )
+
+
+def _at_ceiling(tables: Tables) -> tuple[Evidence, ...]:
+    """What these kernels would take at the device's ceilings, if that is known of most of them."""
+    limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
+    mine = [row for row in limits if row["category"] in _LIBRARY]
+    known = [row for row in mine if row["floor_ms"] is not None]
+    ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
+    if not total or ms < MOST_KNOWN * total:
+        return ()
+    floor = sum(row["floor_ms"] for row in known)
+    text = f"compiled: {milliseconds(ms)} in them, {milliseconds(floor)} at the measured ceilings"
+    return (Evidence(text, "kernel_limits"),)
 
 
 def _share(tables: Tables, stance: str) -> float | None:

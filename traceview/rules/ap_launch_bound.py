@@ -58,7 +58,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     idle, launch = idle_ms(tables, "compiled"), idle_ms(tables, "compiled", "launch")
     if not (counts and counts["device_busy_ms"] and step and idle and launch):
         return
-    busy = 1 - idle / step
+    busy = counts["device_busy_ms"] / step
     if busy >= MOST_BUSY_SHARE or launch < FEWEST_LAUNCH_SHARE * idle:
         return
     region = first(tables, "regions")

@@ -76,6 +76,19 @@ COMPILE_PHASES = table(
     Column("started_us", pl.Float64, "Unix time, µs"),
     Column("duration_us", pl.Float64, "B to E; null if the E was lost"),
     Column("self_us", pl.Float64, "duration less the direct children's"),
+    Column("aside", pl.Boolean, "ran beside the compile's own thread (a worker): part of no other phase's time"),
+    raw=True,
+)
+
+GUARDS = table(
+    "guards",
+    "one guard on a compile's code, from torch's own tree of them (dynamo_cpp_guards_str)",
+    *COMPILE,
+    Column("kind", pl.String, "torch's guard type: TENSOR_MATCH, TYPE_MATCH, ID_MATCH, DICT_CONTAINS, …"),
+    Column("source_name", pl.String, "what it reads, the manager that it hangs on: L['x'], L['self']._modules; null: ambient state"),
+    Column("guard", pl.String, "as torch writes it, without the source comment"),
+    Column("file", pl.String, "file that its comment names (torch cuts long paths on the left)"),
+    Column("line", pl.Int32, "line there"),
     raw=True,
 )
 
@@ -163,13 +176,34 @@ GENERATED_KERNELS = table(
     raw=True,
 )
 
+KERNEL_CALLS = table(
+    "kernel_calls",
+    "one call of a kernel or of a library in generated code",
+    *COMPILE,
+    Column("aot_id", pl.String, "AOT ID of the generated code it stands in"),
+    Column("graph_key", pl.String, "FX graph cache key where known"),
+    Column("order", pl.Int32, "n-th call of the code, from 0"),
+    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("category", pl.String, "see generated_kernels"),
+    Column("handle", pl.Int32, "torch's provenance handle of the call"),
+    Column("source_nodes", pl.List(pl.String), "names of the traced nodes that it computes (of a backward: of its own nodes)"),
+    Column("post_nodes", pl.List(pl.String), "names of the post-grad nodes that it computes, where provenance says so"),
+    Column("ops", pl.List(pl.String), "aten operators"),
+    Column("user_lines", pl.List(pl.String), "file:line of the user's own innermost stack frame, one for each stack"),
+    Column("line_origin", pl.String, "provenance, comment or null: where user_lines come from"),
+    raw=True,
+)
+
 FUSIONS = table(
     "fusions",
-    "one decision of Inductor's scheduler about a pair of nodes, or one fusion round",
+    "one node that Inductor's scheduler starts with, one of its decisions about a pair of them, or one round",
     *COMPILE,
-    Column("decision", pl.String, "fused, refused, benchmarked, round"),
-    Column("node1", pl.String, "node or buffer set"),
+    Column("graph_index", pl.Int32, "n-th graph of that compile id to be scheduled, from 0: forward and backward share the id"),
+    Column("decision", pl.String, "candidate, fused, refused, benchmarked, round"),
+    Column("node1", pl.String, "node (op3; op3_op4 once fused) or buffer set"),
     Column("node2", pl.String, "node or buffer set"),
+    Column("kind", pl.String, "of a candidate: pointwise, reduction, extern, nop, foreach, other (template, scan, sort: torch prints no loops of theirs)"),
+    Column("origins", pl.List(pl.String), "of a candidate: post-grad graph nodes that it computes; null where torch prints none"),
     Column("reason", pl.String, "why it was refused, torch's words"),
     Column("round", pl.Int32, "fusion round, from 1"),
     Column("nodes_before", pl.Int32, "of a round"),
@@ -195,6 +229,17 @@ PERF_HINTS = table(
     Column("kind", pl.String, "fallback_kernel, padding, non_contiguous_reduction, tiling, grad_copy, other"),
     Column("message", pl.String, "torch's words"),
     Column("times", pl.Int32, "how often"),
+    raw=True,
+)
+
+INDUCTOR_METRICS = table(
+    "inductor_metrics",
+    "what Inductor's scheduler estimates that one graph's kernels move (TORCH_LOGS=inductor_metrics)",
+    *COMPILE,
+    Column("num_bytes_accessed", pl.Int64, "bytes of all kernels, one call of the graph"),
+    Column("nodes", pl.List(pl.String), "scheduler nodes, one a kernel on a GPU, in order of running"),
+    Column("node_kinds", pl.List(pl.String), "SchedulerNode, FusedSchedulerNode, ExternKernelSchedulerNode, …"),
+    Column("node_bytes", pl.List(pl.Int64), "bytes of each node, down to a multiple of 4"),
     raw=True,
 )
 
@@ -279,7 +324,7 @@ UNREADABLE = table(
 )
 
 TABLES = (
-    COMPILES, COMPILE_PHASES, GRAPH_BREAKS, RECOMPILES, CACHE_EVENTS, GRAPHS, GENERATED_KERNELS,
-    FUSIONS, SCHEDULES, PERF_HINTS, CUDAGRAPH_EVENTS, AUTOTUNE_CHOICES, WARNINGS, SYMBOLS, LOG_RECORDS,
-    UNREADABLE,
+    COMPILES, COMPILE_PHASES, GUARDS, GRAPH_BREAKS, RECOMPILES, CACHE_EVENTS, GRAPHS,
+    GENERATED_KERNELS, KERNEL_CALLS, FUSIONS, SCHEDULES, PERF_HINTS, INDUCTOR_METRICS,
+    CUDAGRAPH_EVENTS, AUTOTUNE_CHOICES, WARNINGS, SYMBOLS, LOG_RECORDS, UNREADABLE,
 )  # fmt: skip

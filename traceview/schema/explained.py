@@ -23,7 +23,6 @@ OP_SOURCES = table(
     Column("line_op_id", pl.Int64, "the same operator in line_ops; null if joined by its forward only"),
     _FILE,
     _LINE,
-    Column("function", pl.String, "function there"),
     Column("how", pl.String, "line (the lines window saw it), forward (backward operator: the line of its forward)"),
 )
 
@@ -56,10 +55,11 @@ MATCHED_KERNELS = table(
     Column("aot_id", pl.String, "0_inference, 0_forward, 0_backward; null in eager code"),
     Column("source_nodes", pl.List(pl.String), "traced nodes that it computes"),
     Column("ops", pl.List(pl.String), "aten operators that it computes"),
+    Column("shape", pl.String, "of a library's work: MxN, K of a product (M the smaller), else sizes of its operands"),
     Column("count", pl.Float64, "executions per step"),
     Column("ms", pl.Float64, "per step, as profiled"),
     Column("clock", pl.String, "device or host"),
-    Column("how", pl.String, "eager: line, forward, operator; compiled: provenance, comment, name, order; null: not traced to anything"),
+    Column("how", pl.String, "outside compiled graphs: line (of the lines window), forward (line of the forward), operator (n-th of its name in the traced graph, or its name alone); inside: provenance, comment, name (all calls of the name), order (in a cudagraph), operator (shape alone); null: not traced to anything"),
 )
 
 MATCH_GROUPS = table(
@@ -74,10 +74,11 @@ MATCH_GROUPS = table(
     Column("compiled_ms", pl.Float64, "per step, as profiled"),
     Column("eager_casts_ms", pl.Float64, "of eager_ms: copies that change the dtype"),
     Column("ops", pl.List(pl.String), "aten operators"),
+    Column("shape", pl.String, "as in matched_kernels, where all have the same"),
     Column("lines", pl.List(pl.String), "file:line of the user's source"),
     Column("compile_ids", pl.List(pl.String), "graphs on the compiled side"),
     Column("clock", pl.String, "device or host"),
-    Column("how", pl.String, "weakest join in the group: line, forward, provenance, comment, name, order"),
+    Column("how", pl.String, "weakest join in the group: line, forward, provenance, comment, operator, name, order"),
 )
 
 WATERFALL = table(
@@ -86,10 +87,10 @@ WATERFALL = table(
     Column("order", pl.Int32, "as they are shown, from 0"),
     Column("effect", pl.String, "fusion, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
-    Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where one side has no such thing"),
+    Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where eager has no such thing, or only the difference is known"),
     Column("compiled_ms", pl.Float64, "and in the compiled step"),
     Column("clock", pl.String, "device or host"),
-    Column("confidence", pl.String, "measured or derived"),
+    Column("confidence", pl.String, "measured (differences of accounting rows) or derived (rests on a match, a graph or a count)"),
 )
 
 WATERFALL_ROWS = table(
@@ -97,35 +98,37 @@ WATERFALL_ROWS = table(
     "one part of an effect of the waterfall",
     Column("effect", pl.String, "see waterfall"),
     Column("group_id", pl.Int32, "see match_groups; null where it is no kernel"),
-    Column("what", pl.String, "kernels, category or call"),
+    Column("what", pl.String, "kernels (eager → compiled), category of accounting, or launches"),
     _FILE,
     _LINE,
-    Column("eager_ms", pl.Float64, "per step"),
-    Column("compiled_ms", pl.Float64, "per step"),
+    Column("eager_ms", pl.Float64, "per step; null as in waterfall"),
+    Column("compiled_ms", pl.Float64, "per step; null as in waterfall"),
     Column("ms", pl.Float64, "compiled less eager"),
 )
 
 KERNEL_LIMITS = table(
     "kernel_limits",
-    "one kernel (on a CPU: operator) of one stance at one shape beside what the device can do",
+    "one kernel (on a CPU: operator) of one stance at one shape beside what the device can do; the kernels of a library operator are one row, named after the longest",
     _STANCE,
     Column("name", pl.String, "as in kernel_groups"),
     Column("category", pl.String, "as in kernels"),
     Column("compile_id", pl.String, "for generated kernels"),
     Column("shapes", pl.String, "of its tensors, as far as known"),
     Column("dtype", pl.String, "in which it computes: float32, bfloat16, …"),
-    Column("count", pl.Float64, "executions per step"),
+    Column("count", pl.Float64, "executions per step (of the operator, where its kernels are one row)"),
+    Column("kernels", pl.Float64, "device executions (on a CPU: operators) in one of count"),
     Column("ms", pl.Float64, "per step, as profiled"),
     Column("clock", pl.String, "device or host"),
     Column("bytes", pl.Int64, "least bytes one execution moves; null: not known"),
-    Column("bytes_from", pl.String, "generated_code, input_dims, copy, graph_metadata, num_bytes_accessed"),
+    Column("bytes_kind", pl.String, "exact; at_least (the size of an output is not known); at_most (read through an index, all places taken to be different)"),
+    Column("bytes_from", pl.String, "generated_code, input_dims, copy"),
     Column("flops", pl.Int64, "floating-point operations of one execution; null: not known"),
-    Column("flops_from", pl.String, "input_dims, generated_code, graph_metadata"),
+    Column("flops_from", pl.String, "input_dims, generated_code"),
     Column("gb_s", pl.Float64, "achieved, 1e9 bytes a second"),
     Column("tflop_s", pl.Float64, "achieved, 1e12 operations a second"),
     Column("floor_ms", pl.Float64, "per step, at the ceilings: the larger of bytes and operations over theirs"),
     Column("of_ceiling", pl.Float64, "floor_ms / ms; above 1 the bytes were in a cache or the ceiling is too low"),
-    Column("bound", pl.String, "memory, compute, overhead (too short to reach either); null: not known"),
+    Column("bound", pl.String, "memory or compute (at least half of that ceiling), overhead (too short to reach either), neither (instructions, latency or occupancy); null: not known"),
     Column("ceiling", pl.String, "which ceiling decides: copy, l2_copy, matmul_<dtype>"),
 )
 
@@ -137,7 +140,7 @@ STEP_LIMITS = table(
     Column("busy_ms", pl.Float64, "device busy (on a CPU: operators)"),
     Column("known_ms", pl.Float64, "of it in kernels whose bytes or operations are known"),
     Column("limit_ms", pl.Float64, "the step if every known kernel ran at its ceiling, unknown ones as they are, no idle time"),
-    Column("fusible_ms", pl.Float64, "most that fusing all memory-bound kernels with their neighbours could save"),
+    Column("fusible_ms", pl.Float64, "most that fusing the generated kernels with each other and with the library kernels beside them could save; null: no generated code"),
     Column("idle_ms", pl.Float64, "device idle; null on a CPU"),
     Column("launch_idle_ms", pl.Float64, "of it launch-bound"),
 )
@@ -146,13 +149,13 @@ FUSION_NOTES = table(
     "fusion_notes",
     "one thing to say about fusion in one graph, in the user's terms",
     *COMPILE,
-    Column("kind", pl.String, "fused, refused, epilogue_fused, epilogue_apart, epilogue_not_tried, prologue_fused, fallback, …"),
+    Column("kind", pl.String, "fused, refused, epilogue_ or prologue_ with fused, apart (tried, or lost to the library's GEMM), not_tried; fallback, hint"),
     Column("text", pl.String, "one sentence"),
     Column("reason", pl.String, "torch's own words"),
     Column("kernels", pl.List(pl.String), "kernels that it is about"),
     Column("ops", pl.List(pl.String), "aten operators that it is about"),
     Column("lines", pl.List(pl.String), "file:line of the user's source"),
-    Column("bytes_saved", pl.Int64, "bytes a call that fusing saves or would save; null: not known"),
+    Column("bytes_saved", pl.Int64, "bytes a call that fusing saves or would save, against one kernel for each operation of the lowered graph; null: not known"),
     Column("setting", pl.String, "which setting would change it"),
     Column("times", pl.Int32, "how often"),
 )
@@ -162,12 +165,12 @@ GRAPH_PASSES = table(
     "one pass over one graph: what it changed",
     *COMPILE,
     Column("aot_id", pl.String, "0_inference, 0_forward, …; null where unknown"),
-    Column("stage", pl.String, "name of the pass or of the graph it made"),
+    Column("stage", pl.String, "capture, pre_grad, aot (functionalised, decomposed), joint, partition (forward and backward together), post_grad, fusion (operations to kernels)"),
     Column("nodes_before", pl.Int32, "operations"),
     Column("nodes_after", pl.Int32, "operations"),
-    Column("patterns", pl.Int32, "patterns that were matched"),
-    Column("read_bytes_before", pl.Int64, "bytes read and written by all operations as separate kernels"),
-    Column("read_bytes_after", pl.Int64, "by the kernels as fused"),
+    Column("patterns", pl.Int32, "patterns that were matched; null: torch up to 2.13 does not log it"),
+    Column("read_bytes_before", pl.Int64, "bytes a call read and written before it, by every operation as a kernel of its own; null: a size is not known"),
+    Column("read_bytes_after", pl.Int64, "the same after it; after stage fusion: by the kernels as fused"),
     Column("removed", pl.List(pl.String), "operations that went away: op ×n"),
     Column("added", pl.List(pl.String), "operations that came: op ×n"),
 )
@@ -177,13 +180,13 @@ GUARD_COSTS = table(
     "the guards of one compile, or one of them",
     *COMPILE,
     Column("co_name", pl.String, "code object"),
-    Column("guard", pl.String, "as torch writes it; null: the compile's whole set"),
-    Column("kind", pl.String, "torch's guard type"),
-    Column("source_name", pl.String, "what it reads"),
+    Column("guard", pl.String, "as torch writes it where the row is about one alone, else which they are; null: the whole set, or a kind"),
+    Column("kind", pl.String, "torch's guard type; null with source_name null: the compile's whole set"),
+    Column("source_name", pl.String, "what they read: L['self'], L['x'], G['torch'], or ambient state (grad mode, default device, …)"),
     _FILE,
     _LINE,
     Column("guards", pl.Int32, "guards it stands for"),
-    Column("us", pl.Float64, "host time of one evaluation; null: not measured"),
+    Column("us", pl.Float64, "host time of one evaluation; null: not measured (torch times a whole set only)"),
     _HOW,
 )
 
@@ -196,8 +199,10 @@ CALL_PATH = table(
     Column("calls", pl.Float64, "per step"),
     Column("us_per_call", pl.Float64, "host, as profiled"),
     Column("ms", pl.Float64, "per step, as profiled, host"),
-    Column("guards", pl.Int32, "guards checked, for cache_lookup"),
-    Column("ns_per_guard", pl.Float64, "for cache_lookup"),
+    Column("us_less_profiler", pl.Float64, "us_per_call less what the profiler's own events inside cost (step_counts.event_cost_us); null: not known"),
+    Column("guards", pl.Int32, "guards on the code that was found, for cache_lookup"),
+    Column("ns_per_guard", pl.Float64, "us_per_call over guards; holds the look-up's fixed cost and other entries' guards too"),
+    Column("entries", pl.Int32, "compiled variants of the frame: a look-up tries them one after the other, the last one that fitted first"),
 )
 
 FIRST_CALLS = table(
@@ -205,7 +210,7 @@ FIRST_CALLS = table(
     "one part of the first call's latency",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
-    Column("part", pl.String, "dynamo, aot, inductor, codegen, kernel_compile, autotune, cudagraph_recording, backward, first_run, unexplained"),
+    Column("part", pl.String, "dynamo, aot, inductor, scheduling, codegen, kernel_compile, autotune, cudagraph_recording, backward, first_run (running what was compiled, and Python between), unexplained"),
     Column("ms", pl.Float64, "host; the parts add up to the call"),
 )
 

@@ -1,4 +1,13 @@
-"""What the compiler did and what it costs: fusion in words, passes, guards, call path, first call."""
+"""What the compiler did and what it costs: fusion in words, passes, guards, call path, first call.
+
+fx           graphs' texts and the bytes that their operations move
+lowered      one compiled graph: operations, scheduler nodes, kernels
+notes        fusion in words; ``gemms``: epilogues and prologues; ``reasons``: torch's words
+passes       what each pass changed
+call_path    from the user's call into the generated code; ``guards`` on it
+first_calls  the first call's latency; ``phase_names``: parts of a compile
+trace        all of it on one time axis, as a Chrome trace
+"""
 
 from __future__ import annotations
 
@@ -6,12 +15,33 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from traceview.derive.compiler.call_path import call_path
+from traceview.derive.compiler.first_calls import first_calls
+from traceview.derive.compiler.guards import guard_costs
+from traceview.derive.compiler.lowered import lowered_graphs
+from traceview.derive.compiler.notes import fusion_notes
+from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.windows import Window
-from traceview.tables import Tables
+from traceview.tables import Tables, from_rows
 
 __all__ = ["compiler_tables"]
 
 
 def compiler_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
-    """fusion_notes, graph_passes, guard_costs, call_path and first_calls, as far as there is something to read."""
-    return {}
+    """The tables of this part, each only where what it is read from was recorded.
+
+    fusion_notes, graph_passes, guard_costs, call_path and first_calls.
+    """
+    made: dict[str, pl.DataFrame] = {}
+    if tables.has("graphs"):
+        lowered = list(lowered_graphs(tables))
+        made["graph_passes"] = from_rows("graph_passes", graph_passes(tables, lowered))
+        if tables.has("fusions"):
+            made["fusion_notes"] = from_rows("fusion_notes", fusion_notes(tables, lowered))
+    if tables.has("compiles"):
+        made["guard_costs"] = from_rows("guard_costs", guard_costs(tables))
+    if found:
+        made["call_path"] = from_rows("call_path", call_path(tables, found))
+    if tables.has("compile_phases") and tables.has("calls"):
+        made["first_calls"] = from_rows("first_calls", first_calls(tables))
+    return made

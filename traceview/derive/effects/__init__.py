@@ -1,17 +1,130 @@
-"""Why the two columns differ: named effects whose sum is the difference."""
+"""Why the two columns differ: named effects whose sum is the difference.
+
+parts     one part of an effect, the order of effects
+kernels   kernels of both stances on the step as timed
+graphs    what the graphs prove: operations that went away, nodes computed again
+groups    match groups as parts
+idle      everything but kernels as parts
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
+from traceview.derive.effects.graphs import GraphFacts
+from traceview.derive.effects.groups import group_parts
+from traceview.derive.effects.idle import idle_parts
+from traceview.derive.effects.kernels import ROUNDING, STANCES, not_listed, timed_kernels
+from traceview.derive.effects.parts import ORDER, UNEXPLAINED, Part
 from traceview.derive.windows import Window
-from traceview.tables import Tables
+from traceview.tables import Tables, from_rows
 
 __all__ = ["effect_tables"]
 
+Row = dict[str, Any]
 
-def effect_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
+
+def effect_tables(tables: Tables, _: Sequence[Window]) -> dict[str, pl.DataFrame]:
     """waterfall and waterfall_rows; none where one stance is missing."""
-    return {}
+    effects: list[Row] = []
+    rows: list[Row] = []
+    ranks = tables["speedups"].unique(("pass", "rank"), keep="first", maintain_order=True)
+    for speedup in ranks.iter_rows(named=True):
+        parts = list(_parts(tables, speedup))
+        head = {"pass": speedup["pass"], "rank": speedup["rank"]}
+        effects += [{**head, **row} for row in _effects(parts, speedup["clock"])]
+        rows += [{**head, **_row(part)} for part in _in_order(parts)]
+    if not effects:
+        return {}
+    return {
+        "waterfall": from_rows("waterfall", effects),
+        "waterfall_rows": from_rows("waterfall_rows", rows),
+    }
+
+
+def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
+    """All parts for one pass and rank; none unless both stances were timed and profiled."""
+    timed = {stance: speedup[f"{stance}_ms"] for stance in STANCES}
+    accounts = [row for row in _rows(tables, "accounting", speedup) if row["ms"] is not None]
+    if None in timed.values() or {row["stance"] for row in accounts} != set(STANCES):
+        return
+    kernels = timed_kernels(_rows(tables, "matched_kernels", speedup), accounts)
+    groups = {row["group_id"]: row for row in _rows(tables, "match_groups", speedup)}
+    facts = GraphFacts(tables["graphs"].filter(pl.col("pass") == speedup["pass"]))
+    counts = {row["stance"]: row for row in _rows(tables, "step_counts", speedup)}
+    parts = group_parts(kernels, groups, facts)
+    parts += not_listed(kernels, accounts)
+    parts += idle_parts(accounts, counts)
+    yield from parts
+    yield from _unexplained(accounts, timed, sum(part.ms for part in parts))
+
+
+def _rows(tables: Tables, name: str, speedup: Row) -> list[Row]:
+    """Rows of a table that belong to the pass and rank of ``speedup``."""
+    rank = pl.lit(speedup["rank"], dtype=pl.Int32)
+    mine = pl.col("pass").eq(speedup["pass"]) & pl.col("rank").eq_missing(rank)
+    return tables[name].filter(mine).to_dicts()
+
+
+def _unexplained(accounts: Sequence[Row], timed: Row, named_ms: float) -> Iterator[Part]:
+    """What the accountings leave, and what no part stands for: the sum is then the difference."""
+    left = {row["stance"]: row["ms"] for row in accounts if row["kind"] == "unexplained"}
+    eager, compiled = (left.get(stance) for stance in STANCES)
+    clock = next((row["clock"] for row in accounts if row["kind"] == "unexplained"), "host")
+    change = (compiled or 0.0) - (eager or 0.0)
+    yield Part(UNEXPLAINED, UNEXPLAINED, change, eager, compiled, clock, derived=False)
+    rest = timed["compiled"] - timed["eager"] - named_ms - change
+    if abs(rest) > ROUNDING:
+        yield Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
+
+
+def _effects(parts: Sequence[Part], clock: str | None) -> Iterator[Row]:
+    """Rows of ``waterfall``: parts by effect."""
+    by_effect: dict[str, list[Part]] = defaultdict(list)
+    for part in parts:
+        by_effect[part.effect].append(part)
+    shown = [effect for effect in ORDER if effect in by_effect]
+    for order, effect in enumerate(shown):
+        mine = by_effect[effect]
+        yield {
+            "order": order,
+            "effect": effect,
+            "ms": sum(part.ms for part in mine),
+            **_totals(mine),
+            "clock": mine[0].clock or clock,
+            "confidence": "derived" if any(part.derived for part in mine) else "measured",
+        }
+
+
+def _totals(parts: Sequence[Part]) -> dict[str, float | None]:
+    """Time in both stances; not known where of some part only the difference is."""
+    if any(part.eager_ms is None and part.compiled_ms is None and part.ms for part in parts):
+        return {}
+    eager = [part.eager_ms for part in parts if part.eager_ms is not None]
+    compiled = [part.compiled_ms for part in parts if part.compiled_ms is not None]
+    return {
+        "eager_ms": sum(eager) if eager else None,
+        "compiled_ms": sum(compiled) if compiled else None,
+    }
+
+
+def _in_order(parts: Sequence[Part]) -> list[Part]:
+    """By effect, the largest change first."""
+    return sorted(parts, key=lambda part: (ORDER.index(part.effect), -abs(part.ms)))
+
+
+def _row(part: Part) -> Row:
+    return {
+        "effect": part.effect,
+        "group_id": part.group_id,
+        "what": part.what,
+        "file": part.file,
+        "line": part.line,
+        "eager_ms": part.eager_ms,
+        "compiled_ms": part.compiled_ms,
+        "ms": part.ms,
+    }

@@ -1,4 +1,13 @@
-"""From kernel to source and back: user lines of operators, groups of kernels that belong together."""
+"""From kernel to source and back: user lines of operators, groups of kernels that belong together.
+
+tree     what stands around an operator; the forward of a backward
+lines    operators → lines that the lines window saw
+traced   eager operators → lines of the graph that was traced from the same calls
+places   the line of every operator from either
+work     what did the work in a window, with the kind of work
+calls    executions in compiled graphs → calls in the generated code, their nodes and lines
+groups   keys, and sets of kernels that share them
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from traceview.derive.origins.matched import matched
+from traceview.derive.speedup import MEASURED_PASS
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
@@ -14,4 +25,19 @@ __all__ = ["origin_tables"]
 
 def origin_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
     """op_sources, matched_kernels and match_groups; none where nothing was profiled."""
-    return {}
+    parts = [matched(tables, windows) for windows in _of_one_process(found)]
+    names = parts[0].keys() if parts else ()
+    return {name: pl.concat([part[name] for part in parts]) for name in names}
+
+
+def _of_one_process(found: Sequence[Window]) -> list[list[Window]]:
+    """Windows by pass and rank; an eager one of the baseline joins a measured run without any."""
+    runs: dict[tuple[str, int | None], list[Window]] = {}
+    for window in found:
+        runs.setdefault((window.pass_name, window.rank), []).append(window)
+    for (name, rank), windows in list(runs.items()):
+        measured = runs.get((MEASURED_PASS, rank), ())
+        if name == "baseline" and [window.stance for window in measured] == ["compiled"]:
+            runs[MEASURED_PASS, rank] = [*windows, *measured]
+            del runs[name, rank]
+    return list(runs.values())

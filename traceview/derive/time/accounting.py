@@ -1,74 +1,131 @@
-"""Table accounting: a step's time by category, as profiled and on the step as timed.
+"""A step's time by category, as profiled and on the step as timed without the profiler.
 
-The profiler slows the host down and leaves the device's work alone. So ``profiled_ms`` is what
-stands in the trace, and ``ms`` is that on a step of the time measured without a profiler:
+``profiled`` is what stands in the trace. On the timed step:
 
-- on a device, idle time is what busy time leaves of the timed step, but no more than was profiled:
-  the profiler only makes the device wait longer. What then remains of the step is busy time, which
-  differs from the profiled one where the device's clock did. Causes of idle time, and categories of
-  busy time, share in proportion. Where the host runs ahead of the device, next to none is idle;
-- on a host, where the profiler's cost falls on every event, all categories shrink in proportion.
+- busy time of a device is as profiled: the profiler slows the host down, not the kernels;
+- the profiler costs the host about the same time for every event that it records. What an event
+  costs is the least with which the profiled window, played again without it (``unprofiled``), takes
+  the timed step, between 0 and ``MOST_EVENT_US``. It is taken away by the number of events: five
+  milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred times the cost.
+  On a CPU an operator's own time holds no event, and stays;
+- what all categories together lack of the timed step, or have too much, is ``unexplained``. It is
+  not spread. The one cost that is free, between its limits, can only shorten a step that the host
+  decides, and not below the work of the device or of the operators. So the rest shows where the
+  profiled window and the timed blocks were not the same work at the same speed: a GPU that is held
+  at its power limit in long blocks and not in a short window, a machine that was busy with other
+  things during one of the two, steps that differ, a window so short that its mean says little.
 
-Either way they add up to the timed step. Without one, ``ms`` is as profiled.
+Without a timed step the account is as profiled, and nothing is said of the profiler.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from traceview.derive.time.device import WINDOW_START, Share, device_shares
-from traceview.derive.time.host import host_shares
+import polars as pl
+
+from traceview.derive.intervals import Interval
+from traceview.derive.time import causes, labels, unprofiled
+from traceview.derive.time.busy import busy_shares
+from traceview.derive.time.device import blocks_of, device_span
+from traceview.derive.time.event_cost import event_cost
+from traceview.derive.time.gaps import Idle, idle_time
+from traceview.derive.time.host_line import host_line
 from traceview.derive.windows import Window
 
-Row = dict[str, Any]
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One window's time; ns of the whole window.
 
-def accounting(window: Window, step_ms: float | None, *, graphs_hold_kernels: bool) -> list[Row]:
-    """Rows of table ``accounting`` for one window; ``step_ms`` is the step without a profiler.
-
-    ``graphs_hold_kernels`` is meant for ``host_shares``.
+    ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``profiled``, ``ns``
+    (as timed). ``busy``: category → ns. ``line``: the host's stretches. ``span_ns``: as profiled,
+    less the collector's own work.
     """
-    shares = (
-        device_shares(window)
-        if window.on_device
-        else host_shares(window, graphs_hold_kernels=graphs_hold_kernels)
+
+    rows: pl.DataFrame
+    busy: dict[str, float]
+    line: pl.DataFrame
+    span_ns: float
+    event_us: float | None
+    unexplained_ns: float | None
+
+
+def account(window: Window, step_ms: float | None, *, graphs_hold_kernels: bool) -> Account:
+    """The account of one window; ``step_ms`` is the step without a profiler.
+
+    ``graphs_hold_kernels`` is meant for ``labels.host_causes``.
+    """
+    timed = None if step_ms is None or not window.steps else step_ms * window.steps * 1e6
+    span = device_span(window) if window.on_device else window.host_span
+    line = host_line(window, (min(span[0], window.host_span[0]), span[1]))
+    if not window.on_device:
+        line = labels.host_causes(line, window, graphs_hold_kernels=graphs_hold_kernels)
+        return _of_host(unprofiled.numbered(line), timed)
+    line = unprofiled.numbered(labels.device_causes(line, window))
+    # A device without work in these steps waited for the host all the time.
+    return (
+        _of_device(window, line, span, timed)
+        if window.main_kernels.height
+        else _of_host(line, timed)
     )
-    profiled = [(share, window.ms_per_step(share.ns)) for share in shares]
-    rows = [_row(window, share, ms, ms) for share, ms in profiled]
-    if step_ms is None or not window.steps:
-        return rows
-    return _on_device(rows, step_ms) if window.on_device else _scaled(rows, step_ms)
 
 
-def _on_device(rows: list[Row], step_ms: float) -> list[Row]:
-    """``rows`` with ``ms`` on a step of ``step_ms``, of which the window's start is no part."""
-    start = [row for row in rows if row["category"] == WINDOW_START]
-    idle = [row for row in rows if row["kind"] == "idle" and row not in start]
-    busy = [row for row in rows if row["kind"] == "busy"]
-    longest = sum(row["profiled_ms"] for row in idle)
-    left = step_ms - sum(row["profiled_ms"] for row in busy)
-    idle_ms = min(max(0.0, left), longest)
-    _scaled(start, 0.0)
-    _scaled(idle, idle_ms)
-    _scaled(busy, step_ms - idle_ms)
-    return rows
+def _of_host(line: pl.DataFrame, timed: float | None) -> Account:
+    """Every stretch of the host counts."""
+    runs = unprofiled.runs_of(line)
+    event_us, left = event_cost(lambda us: float(unprofiled.lengths(runs, us * 1000).sum()), timed)
+    whole = unprofiled.lengths(runs, 0.0)
+    kept = unprofiled.lengths(runs, (event_us or 0.0) * 1000) / whole
+    stretches = line.filter(pl.col("cause") != causes.OWN)
+    length = (pl.col("end") - pl.col("start")).cast(pl.Float64)
+    rows = stretches.join(runs.select("run", kept=kept), on="run", maintain_order="left").select(
+        "cause", "row", profiled=length, ns=length * pl.col("kept")
+    )
+    return Account(rows, {}, line, float(whole.sum()), event_us, left)
 
 
-def _scaled(rows: list[Row], total_ms: float) -> list[Row]:
-    """``rows`` with ``ms`` that add up to ``total_ms``."""
-    profiled = sum(row["profiled_ms"] for row in rows)
-    for row in rows:
-        row["ms"] = row["profiled_ms"] * total_ms / profiled if profiled else 0.0
-    return rows
+def _of_device(window: Window, line: pl.DataFrame, span: Interval, timed: float | None) -> Account:
+    """Work of the device, and what the host did while it had none."""
+    kernels = window.main_kernels
+    blocks, busy = blocks_of(kernels, span[0]), busy_shares(kernels)
+    profiled = idle_time(_with_end(blocks, span[1]), line)
+    own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
+    length = span[1] - span[0] - float(own)
+    if timed is None:
+        return Account(_side_by_side(profiled, profiled), busy, line, length, None, None)
+    runs = unprofiled.runs_of(line)
+    player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
+    event_us, left = event_cost(lambda us: player.play(us * 1000).period, timed)
+    event_ns = (event_us or 0.0) * 1000
+    last = player.play(event_ns)
+    # The host may still be in the round before when the device begins the last one.
+    what = line.select("row", "cause", "waits")
+    rounds = [
+        what.hstack(unprofiled.positions(line, runs, event_ns, shifts)) for shifts in last.shifts
+    ]
+    freed = idle_time(last.blocks, pl.concat(rounds))
+    return Account(_side_by_side(profiled, freed), busy, line, length, event_us, left)
 
 
-def _row(window: Window, share: Share, profiled_ms: float | None, ms: float | None) -> Row:
-    return {
-        **window.head,
-        "category": share.category,
-        "kind": share.kind,
-        "ms": ms,
-        "profiled_ms": profiled_ms,
-        "count": window.per_step(share.count),
-        "clock": share.clock,
-    }
+def _with_end(blocks: pl.DataFrame, end: int) -> pl.DataFrame:
+    """``blocks`` and the end of the window, up to which the host made the device wait."""
+    last = pl.DataFrame({
+        "start": [end], "end": [end], "before": [blocks["end"][-1]], "launch": [end],
+        "latency": [0], "ramp": [0], "cause": [causes.UNLINKED],
+        "staged": [False],
+    })  # fmt: skip
+    return pl.concat([blocks, last.select(blocks.columns)], how="vertical_relaxed")
+
+
+def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
+    """``rows`` of an account of both."""
+    key = ["cause", "row"]
+    sides = []
+    for idle, name in ((profiled, "profiled"), (freed, "ns")):
+        others = idle.others.with_columns(row=pl.lit(None, dtype=pl.UInt32))
+        both = pl.concat([idle.rows.select(*key, "ns"), others.select(*key, "ns")])
+        sides.append(both.group_by(key, maintain_order=True).agg(pl.col("ns").sum().alias(name)))
+    joined = sides[0].join(sides[1], on=key, how="full", coalesce=True, nulls_equal=True)
+    kept = joined.filter(pl.col("cause") != causes.OWN)
+    return kept.with_columns(pl.col("profiled", "ns").fill_null(0.0))

@@ -1,107 +1,86 @@
-"""Where a step's time goes on a device: busy by category, idle by what the device waited for."""
+"""What a device did in a window: blocks of work, and what each of them had to wait for.
+
+A block is a stretch in which the device is busy without a pause, on however many streams. It begins
+at ``max(before + ramp, launch + latency)``, ``before`` being the end of the block before it:
+
+- the launch of its first kernel began after ``before``, or so shortly earlier that the launch's own
+  latency decides: the host was late;
+- the launch was made in time: the ramp is the device's own doing (a dependency, a stream that
+  waits, the way from one kernel to the next);
+- the kernel is of the same cudagraph replay as the one before, or its launch was not recorded: the
+  block comes a ramp after ``before``, whenever that is.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass
-
 import polars as pl
 
-from traceview.derive.intervals import Interval, clip, length, merge, shared_time
+from traceview.derive.intervals import Interval
+from traceview.derive.time import causes
 from traceview.derive.windows import Window
 
-#: Causes of a gap, see ``_cause``.
-LAUNCH_BOUND = "idle_launch_bound"
-IN_FLIGHT = "idle_launch_in_flight"
-SYNC = "idle_sync"
-DEVICE = "idle_device"
-IN_GRAPH = "idle_inside_graph"
-UNLINKED = "idle_unlinked"
-NOTHING_LEFT = "idle_no_more_work"
-#: From the window's start, when the device had been drained, to its first work. Steps that follow
-#: another have no such gap.
-WINDOW_START = "idle_window_start"
+#: From a launch call's start to the kernel's at an empty queue: at most this, where a window shows
+#: only kernels that waited in a queue (7 to 9 µs on an H200 under the profiler).
+LATENCY_NS = 10_000
+#: Time between two kernels that wait in a queue, where a window shows none: half of an H200's.
+RAMP_NS = 800
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One row of the accounting, for a whole window: ns on ``clock``, executions."""
-
-    category: str
-    kind: str
-    ns: float
-    count: int
-    clock: str = "device"
-
-
-def intervals_of(frame: pl.DataFrame) -> list[Interval]:
-    """Start and end of every row, ns."""
-    ends = frame["start_ns"] + frame["duration_ns"]
-    return list(zip(frame["start_ns"].to_list(), ends.to_list(), strict=True))
+def device_span(window: Window) -> Interval:
+    """From the first step's begin, or the end of earlier work, to the end of host or device."""
+    low, high = window.host_span
+    kernels = window.main_kernels
+    starts = kernels["start_ns"].to_list()
+    ends = (kernels["start_ns"] + kernels["duration_ns"]).to_list()
+    earlier = low if window.begun_ns is None else min([window.begun_ns, *starts])
+    return max(low, earlier), max([high, *ends])
 
 
-def busy_ns(window: Window) -> int:
-    """Time in which the device ran anything, overlaps counted once."""
-    return length(clip(intervals_of(window.kernels), window.span))
+def blocks_of(kernels: pl.DataFrame, begun: int) -> pl.DataFrame:
+    """Blocks of ``kernels`` in order; the first follows ``begun``. All times in ns.
 
-
-def device_shares(window: Window) -> list[Share]:
-    """Busy and idle time by category; the sum is the window's span.
-
-    Kernels that overlap (on several streams, and a little on one) share the time evenly.
+    Columns ``start``, ``end``, ``before``, ``launch`` (null: none needed), ``latency``, ``ramp``,
+    ``cause`` of the ramp, and ``staged``: a copy from or to pageable memory, which the host makes.
     """
-    inside = window.kernels.filter(
-        (pl.col("start_ns") < window.span[1])
-        & (pl.col("start_ns") + pl.col("duration_ns") > window.span[0])
+    found = _stretches(kernels).with_columns(before=pl.col("end").shift(1).fill_null(begun))
+    found = found.with_columns(
+        gap=(pl.col("start") - pl.col("before")).clip(lower_bound=0),
+        lag=pl.col("start") - pl.col("launch"),
+        tied=pl.col("launch").is_null() | (pl.col("start") < pl.col("launch")) | pl.col("replay"),
     )
-    labels = inside["category"].to_list()
-    busy = shared_time(labels, clip(intervals_of(inside), window.span))
-    rows = [Share(name, "busy", ns, labels.count(name)) for name, ns in busy.items()]
-    idle: dict[str, list[int]] = {}
-    for cause, ns in _gaps(window, inside):
-        idle.setdefault(cause, []).append(ns)
-    return rows + [Share(cause, "idle", sum(gaps), len(gaps)) for cause, gaps in idle.items()]
+    latency, ramp = _usual(found.filter(~pl.col("tied")))
+    arrived = pl.col("launch") + latency
+    late = ~pl.col("tied") & (arrived >= pl.col("before") + pl.min_horizontal("gap", ramp))
+    cause = (
+        pl.when("replay").then(pl.lit(causes.IN_GRAPH))
+        .when("tied").then(pl.lit(causes.UNLINKED)).otherwise(pl.lit(causes.DEVICE))
+    )  # fmt: skip
+    return found.select(
+        "start", "end", "before", "staged", launch=pl.when(~pl.col("tied")).then("launch"),
+        latency=pl.when(late).then("lag").otherwise(pl.min_horizontal("lag", latency)).fill_null(0),
+        ramp=pl.when(late).then(pl.min_horizontal("gap", ramp)).otherwise("gap"), cause=cause,
+    )  # fmt: skip
 
 
-def _gaps(window: Window, kernels: pl.DataFrame) -> list[tuple[str, int]]:
-    """Every gap of the device in the span: its cause and its ns."""
-    ordered = kernels.select(
-        "start_ns", "duration_ns", "correlation", "launch_start_ns", "launch_duration_ns"
-    ).sort("start_ns")
-    syncs = merge(intervals_of(window.launches.filter(pl.col("kind") == "sync")))
-    found: list[tuple[str, int]] = []
-    end, last = window.span[0], None
-    start_is_ours = window.steps is not None and window.steps > 1
-    for start, duration, correlation, launched, launching in ordered.iter_rows():
-        if start > end:
-            launch = None if launched is None else (launched, launched + (launching or 0))
-            cause = _cause(end, launch, syncs)
-            if end == window.span[0] and start_is_ours:
-                cause = WINDOW_START
-            elif last is not None and correlation == last:
-                cause = IN_GRAPH
-            found.append((cause, start - end))
-        if start + duration >= end:
-            end, last = start + duration, correlation
-    if window.span[1] > end:
-        found.append((NOTHING_LEFT, window.span[1] - end))
-    return found
+def _usual(launched: pl.DataFrame) -> tuple[int, int]:
+    """Latency of a launch into an empty queue, and ramp between queued kernels, in this window."""
+    late = launched.filter(pl.col("launch") >= pl.col("before"))["lag"].sort().to_list()
+    lags = late[: max(1, len(late) // 10)] or sorted(launched["lag"].to_list())[:1]
+    latency = min(lags[-1], LATENCY_NS) if lags else LATENCY_NS
+    queued = launched.filter(pl.col("launch") + 3 * latency < pl.col("before"))
+    gaps = queued["gap"].sort().to_list()
+    return latency, gaps[len(gaps) // 2] if gaps else RAMP_NS
 
 
-def _cause(end: int, launch: Interval | None, syncs: list[Interval]) -> str:
-    """Why the device waited after ``end`` for the kernel that ``launch`` brought.
-
-    - launched before ``end`` and the call was over: the device's own doing (a dependency, a stream
-      that waits, the ramp between kernels);
-    - the call was under way at ``end``: launch in flight;
-    - launched after ``end``, and the host stood in a synchronising call at ``end``: drained by it;
-    - launched after ``end`` otherwise: the host was late.
-    """
-    if launch is None:
-        return UNLINKED
-    if launch[1] <= end and launch[0] < end:
-        return DEVICE
-    if launch[0] < end:
-        return IN_FLIGHT
-    at = bisect_right(syncs, (end, 2**63)) - 1
-    return SYNC if at >= 0 and syncs[at][0] <= end <= syncs[at][1] else LAUNCH_BOUND
+def _stretches(kernels: pl.DataFrame) -> pl.DataFrame:
+    """``start``, ``end``, ``launch`` of the first kernel, and whether it goes on with a replay."""
+    ordered = kernels.filter(pl.col("duration_ns") > 0).sort("start_ns").select(
+        start="start_ns", end=pl.col("start_ns") + pl.col("duration_ns"), launch="launch_start_ns",
+        staged=pl.col("name").str.contains("Pageable"),
+        replay=(pl.col("correlation") == pl.col("correlation").shift(1)).fill_null(False),
+    )  # fmt: skip
+    new = pl.col("start") > pl.col("end").cum_max().shift(1)
+    numbered = ordered.with_columns(number=new.fill_null(True).cum_sum())
+    return numbered.group_by("number", maintain_order=True).agg(
+        pl.col("start").first(), pl.col("end").max(), pl.col("launch", "replay", "staged").first()
+    )

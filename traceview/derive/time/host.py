@@ -1,13 +1,11 @@
-"""Where a step's time goes on the host: operators, torch.compile's own work, the rest."""
+"""The marks of torch.compile and of the collector on the host, and what they add up to."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import polars as pl
 
-from traceview.derive.intervals import Interval, clip, length, merge
-from traceview.derive.time.device import Share
+from traceview.derive.intervals import length
+from traceview.derive.time.spans import inside
 from traceview.derive.windows import Window
 
 LOOKUP = "TorchDynamo Cache Lookup"
@@ -17,8 +15,6 @@ OUR_REGION = "traceview region "
 PREGRAPH = "Pregraph bytecode"
 PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
 _FUNCTIONS = ("CompiledFunction", "CompiledFunctionBackward")
-#: Host time that belongs neither to an operator nor to a mark of torch.compile's.
-PYTHON = "python"
 
 
 def overhead_category(name: str) -> str:
@@ -32,59 +28,6 @@ def overhead_category(name: str) -> str:
     if name.startswith(REGION):
         return "overhead_compiled_region"
     return "overhead_runtime_wrappers"
-
-
-def host_shares(window: Window, *, graphs_hold_kernels: bool = False) -> list[Share]:
-    """Time of the steps' own thread by category; the sum is the window's span.
-
-    Every operator counts with its self time. ``graphs_hold_kernels``: the generated kernels were
-    not recorded one by one (``enable_kernel_profile`` was off), so that their time is the generated
-    wrapper's self time.
-    """
-    ops = _clipped(window)
-    wrapper = pl.col("name").str.starts_with(GRAPH)
-    names = ops.filter(pl.col("category") == "overhead")["name"].unique().to_list()
-    parts = {name: overhead_category(name) for name in names}
-    label = pl.col("name").replace_strict(parts, default=None, return_dtype=pl.String)
-    if graphs_hold_kernels:
-        label = pl.when(wrapper).then(pl.lit("generated_other")).otherwise(label)
-    label = pl.coalesce(label, pl.col("category").replace("mark", PYTHON))
-    found = ops.with_columns(label=label).group_by("label", maintain_order=True).agg(
-        pl.col("self_ns").sum(), pl.len()
-    )  # fmt: skip
-    shares = [Share(name, _kind(name), ns, n, "host") for name, ns, n in found.iter_rows()]
-    return _with_remainder(shares, window)
-
-
-def _with_remainder(shares: list[Share], window: Window) -> list[Share]:
-    """``shares`` with what no event covers added to the time in Python."""
-    covered = sum(share.ns for share in shares)
-    rest = max(0.0, window.span[1] - window.span[0] - covered)
-    marked = sum(share.ns for share in shares if share.category == PYTHON)
-    kept = [share for share in shares if share.category != PYTHON]
-    return [*kept, Share(PYTHON, "other", rest + marked, 0, "host")]
-
-
-def _clipped(window: Window) -> pl.DataFrame:
-    """Events of the steps' thread inside the span with their self time in it; no marks of steps."""
-    low, high = window.span
-    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
-    inside = window.ops.filter(
-        (pl.col("tid") == window.main_tid) & (start < high) & (end > low)
-        & ~pl.col("name").str.contains(r"^(?:traceview step |ProfilerStep#)")
-    ).with_columns((end.clip(low, high) - start.clip(low, high)).alias("in_ns"))  # fmt: skip
-    below = inside.group_by("parent_id").agg(pl.col("in_ns").sum().alias("below_ns"))
-    joined = inside.join(
-        below, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
-    )
-    own = pl.col("in_ns") - pl.col("below_ns").fill_null(0)
-    return joined.with_columns(own.clip(lower_bound=0).alias("self_ns"))
-
-
-def _kind(category: str) -> str:
-    if category.startswith("overhead"):
-        return "overhead"
-    return "other" if category in ("other", PYTHON) else "busy"
 
 
 def call_overhead_ns(window: Window) -> int:
@@ -104,44 +47,41 @@ def compiled_regions(window: Window) -> int:
     return _in_steps(window).filter(pl.col("name").str.starts_with(REGION)).height
 
 
-def gaps(window: Window) -> list[int] | None:
-    """Host ns between compiled parts of one region call; None if no call is marked.
+def gaps(window: Window) -> pl.DataFrame | None:
+    """Spans (``tid``, ``start``, ``end``) of the host between compiled parts of one region call.
 
     A gap goes from the end of what a compiled graph's call does to the next look-up in the same
     call: what runs there is the code of a graph break. (The region after a break may lie inside
-    the one before it, so the regions' own marks do not tell.)
+    the one before it, so the regions' own marks do not tell.) None if no call is marked.
     """
-    steps = _in_steps(window)
+    steps = _in_steps(window).sort("start_ns")
     calls = steps.filter(pl.col("name").str.starts_with(OUR_REGION))
     if calls.is_empty():
         return None
-    inner = pl.col("name").is_in([LOOKUP, PREGRAPH, PROLOGUE, _FUNCTIONS[0]])
-    marks = steps.filter(
-        (inner | pl.col("name").str.starts_with(GRAPH)) & pl.col("region").is_not_null()
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    calls = calls.select("tid", "start_ns", call="op_id", until=end)
+    graph = (pl.col("name") == _FUNCTIONS[0]) | pl.col("name").str.starts_with(GRAPH)
+    lookup = pl.col("name") == LOOKUP
+    marks = steps.filter(lookup | graph | pl.col("name").is_in([PREGRAPH, PROLOGUE]))
+    marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup).join_asof(
+        calls, on="start_ns", by="tid", check_sortedness=False
+    ).filter(pl.col("start_ns") < pl.col("until"))  # fmt: skip
+    of_call = ["tid", "call"]
+    before = marks.with_columns(
+        reach=pl.col("end").cum_max().shift(1).over(of_call),
+        graphs=pl.when("graph").then("end").cum_max().forward_fill().shift(1).over(of_call),
     )
-    found: list[int] = []
-    for tid, start, duration in calls.select("tid", "start_ns", "duration_ns").iter_rows():
-        call = (start, start + duration)
-        mine = marks.filter((pl.col("tid") == tid) & pl.col("start_ns").is_between(*call))
-        found += _between(mine, call)
-    return found
+    found = pl.col("lookup") & (pl.col("start_ns") > pl.col("reach"))
+    return before.filter(found & (pl.col("graphs") == pl.col("reach"))).select(
+        "tid", start="reach", end="start_ns"
+    )
 
 
-def _between(marks: pl.DataFrame, call: Interval) -> list[int]:
-    ends = marks["start_ns"] + marks["duration_ns"]
-    lookups = {s for n, s in marks.select("name", "start_ns").iter_rows() if n == LOOKUP}
-    covered = merge(clip(zip(marks["start_ns"], ends, strict=True), call))
-    graphs = merge(
-        (s, s + d)
-        for n, s, d in marks.select("name", "start_ns", "duration_ns").iter_rows()
-        if n == _FUNCTIONS[0] or n.startswith(GRAPH)
-    )
-    after_graph = {end for _, end in graphs}
-    return [
-        after[0] - before[1]
-        for before, after in pairwise(covered)
-        if after[0] in lookups and before[1] in after_graph
-    ]
+def break_marks(line: pl.DataFrame, window: Window) -> pl.Series:
+    """Whether each stretch of ``line`` begins in a gap between compiled parts."""
+    found = gaps(window)
+    empty = pl.DataFrame(schema={"tid": pl.String, "start": pl.Int64, "end": pl.Int64})
+    return inside(line, empty if found is None else found)
 
 
 def working_operators(window: Window) -> pl.DataFrame:

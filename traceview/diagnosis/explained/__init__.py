@@ -35,6 +35,8 @@ def explanation(tables: Tables, focus: Focus) -> Explanation:
         call_path=guards.call_path(tables, focus),
         guards=guards.guard_costs(tables, focus),
         phases=compiling.phases(tables, focus),
+        workers=compiling.workers(tables, focus),
         first_calls=compiling.first_calls(tables, focus),
+        warm_first_calls=compiling.warm_first_calls(tables),
         autotuning=compiling.autotuning(tables, focus),
     )

@@ -22,7 +22,8 @@ _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources and notes of one pass; ``runs`` alone if no process wrote an event.
+    profile_windows, sources and notes of one pass, and ceilings where any was measured; ``runs``
+    alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     tables = {"runs": table_of("runs", run_rows(record, processes))}
@@ -36,13 +37,12 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
         "calls": list(_batches(record, processes, "calls", _CALL_COLUMNS, damage)),
         "compile_intervals": list(_plain(record, processes, "compile")),
         "memory": list(_plain(record, processes, "memory")),
-        "profile_windows": [
-            {**row, "file": f"{record.raw}/{row['file']}" if row.get("file") else None}
-            for row in _plain(record, processes, "profile")
-        ],
+        "profile_windows": list(_windows(record, processes)),
         "sources": list(_sources(record, processes)),
         "notes": list(_plain(record, processes, "note")),
     }
+    if ceilings := list(_plain(record, processes, "ceiling")):
+        rows["ceilings"] = ceilings
     return tables | {name: table_of(name, found) for name, found in rows.items()}
 
 
@@ -55,6 +55,12 @@ def _plain(record: PassRecord, processes: list[Process], kind: str) -> Iterator[
     for process in processes:
         head = _head(record, process)
         yield from ({**event, **head} for event in process.of(kind))
+
+
+def _windows(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+    for row in _plain(record, processes, "profile"):
+        file = f"{record.raw}/{row['file']}" if row.get("file") else None
+        yield {"purpose": "time", **row, "file": file}
 
 
 def _batches(

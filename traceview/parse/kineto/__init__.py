@@ -1,4 +1,5 @@
-"""Profiler traces (Kineto JSON, plain or .gz) to the tables kernels, kernel_launches and cpu_ops.
+"""Profiler traces (Kineto JSON, plain or .gz) to tables kernels, kernel_launches, cpu_ops and,
+where the user's lines are marked, line_ops.
 
 stream       bytes of the file, unpacked, cut files too
 splitter     slices of whole events, in any layout
@@ -8,6 +9,7 @@ reader       events to raw frames
 nesting      which host event lies in which
 steps        marks of steps
 linking      raw frames to tables
+lines        raw frames of a lines window to table line_ops
 categories   kinds of work
 memory       peaks of a window
 """
@@ -22,6 +24,7 @@ import polars as pl
 
 from traceview.parse.damage import Damage
 from traceview.parse.kineto.categories import categorize
+from traceview.parse.kineto.lines import line_ops
 from traceview.parse.kineto.linking import link
 from traceview.parse.kineto.memory import memory_rows
 from traceview.parse.kineto.reader import read_raw
@@ -48,7 +51,8 @@ class _Head:
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     """Tables of a pass's profiler windows; no table at all if it had none.
 
-    One window per rank and stance is read: the last that the collector wrote.
+    One window per rank, stance and purpose is read: the last that the collector wrote. A lines
+    window tells of line_ops alone: its marks make Python slow.
     """
     parts: dict[str, list[pl.DataFrame]] = {}
     for window in windows(run, record):
@@ -56,7 +60,12 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
             damage.count(window.name, "missing", None, "the collector wrote of it, it is not there")
             continue
         head = _Head(record.name, window.rank, window.pid, window.stance)
-        for name, frame in _read(window.path, head, window.name, damage).items():
+        if window.line_files is None:
+            read = _read(window.path, head, window.name, damage)
+        else:
+            raw = read_raw(window.path, window.name, damage)
+            read = {"line_ops": _headed("line_ops", line_ops(raw, window.line_files), head)}
+        for name, frame in read.items():
             parts.setdefault(name, []).append(frame)
     return {name: pl.concat(frames) for name, frames in parts.items()}
 

@@ -1,8 +1,10 @@
 """Kernel categories: what kind of work a kernel, or an operator on a CPU, does.
 
 The order of evidence: what Inductor generated says so in its own name; then the operator around
-the launch, which knows what was asked for; then the kernel's name, which knows how a library does
-it (``nvjet``, ``cutlass``, ``sm90_xmma``: GEMM; ``fmha``, ``flash``: attention).
+the launch, which knows what was asked for; then whose kernel it is: one that an operator of
+another library launches, or that is launched as Triton does it without any operator, is the user's;
+then the kernel's name, which knows how a library does it (``nvjet``, ``cutlass``, ``sm90_xmma``:
+GEMM; ``fmha``, ``flash``: attention).
 """
 
 from __future__ import annotations
@@ -76,6 +78,18 @@ _KERNELS = tuple(
         (r"elementwise|dropout|distribution", "elementwise"),
     )
 )  # fmt: skip
+#: Namespaces of torch's own operators and events.
+_TORCHS = frozenset(
+    {
+        "aten", "prim", "prims", "prims_rng", "c10d", "_c10d_functional", "c10d_functional", "nccl",
+        "gloo", "autograd", "torch", "inductor", "quantized", "quantized_decomposed", "mkldnn",
+        "mkldnn_prepacked", "onednn", "mkl", "profiler", "rngprims", "streams", "static_runtime",
+        "prepacked", "sparse", "symm_mem", "fsdp", "_dtensor", "debug_prims", "bundled_sequence",
+    }
+)  # fmt: skip
+USER_KERNEL = "user_kernel"
+#: Kernels of NVIDIA's libraries, which launch through the driver too.
+_LIBRARY = re.compile(r"nvjet|cutlass|xmma|cublas|cudnn|splitK|sm\d\d_", re.IGNORECASE)
 _MEMORY = {"memcpy": "copy", "memset": "memset"}
 #: torch.compile's own marks, and what of a call they stand for.
 OVERHEAD = {
@@ -90,15 +104,32 @@ GRAPH_PREFIX = "## Call CompiledFxGraph "
 
 
 @lru_cache(maxsize=65536)
-def categorize(name: str, cpu_op: str | None = None, kind: str = "kernel") -> str:
+def categorize(
+    name: str, cpu_op: str | None = None, kind: str = "kernel", launch_name: str | None = None
+) -> str:
     """Category of a device execution (``kind``: kernel, memcpy, memset), as in ``kernels``."""
     return (
         _MEMORY.get(kind)
         or _generated(name)
         or ("communication" if "nccl" in name.lower() else None)
         or (cpu_op and operator_category(cpu_op))
+        or (USER_KERNEL if _is_users(name, cpu_op, launch_name) else None)
         or next((category for pattern, category in _KERNELS if pattern.search(name)), "other")
     )
+
+
+def _is_users(name: str, cpu_op: str | None, launch_name: str | None) -> bool:
+    """An operator of another library, or a launch through the driver (Triton's) without one."""
+    if cpu_op is not None and "::" in cpu_op:
+        return _foreign(cpu_op)
+    by_driver = launch_name is not None and launch_name.startswith("cuLaunchKernel")
+    return by_driver and name.isidentifier() and _LIBRARY.search(name) is None
+
+
+def _foreign(operator: str) -> bool:
+    """Whether an operator is of a namespace that is not torch's own."""
+    namespace, separator, _ = operator.partition("::")
+    return bool(separator) and namespace.isidentifier() and namespace not in _TORCHS
 
 
 @lru_cache(maxsize=65536)
@@ -108,7 +139,8 @@ def cpu_category(name: str, kind: str = "cpu_op") -> str:
         return "overhead"
     if kind != "cpu_op":
         return "mark"
-    return _generated(name) or operator_category(name) or "other"
+    users = USER_KERNEL if _foreign(name) else None
+    return _generated(name) or operator_category(name) or users or "other"
 
 
 def operator_category(name: str) -> str | None:

@@ -23,6 +23,8 @@ class Args(msgspec.Struct, frozen=True, gc=False):
     block: msgspec.Raw = msgspec.Raw()
     input_dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
     input_types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw())
+    input_strides: msgspec.Raw = msgspec.field(name="Input Strides", default=msgspec.Raw())
+    concrete_inputs: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw())
     kernel_file: Number = None
     total_allocated: Number = msgspec.field(name="Total Allocated", default=None)
     allocated: Number = msgspec.field(name="Bytes", default=None)

@@ -31,7 +31,7 @@ _CONTEXT = ("region", "graph_key", "compile_id")
 
 def link(raw: RawFrames) -> dict[str, pl.DataFrame]:
     """Tables kernels, kernel_launches and cpu_ops of one window, without pass, rank and stance."""
-    host = nest(raw.host)
+    host = nest(raw.host).drop("line")
     marks = step_marks(host)
     is_call = pl.col("kind") == "call"
     host = host.with_columns(steps_of(host["start_ns"], marks), op_id=(~is_call).cum_sum() - 1)
@@ -105,10 +105,11 @@ def _kernels(
         .otherwise("step"),
         in_cudagraph=pl.col("launch_name").str.contains("GraphLaunch").fill_null(False),
     )
-    keys = linked.select("name", "cpu_op", "kind").unique()
+    known = ["name", "cpu_op", "kind", "launch_name"]
+    keys = linked.select(known).unique()
     named = [categorize(*key) for key in keys.iter_rows()]
     keys = keys.with_columns(category=pl.Series(named, dtype=pl.String))
-    linked = linked.join(keys, on=["name", "cpu_op", "kind"], how="left", nulls_equal=True)
+    linked = linked.join(keys, on=known, how="left", nulls_equal=True)
     return linked.drop("external_id", "tid").sort("start_ns")
 
 

@@ -21,17 +21,22 @@ from traceview.parse.kineto.columns import Numbered
 TOLERANCE_NS = 1000
 OUR_STEP = re.compile(r"^traceview step (\d{1,18})$")
 OTHER_STEP = re.compile(r"^ProfilerStep#(\d{1,18})$")
+LINE = re.compile(r"^traceview line (\d{1,6}):(\d{1,9})$")
 _OUR_REGION = re.compile(r"^traceview region (.+)$")
 _AUTOGRAD = "autograd::engine::evaluate_function"
 _BACKWARD = re.compile(r"Backward\d*$")
 
 
 class Context(NamedTuple):
-    """What holds for an event: our region, the compiled graph, and the compile."""
+    """What holds for an event: our region, the compiled graph, the compile, and the user's line.
+
+    ``line`` is as its mark has it: F:L.
+    """
 
     region: str | None = None
     graph_key: str | None = None
     compile_id: str | None = None
+    line: str | None = None
 
     def within(self, outer: Context) -> Context:
         """What holds where this is said inside of ``outer``."""
@@ -113,9 +118,9 @@ def _hand_to_backward(host: pl.DataFrame, found: _Nested) -> None:
 
 @lru_cache(maxsize=4096)
 def _with_forward(own: Context, forward: Context) -> Context:
-    """``own`` with the region and the compile of its forward; the graph is its own."""
-    return Context(
-        own.region or forward.region, own.graph_key, own.compile_id or forward.compile_id
+    """``own`` with the region and the compile of its forward; graph and line are its own."""
+    return own._replace(
+        region=own.region or forward.region, compile_id=own.compile_id or forward.compile_id
     )
 
 
@@ -148,5 +153,7 @@ def _mark(name: str) -> Context:
         return Context(compile_id=str(compile_id) if compile_id else None)
     if name.startswith(GRAPH_PREFIX):
         return Context(graph_key=name.removeprefix(GRAPH_PREFIX).removesuffix("##").strip())
+    if line := LINE.match(name):
+        return Context(line=f"{line[1]}:{line[2]}")
     match = _OUR_REGION.match(name)
     return Context(region=match[1] if match else None)

@@ -86,9 +86,8 @@ def read_raw(path: Path, name: str, damage: Damage) -> RawFrames:
     """The events of ``path``; what cannot be read is counted in ``damage`` under ``name``."""
     ids = ("external_id", "correlation")
     gpu = _columns((), ("grid", "block"), (*ids, "device", "stream", "bytes"))
-    host = _columns(
-        ("kernel_file",), ("input_dims", "input_types"), (*ids, "sequence", "forward_thread")
-    )
+    inputs = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+    host = _columns(("kernel_file",), inputs, (*ids, "sequence", "forward_thread"))
     memory = _columns((), (), ("total_allocated", "allocated", "device_type", "device_id"))
     try:
         for events in _decoded(path, name, damage):
@@ -149,6 +148,12 @@ def _ns(column: str) -> pl.Expr:
     return whole.cast(pl.Int64) * 1000 + broken.cast(pl.Int64)
 
 
+def _marks_as_such(host: pl.DataFrame) -> pl.DataFrame:
+    """The collector's cheap ranges are written as operators; they are marks like its others."""
+    ours = pl.col("name").str.starts_with("traceview ")
+    return host.with_columns(kind=pl.when(ours).then(pl.lit("user_annotation")).otherwise("kind"))
+
+
 def _timed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(start_ns=_ns("ts"), duration_ns=_ns("dur")).drop("ts", "dur")
 
@@ -163,7 +168,7 @@ def _frames(gpu: Columns, host: Columns, memory: Columns) -> RawFrames:
     known = {name: texts.pop(name) for name in ("name", "kind", "tid")}
     return RawFrames(
         decoded(device.with_columns(shifted), gpu.texts()),
-        decoded(spans.with_columns(shifted), known),
+        _marks_as_such(decoded(spans.with_columns(shifted), known)),
         memory.frame().sort("ts", nulls_last=True),
         texts,
     )

@@ -82,7 +82,7 @@ def _attach(compile: Compile, key: str | None) -> CodeSection | None:
         return None
     section.keyed = True
     if key is not None:
-        for row in (section.graph, *section.kernels):
+        for row in section.rows:
             row["graph_key"] = key
     return section
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from traceview.parse.structured.decode import json_object, text_of
-from traceview.parse.structured.kernels import kernel_rows
+from traceview.parse.structured.kernels import module_rows
 from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 
@@ -58,12 +58,14 @@ def output_code(reader: Reader, record: Record) -> None:
     row = _row(record, "output_code", text)
     row |= {"aot_id": aot_id, "file": file if isinstance(file, str) else None, "node_count": None}
     graph = process.add("graphs", record, compile, row)
-    kernels = [
-        process.add("generated_kernels", record, compile, kernel | {"aot_id": aot_id})
-        for kernel in kernel_rows(text)
-    ]
+    kernels, calls = (
+        [process.add(table, record, compile, row | {"aot_id": aot_id}) for row in rows]
+        for table, rows in zip(
+            ("generated_kernels", "kernel_calls"), module_rows(text), strict=True
+        )
+    )
     if compile is not None:
-        _section(compile, CodeSection(graph, kernels))
+        _section(compile, CodeSection(graph, kernels, calls))
 
 
 def _section(compile: Compile, section: CodeSection) -> None:
@@ -74,7 +76,7 @@ def _section(compile: Compile, section: CodeSection) -> None:
     compile.waiting.clear()
     if compile.waiting_key is not None:
         section.keyed = True
-        for row in (section.graph, *section.kernels):
+        for row in section.rows:
             row["graph_key"] = compile.waiting_key
         compile.waiting_key = None
 

@@ -1,4 +1,4 @@
-"""Generated kernels: the output code's, with the user lines that provenance artifacts give them.
+"""Generated kernels and their calls: the output code's, with the lines that provenance gives them.
 
 ``inductor_provenance_tracking_kernel_stack_traces`` is ``{"kernel:handle": [user stack, …]}``,
 ``…_node_mappings`` holds ``cppCodeToPost`` (kernel to post-grad nodes) and ``postToPre``. Both come
@@ -8,12 +8,12 @@ right after the code that they tell of, and need INDUCTOR_PROVENANCE=1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from traceview.parse.frames import StackFrame, is_user_frame, parse_traceback, torch_roots
 from traceview.parse.structured.decode import json_object
-from traceview.parse.structured.output_code import parse_output_code
+from traceview.parse.structured.output_code import Call, parse_output_code
 from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import CodeSection, Compile, Process, Reader, Row
 
@@ -22,13 +22,15 @@ _POST_NODE = re.compile(
 )
 
 _FILE_COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
+_IN_PLACE = re.compile(r"^\s+\w+ \S{1,2}= [^;]+;  (?P<node>\w+)(?: *:[^=]*)? = ")
 _ASSIGNED = re.compile(r"^\s+(?P<node>\w+)(?: *:[^=]*)? = ")
 
 
-def kernel_rows(text: str) -> Iterator[Row]:
-    """Rows of ``generated_kernels`` that one generated module gives by itself."""
-    for kernel in parse_output_code(text):
-        yield {
+def module_rows(text: str) -> tuple[list[Row], list[Row]]:
+    """Rows of ``generated_kernels`` and ``kernel_calls`` that generated code gives by itself."""
+    kernels, calls = parse_output_code(text)
+    rows: list[Row] = [
+        {
             "kernel_name": kernel.name,
             "category": kernel.category,
             "kernel_path": kernel.path,
@@ -39,6 +41,24 @@ def kernel_rows(text: str) -> Iterator[Row]:
             "launch_sites": kernel.launch_sites,
             "line_origin": "comment" if kernel.lines else None,
         }
+        for kernel in kernels
+    ]
+    return rows, [_call_row(order, call) for order, call in enumerate(calls)]
+
+
+def _call_row(order: int, call: Call) -> Row:
+    """A C++ kernel has its nodes above its definition: those of its call, if there is one only."""
+    kernel = call.kernel
+    alone = kernel.launch_sites == 1 and not call.nodes
+    return {
+        "order": order,
+        "kernel_name": kernel.name,
+        "category": kernel.category,
+        "handle": call.handle,
+        "source_nodes": kernel.nodes if alone else call.nodes,
+        "ops": kernel.ops if alone else call.ops,
+        "user_lines": [],
+    }
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
@@ -48,64 +68,115 @@ def kernel_stack_traces(reader: Reader, record: Record) -> None:
     if compile is None or not traces:
         return
     by_kernel: dict[str, list[str]] = {}
+    by_handle: dict[str, list[str]] = {}
     for handle, stacks in traces.items():
         lines = by_kernel.setdefault(handle.rpartition(":")[0] or handle, [])
+        by_handle[handle] = []
         for stack in stacks if isinstance(stacks, list) else ():
-            lines.extend(line for line in user_lines(str(stack)) if line not in lines)
+            found = user_lines(str(stack))
+            lines.extend(line for line in found if line not in lines)
+            by_handle[handle].extend(found[:1])
     section = _newest(compile, set(by_kernel))
     if section is None:
         return
     section.traced = True
     for row in section.kernels:
-        found = by_kernel.get(row["kernel_name"])
-        if found:
-            row["user_lines"], row["line_origin"] = found, "provenance"
+        if known := by_kernel.get(row["kernel_name"]):
+            row["user_lines"], row["line_origin"] = known, "provenance"
+    for call in section.calls:
+        if (known := by_handle.get(_handle(call))) is not None:
+            call["user_lines"], call["line_origin"] = list(dict.fromkeys(known)), "provenance"
+
+
+def _handle(call: Row) -> str:
+    return f"{call['kernel_name']}:{call['handle']}"
 
 
 def node_mappings(reader: Reader, record: Record) -> None:
-    """Fused operators of kernels whose code names none, by way of the post-grad graph's nodes."""
+    """Post-grad nodes of every call; by way of them the operators that the code does not name."""
     compile = reader.process.find(record)
     mappings = json_object(reader, record, record.payload)
     if compile is None or not compile.sections:
         return
     section = compile.sections[-1]
+    posts, before = _dict(mappings, "cppCodeToPost"), _dict(mappings, "postToPre")
+    ops = _post_ops(reader.process, section) if posts else {}
     nodes_of: dict[str, list[str]] = {}
-    for handle, nodes in _dict(mappings, "cppCodeToPost").items():
+    for handle, listed in posts.items():
         names = nodes_of.setdefault(handle.rpartition(":")[0] or handle, [])
-        names.extend(str(node) for node in nodes if isinstance(nodes, list))
-    before = _dict(mappings, "postToPre")
-    ops = _post_ops(reader.process, section) if nodes_of else {}
+        names.extend(str(node) for node in _list(listed))
+    for call in section.calls:
+        nodes = [str(node) for node in _list(posts.get(_handle(call)))]
+        call["post_nodes"] = nodes or None
+        if not call["ops"]:
+            call["ops"], call["source_nodes"] = _through(nodes, ops, before)
     for row in section.kernels:
-        nodes = nodes_of.get(row["kernel_name"])
-        if nodes and not row["fused_ops"]:
-            order = [node for node in ops if node in set(nodes)]
-            row["fused_ops"] = list(dict.fromkeys(ops[node] for node in order))
-            row["source_nodes"] = list(
-                dict.fromkeys(str(pre) for node in order for pre in _list(before.get(node)))
-            )
+        if not row["fused_ops"] and (named := nodes_of.get(row["kernel_name"])):
+            row["fused_ops"], row["source_nodes"] = _through(named, ops, before)
+
+
+def _through(
+    nodes: list[str], ops: dict[str, str], before: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """(operators, traced nodes) of post-grad ``nodes``, each once, in the graph's order."""
+    wanted = set(nodes)
+    order = [node for node in ops if node in wanted]
+    traced = (str(pre) for node in order for pre in _list(before.get(node)))
+    return list(dict.fromkeys(ops[node] for node in order)), list(dict.fromkeys(traced))
 
 
 def finish(process: Process) -> None:
-    """Lines of kernels without provenance: those that the captured graph gives their nodes.
+    """Lines that only the graphs' texts know.
 
-    Dynamo writes ``# File: /p/s.py:3 in forward, code: …`` above the nodes that came from there.
+    Those of kernels and calls without provenance; and which of a library call's lines is its own,
+    where provenance names those of the views before it as well.
     """
-    captured = {
-        row["compile_key"]: row["text"]
-        for row in process.rows["graphs"]
-        if row["kind"] == "dynamo_output"
-    }
-    lines_of: dict[str | None, dict[str, str]] = {}
+    texts = _Lines(process)
     for row in process.rows["generated_kernels"]:
+        if not row["user_lines"] and (found := texts.of(row, row["source_nodes"])):
+            row["user_lines"], row["line_origin"] = found, "comment"
+    for row in process.rows["kernel_calls"]:
+        if not row.get("line_origin"):  # else its node was made by a pass and has no line
+            row["user_lines"] = texts.of(row, row["source_nodes"])
+            row["line_origin"] = "comment" if row["user_lines"] else None
+        if row["category"] in ("extern", "fallback") and len(row["user_lines"]) > 1:
+            row["user_lines"] = texts.of(row, row["source_nodes"][-1:]) or row["user_lines"]
+
+
+class _Lines:
+    """The user's lines of a compile's nodes, from the comments of its graphs.
+
+    Dynamo writes ``# File: /p/s.py:3 in forward, code: …`` above the nodes that came from there,
+    and the graphs made of that one keep it. A backward's nodes are in its own graphs only.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._texts: dict[tuple[str, str | None], list[str]] = {}
+        self._known: dict[tuple[str, str | None], dict[str, str]] = {}
+        for row in process.rows["graphs"]:
+            kind, key = row["kind"], row["compile_key"]
+            if kind == "dynamo_output":
+                self._texts.setdefault((key, None), []).append(row["text"])
+            elif kind in ("before_post_grad", "post_grad"):
+                self._texts.setdefault((key, row.get("aot_id")), []).append(row["text"])
+
+    def of(self, row: Row, nodes: Iterable[str]) -> list[str]:
+        """``file:line`` of ``nodes`` of the compile and code of ``row``, each once, in order."""
         key = row["compile_key"]
-        if row["user_lines"] or not row["source_nodes"] or key not in captured:
-            continue
-        if key not in lines_of:
-            lines_of[key] = node_lines(captured[key])
-        known = lines_of[key]
-        found = [known[node] for node in row["source_nodes"] if node in known]
-        if found:
-            row["user_lines"], row["line_origin"] = list(dict.fromkeys(found)), "comment"
+        traced, lowered = self._graph(key, None), self._graph(key, row["aot_id"])
+        backward = str(row["aot_id"]).endswith("backward")
+        first, second = (lowered, traced) if backward else (traced, lowered)
+        found = (first.get(node) or second.get(node) for node in nodes)
+        return list(dict.fromkeys(line for line in found if line))
+
+    def _graph(self, key: str, aot_id: str | None) -> dict[str, str]:
+        at = key, aot_id
+        if at not in self._known:
+            lines: dict[str, str] = {}
+            for text in self._texts.get(at, ()):
+                lines |= node_lines(text)
+            self._known[at] = lines
+        return self._known[at]
 
 
 def node_lines(graph: str) -> dict[str, str]:
@@ -118,7 +189,7 @@ def node_lines(graph: str) -> dict[str, str]:
             place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
         elif not line.strip():
             place = None
-        elif place and (node := _ASSIGNED.match(line)):
+        elif place and (node := _ASSIGNED.match(line) or _IN_PLACE.match(line)):
             found[node["node"]] = place
     return found
 

@@ -10,7 +10,16 @@ import re
 
 import msgspec
 
-from traceview.parse.structured import breaks, caches, compiles, graphs, kernels, phases, symbols
+from traceview.parse.structured import (
+    breaks,
+    caches,
+    compiles,
+    graphs,
+    guards,
+    kernels,
+    phases,
+    symbols,
+)
 from traceview.parse.structured.decode import decode
 from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import Parser, Reader
@@ -55,7 +64,7 @@ KEYS: dict[str, Parser] = {
     "describe_storage": counted,
     "describe_tensor": counted,
     "describe_source": counted,
-    "dynamo_cpp_guards_str": counted,
+    "dynamo_cpp_guards_str": guards.guard_tree,
     "dynamo_guards": counted,
     "dump_file": counted,
     "link": counted,
@@ -85,7 +94,7 @@ ARTIFACTS: dict[str, Parser] = {
     "compiled_fn_wrapper": counted,
     "backward_prologue": counted,
     "backward_epilogue": counted,
-    "triton_kernel_info": counted,
+    "triton_kernel_info": phases.triton_kernels,
     "inductor_runtime_and_tensor_meta": counted,
     "inductor_collective_schedule": counted,
     "graph_execution": counted,

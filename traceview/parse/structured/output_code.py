@@ -41,6 +41,7 @@ _NODES = re.compile(
 )
 _PATH = re.compile(r"^\s*(?:#|//) kernel path: (?P<path>.+?)\s*$")
 _FILE_LINE = re.compile(r"File:? \"?(?P<file>[^\"\n,]+?)\"?(?:, line |:)(?P<line>\d{1,9})\b")
+_HANDLE = re.compile(r"(?:#|//) \[Provenance debug handles\] (?P<name>.+):(?P<handle>\d{1,9})$")
 _CALL = re.compile(r"(?<![\w.'\"])(?P<name>[A-Za-z_][\w.]*)\(")
 _LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
 _COMMENT_LINES = 500
@@ -61,8 +62,29 @@ class Kernel:
     launch_sites: int = 0
 
 
-def parse_output_code(text: str) -> list[Kernel]:
-    """Kernels that ``text`` defines, then library calls it makes, each in order of appearance."""
+@dataclass(slots=True)
+class Call:
+    """One call of a kernel; ``handle`` is torch's number of it, ops and nodes those above it."""
+
+    kernel: Kernel
+    handle: int | None
+    ops: list[str]
+    nodes: list[str]
+
+
+@dataclass(slots=True)
+class _Above:
+    """What the comments since the last call say."""
+
+    kernel: Kernel = field(default_factory=lambda: Kernel("", ""))
+    handle: tuple[str, int] | None = None
+
+
+def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
+    """Kernels that ``text`` defines, then library calls it makes, each in order of appearance.
+
+    With them every call of one, in the order of the text.
+    """
     kernels: dict[str, Kernel] = {}
     body: list[str] = []
     at = 0
@@ -73,8 +95,8 @@ def parse_output_code(text: str) -> list[Kernel]:
         _comments_above(text, match.start(), kernel)
         kernels.setdefault(kernel.name, kernel)
     body.append(text[at:])
-    _calls("".join(body), kernels)
-    return list(kernels.values())
+    calls = _calls("".join(body), kernels)
+    return list(kernels.values()), calls
 
 
 def category_of(name: str, how: str) -> str | None:
@@ -125,22 +147,32 @@ def _comment(line: str, kernel: Kernel) -> None:
             kernel.lines.append(where)
 
 
-def _calls(body: str, kernels: dict[str, Kernel]) -> None:
-    """Count the calls in ``body``; library calls become kernels of their own."""
-    above = Kernel("", "")
+def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
+    """The calls in ``body``, counted; library calls become kernels of their own."""
+    found: list[Call] = []
+    above = _Above()
     for line in body.splitlines():
         stripped = line.strip()
         if stripped.startswith(("#", "//")):
-            _comment(stripped, above)
+            if handle := _HANDLE.match(stripped):
+                above.handle = handle["name"], int(handle["handle"])
+            _comment(stripped, above.kernel)
             continue
         called = [k for m in _CALL.finditer(line) if (k := _called(m["name"], kernels))]
-        for kernel in called:
-            kernel.launch_sites += 1
-            _merge(kernel, above)
+        found.extend(_call(kernel, above) for kernel in called)
         if called or stripped.startswith(("def ", "class ", "return")):
-            above = Kernel("", "")
+            above = _Above()
         if stripped.startswith("def benchmark_compiled_module") or stripped == "def get_args():":
             break
+    return found
+
+
+def _call(kernel: Kernel, above: _Above) -> Call:
+    kernel.launch_sites += 1
+    _merge(kernel, above.kernel)
+    name, handle = above.handle or (None, None)
+    handle = handle if name == kernel.name else None
+    return Call(kernel, handle, above.kernel.ops, above.kernel.nodes)
 
 
 def _called(name: str, kernels: dict[str, Kernel]) -> Kernel | None:

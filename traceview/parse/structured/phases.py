@@ -7,6 +7,7 @@ has lost its E: it is set aside, where a later E may still find it, and no longe
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import msgspec
@@ -54,6 +55,27 @@ def chromium_event(reader: Reader, record: Record) -> None:
             autotuned(reader, record, compile, _arguments(reader, record, event), event.name)
 
 
+def triton_kernels(reader: Reader, record: Record) -> None:
+    """``{kernel: {"compile_time_us": …}}``: Triton's time for each kernel, mostly in workers.
+
+    torch gives no start, and a process's own ``async_compile.precompile`` may hold some of it.
+    """
+    process = reader.process
+    for name, info in json_object(reader, record, record.payload).items():
+        micros = info.get("compile_time_us") if isinstance(info, dict) else None
+        if isinstance(micros, int | float) and 0 <= micros < inf:
+            row = {
+                "pid": process.pid,
+                "phase_id": len(process.rows["compile_phases"]),
+                "depth": 0,
+                "name": f"triton: {name}",
+                "duration_us": float(micros),
+                "self_us": float(micros),
+                "aside": True,
+            }
+            process.add("compile_phases", record, process.find(record), row)
+
+
 def finish(process: Process) -> None:
     """What is still open at the end of the log keeps no duration."""
     process.phases.clear()
@@ -73,10 +95,13 @@ def _begin(process: Process, record: Record, compile: Compile | None, event: _Ev
             "depth": len(process.phases),
             "name": event.name,
             "started_us": event.ts,
+            "aside": False,
         },
     )
     # Worker threads have no compile id: what runs there is no parent of what the compile does.
     elsewhere = compile is None and parent is not None and parent["compile_key"] is not None
+    if elsewhere:
+        row["parent_id"], row["depth"], row["aside"] = None, 0, True
     (process.loose if elsewhere else process.phases).append(OpenPhase(row))
 
 

@@ -23,18 +23,25 @@ _EPOCHS_BACK = 50
 _Ids = tuple[int, int | None, int | None, int | None]
 TABLES = (
     "compiles", "compile_phases", "graph_breaks", "recompiles", "cache_events", "graphs",
-    "generated_kernels", "symbols", "log_records", "autotune_choices", "cudagraph_events",
+    "generated_kernels", "kernel_calls", "symbols", "log_records", "autotune_choices",
+    "cudagraph_events", "guards",
 )  # fmt: skip
 
 
 @dataclass(slots=True)
 class CodeSection:
-    """One generated module: its graph row, its kernel rows, and whether its cache key is known."""
+    """One generated module: its graph, its kernels, their calls; whether its cache key is known."""
 
     graph: Row
     kernels: list[Row]
+    calls: list[Row]
     keyed: bool = False
     traced: bool = False
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row that carries the cache key."""
+        return (self.graph, *self.kernels, *self.calls)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from traceview.parse.textlogs.cpp_warnings import CppWarnings
 from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
 from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
 from traceview.parse.textlogs.inductor import Fusions, PerfHints, Schedules
+from traceview.parse.textlogs.inductor_metrics import InductorMetrics
 from traceview.parse.textlogs.messages import Lines, Message, RawLine, clean, read_messages
 from traceview.parse.textlogs.output_code import OutputCode
 from traceview.parse.textlogs.python_warnings import PythonWarnings
@@ -35,6 +36,7 @@ TABLES_OF = {
     "recompiles_verbose": ("recompiles",),
     "fusion": ("fusions",),
     "perf_hints": ("perf_hints",),
+    "inductor_metrics": ("inductor_metrics",),
     "schedule": ("schedules",),
     "cudagraphs": ("cudagraph_events",),
     "output_code": ("graphs", "generated_kernels"),
@@ -86,6 +88,7 @@ def _readers(sink: Sink) -> dict[str, Reader]:
         "recompiles_verbose": recompiles,
         "fusion": Fusions(sink),
         "perf_hints": PerfHints(sink),
+        "inductor_metrics": InductorMetrics(sink),
         "schedule": Schedules(sink),
         "cudagraphs": Cudagraphs(sink),
         "output_code": OutputCode(sink),

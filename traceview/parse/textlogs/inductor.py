@@ -12,6 +12,10 @@ _ATTEMPT = re.compile(r"^=+ attempting fusion \((\d{1,4})/\d{1,4}\): (\d{1,9}) n
 _COMPLETED = re.compile(
     r"^completed fusion round \((\d{1,4})/\d{1,4}\): fused (\d{1,9}) nodes into (\d{1,9}) nodes"
 )
+_CANDIDATE = re.compile(
+    r"^  (?P<class>[A-Z]\w*Node)\(name='(?P<name>[^']{1,200})'\)"
+    r"(?:, (?P<loops>[A-Z]\w*)\(\[.*?'origins=OrderedSet\(\[(?P<origins>[\w, ]*)\]\)')?"
+)
 _FUSED = re.compile(r"^fusing (\S+) with (\S+)$")
 _REFUSED = re.compile(r"^cannot fuse (\S+) with (\S+): (.*)$")
 _BENCHMARKED = re.compile(
@@ -37,41 +41,47 @@ class Fusions:
 
     A pair that is looked at in every round is one row with ``times``. Forward and backward of a
     frame share their compile id: "attempting fusion (1/10)" begins the next graph, with rows of its
-    own.
+    own. The nodes listed in its first round are what Inductor's lowering made: candidates.
     """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._round: dict[str, int | None] = {}
+        self._index: dict[str, int] = {}
         self._seen: dict[str, dict[tuple[Any, ...], Row]] = {}
 
     def message(self, message: Message) -> None:
-        graph = f"{message.pid} {message.compile_id}"
+        graph = f"{message.pid} {_key(self._sink, message)}"
         for offset, line in enumerate(message.lines):
             if line.startswith("=====") and (attempt := _ATTEMPT.match(line)):
                 if int(attempt[1]) == 1:
                     self._seen[graph] = {}
+                    self._index[graph] = self._index.get(graph, -1) + 1
                 self._round[graph] = int(attempt[1])
             elif completed := _COMPLETED.match(line):
                 number, before, after = map(int, completed.groups())
                 counts = {"round": number, "nodes_before": before, "nodes_after": after, "times": 1}
-                self._sink.add("fusions", message, offset, decision="round", **counts)
+                index = self._index.get(graph)
+                self._sink.add(
+                    "fusions", message, offset, decision="round", graph_index=index, **counts
+                )
             elif line.startswith("===== fusion complete"):
                 self._round[graph] = None
             elif decision := _decision(line):
                 self._count(message, offset, graph, decision)
+            elif self._round.get(graph) == 1 and (candidate := _candidate(line)):
+                self._count(message, offset, graph, candidate)
 
     def _count(self, message: Message, offset: int, graph: str, decision: Row) -> None:
         seen = self._seen.setdefault(graph, {})
-        key = tuple(decision.values())
+        key = tuple(decision.get(name) for name in ("decision", "node1", "node2", "reason"))
         row = seen.get(key)
         if row is not None:
             row["times"] += 1
         elif len(seen) < DECISIONS_PER_GRAPH:
             number = self._round.get(graph)
-            seen[key] = self._sink.add(
-                "fusions", message, offset, round=number, times=1, **decision
-            )
+            where = {"graph_index": self._index.get(graph), "round": number, "times": 1}
+            seen[key] = self._sink.add("fusions", message, offset, **where, **decision)
 
 
 class PerfHints:
@@ -110,6 +120,36 @@ class Schedules:
                 text = "\n".join(lines[1:]).strip()
                 nodes = re.findall(r"SchedulerNode\(name='([^']{1,200})'", text)
                 self._sink.add("schedules", message, offset, nodes=nodes, text=text)
+
+
+def _key(sink: Sink, message: Message) -> str | None:
+    name = sink.name(message)
+    return name.compile_key if name else message.compile_id
+
+
+def _candidate(line: str) -> Row | None:
+    """Columns of a node that the scheduler starts with; None for a line that names none."""
+    match = _CANDIDATE.match(line)
+    if match is None:
+        return None
+    origins = match["origins"]
+    return {
+        "decision": "candidate",
+        "node1": match["name"],
+        "kind": _kind(match["class"], match["loops"]),
+        "origins": None if origins is None else re.findall(r"\w+", origins),
+    }
+
+
+def _kind(class_: str, loops: str | None) -> str:
+    """What a scheduler node does: its loops' class, or the node's own where it has none."""
+    if class_ != "SchedulerNode":
+        names = {"ExternKernel": "extern", "NopKernel": "nop", "ForeachKernel": "foreach"}
+        return next((kind for name, kind in names.items() if class_.startswith(name)), "other")
+    if loops is None:
+        return "other"
+    known = {"Pointwise": "pointwise", "Scatter": "pointwise"}
+    return known.get(loops, "reduction" if loops.endswith("Reduction") else "other")
 
 
 def _decision(line: str) -> Row | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.structured.kernels import kernel_rows
+from traceview.parse.structured.kernels import module_rows
 from traceview.parse.textlogs.messages import Message
 from traceview.parse.textlogs.sink import Row, Sink, split_at
 
@@ -33,7 +33,7 @@ class OutputCode:
         name = self._sink.name(message)
         aot_id = _AOT_ID.search(text, 0, 4_000)
         columns: Row = {"aot_id": aot_id["id"] if aot_id else None}
-        for kernel in kernel_rows(text):
+        for kernel in module_rows(text)[0]:
             self._sink.add("generated_kernels", message, offset, **columns, **kernel)
         columns |= {"attempt": name.attempt if name else None, "kind": "output_code", "text": text}
         return self._sink.add("graphs", message, offset, **columns)

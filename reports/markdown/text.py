@@ -1,0 +1,57 @@
+"""Text, code and tables that nothing in a log can end or escape from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from traceview.reports.text import clean, one_line
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
+CELL, _PARAGRAPH, _CODE = 160, 1200, 3000
+
+
+def escape(text: str, limit: int = CELL) -> str:
+    """Text on one line with nothing in it that Markdown or HTML would read as its own."""
+    bare = one_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    bare = _SPECIAL.sub(r"\\\1", bare)
+    # A zero-width space keeps @name from mentioning somebody and a bare address from being linked.
+    return bare.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def code(text: str, limit: int = CELL) -> str:
+    """Inline code; ``|`` would end a table cell even there, so it is written as ``¦``."""
+    bare = one_line(text, limit).replace("|", "¦")
+    fence = "`" * (_longest_run(bare) + 1)
+    pad = " " if bare.startswith("`") or bare.endswith("`") else ""
+    return f"{fence}{pad}{bare}{pad}{fence}" if bare else ""
+
+
+def prose(text: str, limit: int = _PARAGRAPH) -> str:
+    """Text whose `inline code` stays code and whose everything else is plain."""
+    pieces = re.split(r"`([^`\n]+)`", one_line(text, limit))
+    return "".join(code(p, limit) if i % 2 else _kept(p, limit) for i, p in enumerate(pieces))
+
+
+def _kept(text: str, limit: int) -> str:
+    """``escape`` that keeps one space at either end: the piece stands between two others."""
+    start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
+    return start + escape(text, limit) + end if text.strip() else text[:1]
+
+
+def fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any run of backticks in it."""
+    bare = clean(text, _CODE).rstrip("\n")
+    fence = "`" * max(3, _longest_run(bare) + 1)
+    return f"{fence}{language}\n{bare}\n{fence}\n"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table of escaped cells; the last ``numbers`` columns are set to the right."""
+    marks = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    lines = [heads, marks, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -1,0 +1,178 @@
+"""The roofline: operations per byte against operations a second, below what the device can do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from traceview.diagnosis.explanation import Ceiling, KernelLimit
+from traceview.diagnosis.model import Diagnosis
+from traceview.reports import format as fmt
+from traceview.reports import names, phrases, svg, words
+from traceview.reports.pictures.axes import LogScale
+
+_HEIGHT, _FOOT = 330.0, 36.0
+_SMALLEST, _GROWTH, _NUMBERED, _MOST = 3.5, 12.0, 10, 300
+_CEILINGS = 6
+Parts = list[Markup]
+_TITLE = "Kernels by operations per byte and by operations a second, below the device's ceilings"
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    number: int  # row of the table
+    kernel: KernelLimit
+    intensity: float  # operations per byte
+    rate: float  # TFLOP/s
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    x: LogScale
+    y: LogScale
+
+    def place(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Percent and pixels."""
+        return self.x.at(intensity), _HEIGHT - self.y.at(rate)
+
+
+def roofline(diagnosis: Diagnosis) -> Markup:
+    """Kernels as dots sized by time, eager hollow and compiled solid; ceilings as lines."""
+    points = _points(diagnosis)
+    if not points:
+        return svg.EMPTY
+    rates = bandwidths(diagnosis)
+    tops = matrix_rates(diagnosis)
+    plot = _plot(points, rates, tops)
+    slanted, rate_names = _slanted(plot, rates, tops[0].value if tops else plot.y.high)
+    flat, top_names = _flat(plot, rates, tops)
+    parts = [*_grid(plot), *slanted, *flat, *_dots(plot, points), *rate_names, *top_names]
+    said = "; ".join(_said(point) for point in points[:40])
+    ceilings = ", ".join(phrases.ceiling(c) for c in (*rates, *tops)) or "no ceiling was measured"
+    return svg.picture("roofline", _HEIGHT + _FOOT, _TITLE, f"Ceilings: {ceilings}. {said}", parts)
+
+
+def on_roofline(kernel: KernelLimit) -> bool:
+    """Whether both bytes and operations of a kernel are known, and its rate."""
+    figures = (kernel.bytes, kernel.flops, kernel.tflop_s, kernel.ms)
+    return all(svg.drawable(figure) and figure > 0 for figure in figures)
+
+
+def bandwidths(diagnosis: Diagnosis) -> list[Ceiling]:
+    """Ceilings in GB/s, the highest first."""
+    return _in_unit(diagnosis, "GB/s")
+
+
+def matrix_rates(diagnosis: Diagnosis) -> list[Ceiling]:
+    """Ceilings in TFLOP/s, the highest first."""
+    return _in_unit(diagnosis, "TFLOP/s")
+
+
+def _in_unit(diagnosis: Diagnosis, unit: str) -> list[Ceiling]:
+    found = (c for c in diagnosis.explanation.ceilings if c.unit == unit)
+    known = (c for c in found if svg.drawable(c.value) and c.value > 0)
+    return sorted(known, key=lambda c: -c.value)[:_CEILINGS]
+
+
+def _points(diagnosis: Diagnosis) -> list[_Point]:
+    rows = enumerate(diagnosis.explanation.limits[:_MOST], 1)
+    return [
+        _Point(number, kernel, (kernel.flops or 0) / (kernel.bytes or 1), kernel.tflop_s or 0.0)
+        for number, kernel in rows
+        if on_roofline(kernel)
+    ]
+
+
+def _plot(points: Sequence[_Point], rates: Sequence[Ceiling], tops: Sequence[Ceiling]) -> _Plot:
+    ridges = [top.value * 1000 / rate.value for rate in rates for top in tops]
+    xs = [p.intensity for p in points] + ridges
+    ys = [p.rate for p in points] + [top.value for top in tops]
+    left, right = math.floor(math.log10(min(xs) / 2)), math.ceil(math.log10(max(xs) * 2))
+    x = LogScale(10.0**left, 10.0**right, 100.0)
+    low = max(min(ys) / 2, max(ys) * 1e-6)
+    return _Plot(x, LogScale(low, max(ys) * 2.5, _HEIGHT))
+
+
+def _grid(plot: _Plot) -> Iterable[Markup]:
+    for value in plot.x.round_values():
+        x = plot.x.at(value)
+        anchor = "start" if x < 3 else "end" if x > 97 else "middle"
+        yield svg.line(x, 0, x, _HEIGHT, "grid")
+        yield svg.text(x, _HEIGHT + 15, fmt.short(value), "tick", anchor)
+    rates = plot.y.round_values()
+    for value in rates:
+        y = _HEIGHT - plot.y.at(value)
+        unit = " TFLOP/s" if value == rates[-1] else ""
+        yield svg.line(0, y, 100, y, "grid")
+        yield svg.text(0.4, y - 3 if y > 16 else y + 13, fmt.short(value) + unit, "tick halo")
+    yield svg.text(50, _HEIGHT + 32, "floating-point operations per byte", "tick", "middle")
+
+
+def _flat(plot: _Plot, rates: Sequence[Ceiling], tops: Sequence[Ceiling]) -> tuple[Parts, Parts]:
+    """Lines of matrix rates and their words; of lines that lie close, the highest has words."""
+    lines, said, named = [], [], [-99.0]
+    for top in tops:
+        begin = top.value * 1000 / rates[0].value if rates else plot.x.low
+        x, y = plot.place(max(plot.x.low, begin), top.value)
+        lines.append(svg.line(x, y, 100, y, "ceiling"))
+        if y - named[-1] > 13:
+            said.append(svg.text(100, y - 4, phrases.ceiling(top), "ceilingname halo", "end"))
+            named.append(y)
+    return lines, said
+
+
+def _slanted(plot: _Plot, rates: Sequence[Ceiling], roof: float) -> tuple[Parts, Parts]:
+    """Lines of bandwidths, up to the highest matrix rate, and their words: the fastest one's stand
+    left of its upper end, the others' right of the line, further down."""
+    lines, said = [], []
+    for index, rate in enumerate(rates):
+        start = max(plot.x.low, plot.y.low * 1000 / rate.value)
+        end = min(plot.x.high, roof * 1000 / rate.value)
+        if start >= end:
+            continue
+        (x1, y1), (x2, y2) = (plot.place(x, rate.value * x / 1000) for x in (start, end))
+        kind = "ceiling" if rate.kind == "copy" else "ceiling other"
+        lines.append(svg.line(x1, y1, x2, y2, kind))
+        left = index == 0 and len(rates) > 1
+        share, shift, anchor = (0.96, -1.5, "end") if left else (0.5 - 0.12 * index, 1.5, "start")
+        x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
+        room = " tight" if left and x2 < 52 else ""  # a phone has none further left
+        style = f"ceilingname halo{room}"
+        said.append(svg.text(x + shift, y + 4, phrases.ceiling(rate), style, anchor))
+    return lines, said
+
+
+def _dots(plot: _Plot, points: Sequence[_Point]) -> Iterable[Markup]:
+    """Solid below hollow and large below small, so that all are seen; the dearest wear their row's
+    number."""
+    longest = max(point.kernel.ms for point in points)
+    ordered = sorted(points, key=lambda p: (p.kernel.stance == "eager", -p.kernel.ms))
+    dearest = sorted(point.kernel.ms for point in points)[-_NUMBERED:]
+    numbers = []
+    taken: list[tuple[float, float]] = []
+    for point in ordered:
+        x, y = plot.place(point.intensity, point.rate)
+        radius = _SMALLEST + _GROWTH * math.sqrt(point.kernel.ms / longest)
+        kind = f"f-{words.family(point.kernel.category)} {_style(point.kernel.stance)}"
+        yield svg.titled(_said(point), svg.circle(x, y, radius, kind))
+        free = all(abs(x - a) > 4 or abs(y - b) > 14 for a, b in taken)
+        if point.kernel.ms >= dearest[0] and free:
+            taken.append((x, y))
+            numbers.append(svg.text(x, y + 4, str(point.number), "dotno halo", "middle"))
+    yield from numbers
+
+
+def _style(stance: str) -> str:
+    return "hollow" if stance == "eager" else "solid"
+
+
+def _said(point: _Point) -> str:
+    kernel = point.kernel
+    name = names.kernel(kernel.name)
+    return (
+        f"{point.number}: {name}, {kernel.stance}, {fmt.milliseconds(kernel.ms)} per step,"
+        f" {fmt.rate(kernel.tflop_s, 'TFLOP/s')}, {fmt.rate(kernel.gb_s, 'GB/s')}"
+    )

@@ -1,0 +1,232 @@
+"""What generated kernels read and write, from their source."""
+
+import pytest
+
+from traceview.derive.limits.generated import kernel_work
+from traceview.derive.limits.inputs import Tensor
+from traceview.derive.limits.kernel_source import read_kernel
+
+HEAD = """
+@triton_heuristics.pointwise(
+    size_hints={'x': 8192},
+    triton_meta={'signature': {SIGNATURE, 'xnumel': 'i32', 'XBLOCK': 'constexpr'}},
+)
+@triton.jit
+def triton_poi_fused_0(PARAMS, xnumel, XBLOCK : tl.constexpr):
+"""
+
+
+def triton(body, **pointers):
+    signature = ", ".join(f"'{name}': '*{dtype}'" for name, dtype in pointers.items())
+    head = HEAD.replace("SIGNATURE", signature).replace("PARAMS", ", ".join(pointers))
+    return read_kernel(head + body)
+
+
+def f32(*dims, strides=None):
+    return Tensor(dims, "float32", strides)
+
+
+SLICED = """
+    xnumel = 1024
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    x0 = (xindex % 16)
+    x1 = xindex // 16
+    x2 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0 + 512*x1), xmask)
+    tmp1 = tl.load(in_ptr1 + (x0), xmask, eviction_policy='evict_last')
+    tl.store(out_ptr0 + (x2), tmp2, xmask)
+"""
+
+
+def test_a_slice_moves_what_is_touched_and_a_broadcast_input_its_own_size():
+    source = triton(SLICED, in_ptr0="fp32", in_ptr1="fp32", out_ptr0="fp32")
+    moved = 4 * (1024 + 16 + 1024)
+    whole = [f32(64, 512), f32(16), f32(64, 16)]
+    assert kernel_work(source, whole).bytes == moved
+    assert kernel_work(source, []).bytes == moved, "the source alone tells as much"
+
+
+def test_what_is_updated_in_place_counts_twice_and_a_fresh_buffer_once():
+    updated = """
+    xnumel = 256
+    x0 = xindex
+    tmp0 = tl.load(in_out_ptr0 + (x0), xmask)
+    tl.store(in_out_ptr0 + (x0), tmp1, xmask)
+"""
+    fresh = """
+    xnumel = 256
+    x0 = xindex
+    tl.store(in_out_ptr0 + (x0), tmp1, xmask)
+    tmp2 = tl.load(in_out_ptr0 + (x0), xmask)
+"""
+    assert kernel_work(triton(updated, in_out_ptr0="bf16"), []).bytes == 2 * 2 * 256
+    assert kernel_work(triton(fresh, in_out_ptr0="bf16"), []).bytes == 2 * 256
+
+
+def test_two_places_of_one_tensor_are_at_most_the_tensor():
+    stencil = """
+    xnumel = 1000
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tmp1 = tl.load(in_ptr0 + (1 + x0), xmask)
+    tl.store(out_ptr0 + (x0), tmp2, xmask)
+"""
+    source = triton(stencil, in_ptr0="fp32", out_ptr0="fp32")
+    assert kernel_work(source, [f32(1001), f32(1000)]).bytes == 4 * 2001
+    assert kernel_work(source, []).bytes == 4 * 3000
+
+
+def test_a_look_up_moves_what_it_reads_and_says_that_this_is_at_most():
+    looked_up = """
+    xnumel = 512
+    x1 = xindex // 16
+    x0 = (xindex % 16)
+    x2 = xindex
+    tmp0 = tl.load(in_ptr0 + (x1), xmask)
+    tmp6 = tl.load(in_ptr1 + (x0 + 16*tmp4), xmask)
+    tl.store(out_ptr0 + (x2), tmp6, xmask)
+"""
+    source = triton(looked_up, in_ptr0="i64", in_ptr1="fp32", out_ptr0="fp32")
+    found = kernel_work(source, [Tensor((32,), "int64"), f32(100_000, 16), f32(32, 16)])
+    assert (found.bytes, found.bytes_kind) == (8 * 32 + 4 * 512 + 4 * 512, "at_most")
+
+
+def test_added_atomically_is_read_and_written():
+    scattered = """
+    xnumel = 512
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tl.atomic_add(out_ptr0 + (tl.broadcast_to(tmp4, [XBLOCK])), tmp0, xmask, sem='relaxed')
+"""
+    source = triton(scattered, in_ptr0="fp32", out_ptr0="fp32")
+    found = kernel_work(source, [f32(512), f32(64)])
+    assert (found.bytes, found.bytes_kind) == (4 * (512 + 2 * 64), "at_most")
+
+
+def test_a_reduction_reads_its_input_once_however_often_it_loops():
+    looped = """
+    xnumel = 8
+    r0_numel = 4096
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    x0 = xindex
+    for r0_offset in range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_1 = r0_index
+        tmp0 = tl.load(in_ptr0 + (r0_1 + 4096*x0), r0_mask & xmask)
+    for r0_offset in range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_1 = r0_index
+        tmp5 = tl.load(in_ptr0 + (r0_1 + 4096*x0), r0_mask & xmask)
+        tl.store(out_ptr1 + (r0_1 + 4096*x0), tmp6, r0_mask & xmask)
+    tl.store(out_ptr0 + (x0), tmp3, xmask)
+"""
+    source = triton(looped, in_ptr0="fp32", out_ptr0="fp32", out_ptr1="fp16")
+    assert kernel_work(source, []).bytes == 4 * 32768 + 4 * 8 + 2 * 32768
+
+
+def test_symbolic_sizes_take_the_tensors_of_the_launch():
+    dynamic = """
+    x0 = (xindex % ks0)
+    x2 = xindex
+    tmp0 = tl.load(in_ptr0 + (x2), xmask)
+    tmp1 = tl.load(in_ptr1 + (x0), xmask)
+    tl.store(out_ptr0 + (x2), tmp2, xmask)
+"""
+    source = triton(dynamic, in_ptr0="fp32", in_ptr1="fp32", out_ptr0="fp32")
+    launched = [f32(33, 512), f32(512), f32(33, 512)]
+    assert kernel_work(source, launched).bytes == 4 * (2 * 33 * 512 + 512)
+    assert kernel_work(source, []) is None
+
+
+def test_workspaces_and_semaphores_are_not_the_users_bytes():
+    body = """
+    xnumel = 64
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tl.store(ws_ptr + (x0), tmp0, xmask)
+    tl.store(out_ptr0 + (x0), tmp1, xmask)
+"""
+    names = {"in_ptr0": "fp32", "out_ptr0": "fp32", "ws_ptr": "u8", "semaphores_ptr": "i32"}
+    assert kernel_work(triton(body, **names), []).bytes == 4 * 128
+
+
+def test_a_gemm_template_moves_whole_tensors_and_counts_its_batch():
+    body = """
+    A = arg_A
+    B = arg_B
+    M = 32
+    N = 64
+    K = 16
+    a = tl.load(A + (xindex))
+    tl.store(out_ptr0 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), acc, mask)
+"""
+    source = triton(body, arg_A="fp16", arg_B="fp16", out_ptr0="fp16")
+    tensors = [Tensor(d, "float16") for d in ((4, 32, 16), (4, 16, 64), (4, 32, 64))]
+    found = kernel_work(source, tensors)
+    assert found.flops == 2 * 4 * 32 * 64 * 16
+    assert found.bytes == 2 * 4 * (512 + 1024 + 2048)
+    assert kernel_work(source, []) is None
+
+
+CPP = """
+extern "C"  void  kernel(float* in_out_ptr0,
+                       const float* in_ptr0,
+                       const bfloat16* in_ptr1,
+                       float* out_ptr1,
+                       const int64_t ks0)
+{
+    auto out_ptr0 = in_out_ptr0;
+    {
+        for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(HIGH); x0+=static_cast<int64_t>(1L))
+        {
+            for(int64_t x1=static_cast<int64_t>(0L); x1<static_cast<int64_t>(512L); x1+=static_cast<int64_t>(16L))
+            {
+                auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + static_cast<int64_t>(x1 + 512L*x0), static_cast<int64_t>(16));
+                auto tmp1 = at::vec::Vectorized<bfloat16>::loadu(in_ptr1 + static_cast<int64_t>(x1), static_cast<int64_t>(16));
+                tmp2.store(out_ptr1 + static_cast<int64_t>(x1 + 512L*x0));
+            }
+            in_out_ptr0[static_cast<int64_t>(x0)] = static_cast<float>(tmp_acc0);
+        }
+        for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(HIGH); x0+=static_cast<int64_t>(16L))
+        {
+            auto tmp3 = at::vec::Vectorized<float>::loadu(out_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16));
+            tmp3.store(in_out_ptr0 + static_cast<int64_t>(x0));
+        }
+    }
+}
+"""  # noqa: E501
+
+
+def test_generated_cpp_is_read_by_its_loops():
+    source = read_kernel(CPP.replace("HIGH", "33L"))
+    assert [p.dtype for p in source.pointers] == ["float32", "float32", "bfloat16", "float32"]
+    assert kernel_work(source, []).bytes == 4 * 33 * 512 * 2 + 2 * 512 + 4 * 33
+    dynamic = read_kernel(CPP.replace("HIGH", "ks0"))
+    assert kernel_work(dynamic, []) is None
+
+
+def test_one_buffer_that_comes_twice_counts_once():
+    unused = """
+extern "C"  void  kernel(const float* in_ptr0,
+                       float* out_ptr1)
+{
+    for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(64L); x0+=static_cast<int64_t>(1L))
+    {
+        auto tmp0 = out_ptr1[static_cast<int64_t>(x0)];
+        out_ptr1[static_cast<int64_t>(x0)] = tmp1;
+    }
+}
+"""  # noqa: E501
+    assert kernel_work(read_kernel(unused), [f32(64), f32(64)]).bytes == 4 * 2 * 64
+    renamed = unused.replace("{\n    for", "{\n    auto in_ptr0 = out_ptr1;\n    for")
+    renamed = renamed.replace("tmp0 = out_ptr1", "tmp0 = in_ptr0")
+    assert kernel_work(read_kernel(renamed), [f32(64), f32(64)]).bytes == 4 * 2 * 64
+    opaque = unused.replace("tmp0 = out_ptr1[static_cast<int64_t>(x0)]", "tmp0 = look(in_ptr0)")
+    assert kernel_work(read_kernel(opaque), [f32(32), f32(64)]).bytes == 4 * (32 + 64)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "def f(", "void kernel(" + "float* a, " * 5000, "tl.load(" * 999]
+)
+def test_other_text_is_no_kernel(text):
+    assert read_kernel(text) is None

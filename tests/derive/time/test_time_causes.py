@@ -1,0 +1,135 @@
+"""What the host did in a gap of the device gives the gap its causes, cut along the host's time."""
+
+import pytest
+from step_tables import call, kernel, mark, op, overhead, step, us, window
+
+REGION = "Torch-Compiled Region: "
+GRAPH = "## Call CompiledFxGraph f1 ##"
+
+
+def gap(*ops, calls=(), **more):
+    """The device works to 100 µs and from 900; between 100 and 890 the host does ``ops``."""
+    kernels = [kernel(0, 100, 0), kernel(900, 100, 890)]
+    return us(window(ops, calls, kernels, **more))
+
+
+def test_a_gap_is_cut_along_the_hosts_time():
+    found = gap(
+        op("aten::view", 50, 150), mark("traceview gc 2", 300, 100), op("aten::add", 800, 95)
+    )
+    assert found == {
+        "gemm": 200,
+        "idle_launch_bound": (200 - 100) + (890 - 800) + 10,
+        "idle_gc": 100,
+        "idle_python": (300 - 200) + (800 - 400),
+    }
+
+
+def test_short_python_belongs_to_launching():
+    ops = [op("aten::view", start, 10) for start in range(100, 1000, 50)]
+    assert gap(*ops) == {"gemm": 200, "idle_launch_bound": 800}
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "idle_data_loading"),
+        ("_compile.compile_inner (dynamo_timed)", "idle_compile"),
+        ("traceview gc 0", "idle_gc"),
+    ],
+)
+def test_a_mark_gives_its_cause_to_everything_in_it(name, cause):
+    found = gap(mark(name, 200, 400), op("aten::stack", 250, 100, parent=0))
+    assert found[cause] == 400
+
+
+def test_the_collectors_own_work_is_nobodys_time():
+    tables = window(
+        [mark("traceview own", 200, 400)], (), [kernel(0, 100, 0), kernel(900, 100, 890)]
+    )
+    rows, counts, _ = step(tables)
+    assert "own" not in rows
+    assert counts["step_ms"] == pytest.approx(0.6)
+    assert sum(row["profiled_ms"] for row in rows.values()) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cause"),
+    [
+        ("cudaMalloc", "alloc", "idle_allocator"),
+        ("cudaFree", "alloc", "idle_allocator"),
+        ("cudaEventSynchronize", "sync", "idle_sync"),
+        ("cudaLaunchKernel", "launch", "idle_launch_bound"),
+    ],
+)
+def test_calls_have_their_causes(name, kind, cause):
+    rows = gap(op("aten::empty", 150, 740), calls=[call(name, 200, 300, kind)])
+    assert rows[cause] == (300 if cause != "idle_launch_bound" else 790 + 10 - 50)
+
+
+def test_a_copy_from_pageable_memory_holds_the_host_one_from_pinned_memory_does_not():
+    def copying(direction):
+        copy = kernel(500, 50, 200, 7, f"Memcpy {direction}", "copy") | {"kind": "memcpy"}
+        calls = [call("cudaMemcpyAsync", 200, 350, "copy", 7, kernels=1)]
+        return us(window(
+            [op("aten::copy_", 120, 760)], calls, [kernel(0, 100, 0), copy, kernel(900, 100, 890)]
+        ))  # fmt: skip
+
+    # The device waits from 100 on; the call begins at 200, and the copy at 500.
+    assert copying("HtoD (Pageable -> Device)")["idle_copy_wait"] == 300
+    assert copying("DtoH (Device -> Pageable)")["idle_sync"] == 300
+    assert not {"idle_copy_wait", "idle_sync"} & set(copying("HtoD (Pinned -> Device)"))
+
+
+def test_a_compiled_calls_own_work():
+    found = gap(
+        mark("traceview region 0", 110, 770),
+        overhead("TorchDynamo Cache Lookup", 120, 80, 0),
+        overhead(REGION + "0/0", 200, 600, 0),
+        overhead("Pregraph bytecode", 210, 90, 2),
+        {**mark(GRAPH, 310, 100, 2), "category": "overhead"},
+    )
+    assert found["idle_guards"] == 80
+    assert found["idle_call_overhead"] == 600 - 100
+    # The wrapper launches kernels; 10 µs are the launch's own.
+    assert found["idle_launch_bound"] == 100 + 10
+
+
+def test_python_between_the_compiled_parts_of_one_call_is_a_graph_breaks():
+    region = {"region": "0"}
+    found = gap(
+        mark("traceview region 0", 110, 770),
+        overhead("TorchDynamo Cache Lookup", 120, 10, 0),
+        overhead(REGION + "0/0", 130, 600, 0),
+        {**mark(GRAPH, 140, 60, 2), "category": "overhead", **region},
+        op("aten::item", 220, 30, 2),
+        overhead("TorchDynamo Cache Lookup", 300, 20, 2),
+        overhead(REGION + "1/0", 320, 100, 2),
+        {**mark(GRAPH, 330, 60, 6), "category": "overhead", **region},
+    )
+    assert found["idle_graph_break"] == (220 - 200) + (300 - 250)
+    assert found["idle_guards"] == 30
+
+
+def test_the_thread_that_launches_decides():
+    """Autograd's thread works while the main thread waits in ``backward()``."""
+    kernels = [kernel(0, 100, 0), kernel(900, 100, 890, 5)]
+    ops = [
+        op("autograd::engine::evaluate_function: MulBackward0", 200, 300, tid="9"),
+        op("aten::mul", 250, 200, 0, tid="9"),
+        op("autograd::engine::evaluate_function: AddBackward0", 500, 395, tid="9"),
+    ]
+    calls = [call("cuLaunchKernel", 890, 2, correlation=5, tid="9", kernels=1)]
+    assert us(window(ops, calls, kernels)) == {
+        "gemm": 200, "idle_python": 100, "idle_launch_bound": 700,
+    }  # fmt: skip
+
+
+def test_other_threads_that_launch_nothing_do_not_count():
+    found = gap(op("aten::pin_memory", 150, 600, tid="9"), op("aten::view", 100, 30))
+    assert found == {"gemm": 200, "idle_launch_bound": 10 + 30, "idle_python": 760}
+
+
+def test_waiting_in_a_collective_is_communication():
+    found = gap(op("c10d::allreduce_", 150, 600, category="communication"))
+    assert found["idle_communication"] == 600

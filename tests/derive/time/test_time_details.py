@@ -1,0 +1,125 @@
+"""What stands behind a category: kernels by name, copies by direction, calls and Python by line."""
+
+import polars as pl
+import pytest
+from step_tables import HEAD, call, kernel, op, step, window
+
+from traceview.tables import from_rows
+
+
+def rows_of(tables, category):
+    details = step(tables)[2]
+    return {
+        (row["what"], row["file"], row["line"]): round(row["profiled_ms"] * 1000, 3)
+        for row in details
+        if row["category"] == category
+    }
+
+
+def source(op_id, line, line_op_id=None):
+    place = {"file": "/u/train.py", "line": line, "how": "line"}
+    return {"op_id": op_id, "line_op_id": line_op_id, **place}
+
+
+def line_op(op_id, name, kind, start, duration, parent=None, line=None):
+    return {"op_id": op_id, "name": name, "kind": kind, "tid": "5", "start_ns": start,
+            "duration_ns": duration, "parent_id": parent, "file": line and "/u/train.py",
+            "line": line}  # fmt: skip
+
+
+def test_kernels_by_name_and_copies_by_direction():
+    kernels = [
+        kernel(0, 100, 0, 1, "nvjet"), kernel(100, 100, 1, 2, "nvjet"),
+        kernel(200, 50, 2, 3, "mystery", "other"),
+        kernel(300, 20, 3, 4, "Memcpy HtoD (Pinned -> Device)", "copy") | {"kind": "memcpy"},
+        kernel(400, 30, 4, 5, "Memcpy DtoD (Device -> Device)", "copy") | {"kind": "memcpy"},
+        kernel(500, 10, 5, 6, "copy_kernel", "copy"),
+    ]  # fmt: skip
+    tables = window((), (), kernels)
+    assert rows_of(tables, "gemm") == {("nvjet", None, None): 200}
+    assert rows_of(tables, "other") == {("mystery", None, None): 50}
+    assert rows_of(tables, "copy") == {
+        ("copy to the device", None, None): 20, ("copy on the device", None, None): 30,
+        ("copy_kernel", None, None): 10,
+    }  # fmt: skip
+
+
+def test_kernels_stand_at_the_line_of_their_operator():
+    kernels = [kernel(0, 100, 0, 1, "k", cpu_op_id=0), kernel(100, 60, 1, 2, "k", cpu_op_id=1)]
+    tables = window((), (), kernels, op_sources=[source(0, 7), source(1, 9)])
+    assert rows_of(tables, "gemm") == {("k", "/u/train.py", 7): 100, ("k", "/u/train.py", 9): 60}
+
+
+def test_a_synchronisation_stands_at_the_line_of_the_operator_around_it():
+    ops = [op("aten::item", 90, 300), op("aten::_local_scalar_dense", 95, 290, 0)]
+    calls = [call("cudaStreamSynchronize", 100, 250, "sync")]
+    kernels = [kernel(0, 200, 0, 1), kernel(900, 50, 890, 2)]
+    tables = window(ops, calls, kernels, op_sources=[source(1, 12)])
+    found = rows_of(tables, "idle_sync")
+    # 150 µs in the call; filling the device again counts for the 100 µs that the host was held.
+    assert found == {("cudaStreamSynchronize", "/u/train.py", 12): pytest.approx(150 + 50)}
+
+
+def python_tables(**more):
+    """Two operators with 300 µs of Python between them, and 600 µs around the step's edges."""
+    ops = [op("aten::mul", 100, 50), op("aten::add", 450, 50)]
+    sources = [source(0, 3, 11), source(1, 6, 14)]
+    # In the marked step: line 3 (mul), line 4 for long, line 5 in short, line 6 (add), line 7.
+    lines = [
+        line_op(9, "/u/train.py:2", "line", 0, 90, None, 2),
+        line_op(10, "/u/train.py:3", "line", 100, 100, None, 3),
+        line_op(11, "aten::mul", "cpu_op", 150, 40, 10, 3),
+        line_op(12, "/u/train.py:4", "line", 200, 5000, None, 4),
+        line_op(13, "/u/train.py:6", "line", 5300, 100, None, 6),
+        line_op(14, "aten::add", "cpu_op", 5310, 80, 13, 6),
+        line_op(15, "/u/train.py:7", "line", 5400, 700, None, 7),
+    ]
+    return window(ops, **{"op_sources": sources, "line_ops": lines, **more})
+
+
+def test_python_stands_at_the_line_between_the_same_two_operators():
+    # Around a step's edge line 7 after the last operator is longer than line 2 before the first.
+    assert rows_of(python_tables(), "python") == {
+        ("Python", "/u/train.py", 4): 300, ("Python", "/u/train.py", 7): 600,
+    }  # fmt: skip
+
+
+def test_python_around_a_steps_edge_lies_between_its_last_and_first_operator():
+    marks = [("traceview step 1", 0), ("traceview step 2", 1000), ("traceview step 3", 2000)]
+    head = {**HEAD, "tid": "1", "category": "other", "kind": "cpu_op"}
+    rows = [
+        {**head, "op_id": 90 + n, "name": name, "kind": "user_annotation", "category": "mark",
+         "step": n, "start_ns": at * 1000, "duration_ns": 1_000_000}
+        for n, (name, at) in enumerate(marks)
+    ]  # fmt: skip
+    rows += [
+        {**head, "op_id": 2 * n + k, "name": name, "step": n,
+         "start_ns": (n * 1000 + at) * 1000, "duration_ns": 50_000}
+        for n in range(3) for k, (name, at) in enumerate([("aten::mul", 100), ("aten::add", 450)])
+    ]  # fmt: skip
+    tables = python_tables()
+    tables.put("cpu_ops", from_rows("cpu_ops", rows))
+    sources = [{**HEAD, **source(n, 3, 11 + 3 * (n % 2))} for n in range(6)]
+    tables.put("op_sources", from_rows("op_sources", sources))
+    assert rows_of(tables, "python") == {
+        ("Python", "/u/train.py", 4): 300, ("Python", "/u/train.py", 7): 600,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", ["op_sources", "line_ops"])
+def test_without_lines_python_is_just_python(missing):
+    found = rows_of(python_tables(**{missing: []}), "python")
+    assert found == {("Python", None, None): 900}
+
+
+def test_an_operator_that_the_marked_step_lacks_hides_its_neighbours():
+    ops = [op("aten::mul", 100, 50), op("aten::sub", 200, 50), op("aten::add", 450, 50)]
+    sources = [source(0, 3, 11), source(2, 6, 14)]
+    tables = python_tables()
+    rows = [{**HEAD, **row, "op_id": n} for n, row in enumerate(ops)]
+    others = tables["cpu_ops"].filter(pl.col("op_id") == 900)
+    tables.put("cpu_ops", pl.concat([others, from_rows("cpu_ops", rows)]))
+    tables.put("op_sources", from_rows("op_sources", [{**HEAD, **row} for row in sources]))
+    assert rows_of(tables, "python") == {
+        ("Python", None, None): 50 + 200, ("Python", "/u/train.py", 7): 600,
+    }  # fmt: skip

@@ -1,0 +1,96 @@
+"""A window played again without its events' cost: who decides how long a step takes."""
+
+import polars as pl
+import pytest
+from step_tables import call, kernel, op, step, window
+
+from traceview.derive.time.event_cost import MOST_EVENT_US, event_cost
+
+
+def launched(count, every, duration, sync_after=None):
+    """Kernels of ``duration`` µs, each launched by an operator that begins ``every`` µs after the
+    one before; a synchronisation follows launch ``sync_after``."""
+    ops, calls, kernels, free = [], [], [], 0
+    at = 4
+    for n in range(count):
+        ops.append(op("aten::mul", at, 5))
+        calls.append(call("cudaLaunchKernel", at + 2, 2, correlation=n, kernels=1))
+        start = max(free, at + 2 + 6)
+        kernels.append(kernel(start, duration, at + 2, n))
+        free = start + duration
+        at += every
+        if n == sync_after:
+            back = max(at, free) + 3
+            calls.append(call("cudaStreamSynchronize", at, back - at, "sync"))
+            at = back + 4
+    return window(ops, calls, kernels, end=at)
+
+
+def test_a_host_bound_step_gets_shorter_by_what_its_events_cost():
+    """20 operators with a launch each every 30 µs: 40 events, of which each cost 5 µs."""
+    rows, counts, _ = step(launched(20, 30, 3), 20 * 30 / 1000 - 40 * 5 / 1000)
+    assert counts["event_cost_us"] == pytest.approx(5.0, rel=0.03)
+    assert rows["gemm"]["ms"] == pytest.approx(0.060)
+    assert counts["unexplained_ms"] == pytest.approx(0, abs=1e-4)
+
+
+def test_a_device_bound_step_does_not_get_shorter():
+    rows, counts, _ = step(launched(20, 12, 40), 0.6)
+    assert counts["event_cost_us"] is None
+    assert rows["gemm"]["ms"] == pytest.approx(0.8)
+    assert counts["unexplained_ms"] == pytest.approx(-0.2, abs=0.02)
+
+
+def test_a_host_that_would_run_ahead_leaves_the_device_its_own_time():
+    """Profiled, the host is late for every kernel of 20 µs; without the profiler it is not."""
+    rows, counts, _ = step(launched(20, 30, 20), 0.410)
+    idle = [row for row in rows.values() if row["kind"] == "idle"]
+    assert sum(row["profiled_ms"] for row in idle) == pytest.approx(0.204)
+    # All that is left between the kernels is the way from one to the next.
+    assert sum(row["ms"] for row in idle) == pytest.approx(20 * 0.0008, abs=0.0005)
+    assert counts["unexplained_ms"] == pytest.approx(-0.006, abs=0.0005)
+
+
+def test_a_synchronisation_keeps_host_and_device_apart_however_fast_the_host_is():
+    """The host cannot launch before the device is drained: that gap stays, and is the sync's."""
+    rows, _, details = step(launched(10, 30, 60, sync_after=9), 0.6)
+    assert rows["idle_sync"]["ms"] == pytest.approx(0.013, abs=0.004)
+    assert {row["what"] for row in details if row["category"] == "idle_sync"} == {
+        "cudaStreamSynchronize"
+    }
+
+
+def test_rows_and_the_unexplained_are_the_timed_step_whatever_it_is():
+    tables = launched(20, 30, 3, sync_after=10)
+    for timed in (0.1, 0.35, 0.5, 2.0):
+        rows, counts, _ = step(tables, timed)
+        assert sum(row["ms"] for row in rows.values()) == pytest.approx(timed)
+        assert rows["unexplained"]["ms"] == pytest.approx(counts["unexplained_ms"])
+
+
+def test_the_least_cost_that_is_near_enough_is_taken():
+    def flat(us):
+        return max(100.0, 1000.0 - 300 * us)
+
+    assert event_cost(flat, 400.0) == (pytest.approx(2.0, abs=0.01), pytest.approx(0, abs=0.05))
+    cost, left = event_cost(flat, 50.0)
+    assert (cost, left) == (pytest.approx(3.0, abs=0.02), pytest.approx(-50, abs=0.1))
+
+
+@pytest.mark.parametrize("timed", [1000.0, 1500.0])
+def test_a_window_that_is_not_longer_says_nothing_of_the_cost(timed):
+    assert event_cost(lambda us: 1000.0 - us, timed) == (None, timed - 1000.0)
+
+
+def test_a_cost_beyond_belief_is_not_found():
+    cost, left = event_cost(lambda us: 1000.0 - 10 * us, 100.0)
+    assert cost == pytest.approx(MOST_EVENT_US)
+    assert left == pytest.approx(100 - (1000 - 10 * MOST_EVENT_US))
+
+
+def test_details_of_a_category_add_up_to_it():
+    rows, _, details = step(launched(20, 30, 3, sync_after=10), 0.45)
+    found = pl.DataFrame(details).group_by("category").agg(pl.col("ms").sum())
+    assert dict(found.iter_rows()) == {
+        name: pytest.approx(row["ms"]) for name, row in rows.items() if name != "unexplained"
+    }

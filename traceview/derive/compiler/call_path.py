@@ -1,0 +1,150 @@
+"""Table ``call_path``: from the user's call into the generated code, as the profiler saw it.
+
+Every part is host time with the profiler's own cost in it. ``us_less_profiler`` takes off what the
+events recorded inside a part cost; the part's own event is left in, so that it is an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.compile_costs import assign_regions
+from traceview.derive.windows import Window
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: "
+_WHOLE = {LOOKUP: "cache_lookup", "Pregraph bytecode": "pregraph_bytecode"}
+_PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
+_GRAPH = "## Call CompiledFxGraph "
+
+
+def call_path(tables: Tables, found: Sequence[Window]) -> list[Row]:
+    """Rows of ``call_path`` for every compiled window with marked steps."""
+    guards, entries = _guards(tables), _entries(tables)
+    costs = {
+        (row["pass"], row["rank"]): row["event_cost_us"]
+        for row in tables["step_counts"].iter_rows(named=True)
+        if row["stance"] == "compiled"
+    }
+    rows: list[Row] = []
+    for window in found:
+        if window.stance != "compiled" or not window.steps:
+            continue
+        hidden = not window.on_device and _hides_kernels(tables, window)
+        cost = costs.get((window.pass_name, window.rank))
+        for part in _parts(window, hidden=hidden).iter_rows(named=True):
+            rows.append(_row(window, part, cost, guards, entries))
+    return rows
+
+
+def _parts(window: Window, *, hidden: bool) -> pl.DataFrame:
+    """Host ns and calls by region, compile id and part; ``inner`` are events inside."""
+    steps = window.ops.filter(pl.col("step").is_not_null())
+    children = steps.group_by("parent_id").agg(pl.len().alias("inner"))
+    name = pl.col("name")
+    part = (
+        pl.when(name.is_in(list(_WHOLE))).then(name.replace(_WHOLE))
+        .when(name.str.starts_with(REGION)).then(pl.lit("compiled_region"))
+        .when(name.str.starts_with(_GRAPH)).then(pl.lit("generated_wrapper"))
+        .otherwise(pl.lit("runtime_wrappers"))
+    )  # fmt: skip
+    marks = (
+        steps.filter(pl.col("category") == "overhead")
+        .sort("tid", "start_ns")
+        .with_columns(part=part, compile_id=_entered())
+        .join(children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left")
+    )
+    if hidden:  # the C++ kernels' time is in there, and nothing tells it from the wrapper's
+        marks = marks.filter(pl.col("part") != "generated_wrapper")
+    whole = name.is_in([*_WHOLE, _PROLOGUE])
+    functions = name.str.starts_with("CompiledFunction")  # a training graph's wrappers: one call
+    return marks.group_by("region", "compile_id", "part", maintain_order=True).agg(
+        pl.when(whole).then(pl.col("duration_ns")).otherwise(pl.col("self_ns")).sum().alias("ns"),
+        pl.when(functions.any()).then(functions.sum()).otherwise(pl.len()).alias("calls"),
+        pl.when(whole).then(0).otherwise(pl.col("inner").fill_null(0)).sum().alias("inner"),
+    )
+
+
+def _entered() -> pl.Expr:
+    """A look-up belongs to the region it led to: the next mark on its thread, at its depth."""
+    following = [pl.col(column).shift(-1).over("tid") for column in ("name", "depth", "compile_id")]
+    led = following[0].str.starts_with(REGION) & (following[1] == pl.col("depth"))
+    return (
+        pl.when(pl.col("name") != LOOKUP).then(pl.col("compile_id"))
+        .when(led).then(following[2])
+    )  # fmt: skip
+
+
+def _row(
+    window: Window, part: Row, cost: float | None, guards: dict[Any, int], entries: dict[Any, int]
+) -> Row:
+    steps = window.steps or 1
+    calls = part["calls"] or 1
+    micros = part["ns"] / 1e3 / calls
+    less = None if cost is None else micros - cost * part["inner"] / calls
+    key = (window.pass_name, window.rank, part["compile_id"])
+    region = part["region"]
+    looked = part["part"] == "cache_lookup"
+    count = guards.get(key) if looked else None
+    return {
+        "pass": window.pass_name,
+        "rank": window.rank,
+        "region_id": int(region) if region and region.isdigit() else None,
+        "compile_id": part["compile_id"],
+        "part": part["part"],
+        "calls": calls / steps,
+        "us_per_call": micros,
+        "ms": part["ns"] / 1e6 / steps,
+        "us_less_profiler": less if less is not None and less >= 0 else None,
+        "guards": count,
+        "ns_per_guard": micros * 1e3 / count if count else None,
+        "entries": entries.get((window.pass_name, window.rank, region, part["compile_id"]))
+        if looked else None,
+    }  # fmt: skip
+
+
+def _guards(tables: Tables) -> dict[Any, int]:
+    """(pass, rank, compile id) → guards in the tree of the last compile of that id."""
+    found: dict[Any, int] = {}
+    counted = tables["guards"].group_by("compile_key").len()
+    in_tree = dict(counted.iter_rows())
+    for row in tables["compiles"].sort("started_us", nulls_last=False).iter_rows(named=True):
+        count = in_tree.get(row["compile_key"]) or row["guard_count"]
+        if row["is_forward"] is not False and count:
+            found[row["pass"], row["rank"], row["compile_id"]] = count
+    return found
+
+
+def _entries(tables: Tables) -> dict[Any, int]:
+    """(pass, rank, region, compile id) → code variants of the frame; id None: a look-up in vain.
+
+    A look-up in vain tells no frame: it is given only where the region has no more than one.
+    """
+    rows = [row for row in tables["compiles"].iter_rows(named=True) if row["outcome"] == "ok"]
+    frames: dict[Any, int] = {}
+    for row in rows:
+        if row["is_forward"] is not False:
+            frame = (row["pass"], row["pid"], row["epoch"], row["frame_id"])
+            frames[frame] = frames.get(frame, 0) + 1
+    found: dict[Any, int] = {}
+    in_region: dict[Any, set[Any]] = {}
+    for (pass_name, _, region_id), compile_ in assign_regions(tables):
+        frame = (pass_name, compile_["pid"], compile_["epoch"], compile_["frame_id"])
+        if frame in frames:
+            at = (pass_name, compile_["rank"], str(region_id))
+            entered = (*at, compile_["compile_id"])
+            found[entered] = frames[frame]
+            in_region.setdefault(at, set()).add(frame)
+    for (pass_name, rank, region), mine in in_region.items():
+        if len(mine) == 1:
+            found[pass_name, rank, region, None] = frames[next(iter(mine))]
+    return found
+
+
+def _hides_kernels(tables: Tables, window: Window) -> bool:
+    written = (tables["generated_kernels"]["category"] == "cpp").any()
+    return bool(written) and not window.ops["category"].str.starts_with("generated_").any()

@@ -1,0 +1,92 @@
+"""Table ``first_calls``: where the time of each region's first call went.
+
+Phases' self times (``compile_phases.self_us``) are disjoint, so they add up. What lies between them
+is the first run of what was compiled and Python around it; what lies before the first is not
+explained, nor is what a phase without an end held.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.compiler.phase_names import PARTS, part_of
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+
+
+def parts_of(phases: Iterable[Row]) -> dict[int, str | None]:
+    """phase_id → part, parents before their children (``phases`` of one process in order)."""
+    parts: dict[int, str | None] = {}
+    for row in phases:
+        inherited = parts.get(row["parent_id"])
+        known = part_of(row["name"], inherited)
+        # Autotuning compiles what it times: that is autotuning too.
+        parts[row["phase_id"]] = inherited if inherited == "autotune" else known
+    return parts
+
+
+def first_calls(tables: Tables) -> list[Row]:
+    """Rows of ``first_calls``; none for a call in which nothing compiled."""
+    firsts = tables["calls"].filter(
+        (pl.col("call_index") == 0) & (pl.col("compiles_inside") > 0)
+    ).drop_nulls(["started_us", "host_ms"])  # fmt: skip
+    by_process = _phases(tables)
+    recordings = tables["compile_intervals"].filter(pl.col("trigger") == "cudagraph_recording")
+    rows: list[Row] = []
+    for call in firsts.iter_rows(named=True):
+        phases = by_process.get((call["pass"], call["pid"]), [])
+        recorded = recordings.filter(
+            (pl.col("pass") == call["pass"]) & (pl.col("pid") == call["pid"])
+        ).iter_rows(named=True)
+        rows += _call(call, phases, list(recorded))
+    return rows
+
+
+def _call(call: Row, phases: list[Row], recorded: list[Row]) -> list[Row]:
+    start = call["started_us"]
+    end = start + call["host_ms"] * 1e3
+    parts = parts_of(phases)
+    backward = _inside_backward(phases)
+    mine = [row for row in phases if _within(row, start, end) and not row["aside"]]
+    if not mine:
+        return []
+    spent: dict[str, float] = defaultdict(float)
+    for row in mine:
+        part = "backward" if row["phase_id"] in backward else parts[row["phase_id"]]
+        if row["self_us"] is not None:
+            spent[part or "unexplained"] += row["self_us"]
+    for row in recorded:
+        if start <= row["started_us"] and row["started_us"] + row["duration_ms"] * 1e3 <= end:
+            spent["cudagraph_recording"] += row["duration_ms"] * 1e3
+    spent["unexplained"] += max(0.0, min(row["started_us"] for row in mine) - start)
+    spent["first_run"] = (end - start) - sum(spent.values())
+    if spent["first_run"] < 0:  # more phases than time: their clock is not the call's
+        spent["unexplained"] += spent.pop("first_run")
+    base = {name: call[name] for name in ("pass", "rank", "pid", "region_id")}
+    return [{**base, "part": part, "ms": spent[part] / 1e3} for part in PARTS if part in spent]
+
+
+def _within(row: Row, start: float, end: float) -> bool:
+    """Begun in the call; one that never ended is no evidence of its time."""
+    return row["duration_us"] is not None and start <= row["started_us"] <= end
+
+
+def _inside_backward(phases: list[Row]) -> set[int]:
+    found: set[int] = set()
+    for row in phases:
+        if row["name"] == "entire_backward_compile" or row["parent_id"] in found:
+            found.add(row["phase_id"])
+    return found
+
+
+def _phases(tables: Tables) -> dict[tuple[str, int], list[Row]]:
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    timed = tables["compile_phases"].filter(pl.col("started_us").is_not_null())
+    for row in timed.sort("phase_id").iter_rows(named=True):
+        found[row["pass"], row["pid"]].append(row)
+    return found

@@ -1,0 +1,267 @@
+"""FX graphs as torch prints them, and the bytes that their operations move.
+
+    add: "f16[16, 256][256, 1]cuda:0" = torch.ops.aten.add.Tensor(arg2_1, tanh);  tanh = None
+
+A result's bytes are its elements times its dtype's size; with symbolic sizes they are not known.
+Views move nothing: what they are made of is read instead, and never more of it than the view holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from traceview.parse.frames import StackFrame, is_user_frame
+
+DTYPE_BYTES = {
+    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1,
+    "u16": 2, "u32": 4, "u64": 8, "b8": 1, "c64": 8, "c128": 16, "c32": 4,
+    "f8e4m3fn": 1, "f8e5m2": 1, "f8e4m3fnuz": 1, "f8e5m2fnuz": 1, "f8e8m0fnu": 1,
+}  # fmt: skip
+VIEWS = frozenset(
+    f"aten.{name}" for name in (
+        "alias", "as_strided", "detach", "diagonal", "expand", "lift_fresh", "permute", "reshape",
+        "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind",
+        "unfold", "unsqueeze", "view", "view_as_complex", "view_as_real", "_unsafe_view",
+        "_reshape_alias",
+    )
+)  # fmt: skip
+#: Computed once and then read: never computed again in the kernel that uses them.
+REDUCTIONS = frozenset(
+    f"aten.{name}" for name in (
+        "all", "amax", "amin", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std",
+        "sum", "var", "var_mean", "cumsum", "cumprod", "logcumsumexp",
+    )
+) | {"prims.prepare_softmax_online"}  # fmt: skip
+LOOKUPS = frozenset(("aten.embedding", "aten.gather", "aten.index", "aten.index_select"))
+PICK = "getitem"
+MOST_BYTES = 2**60
+
+_NODE = re.compile(
+    r'^ +(?P<name>\w+)(?P<meta>: "[^"]*")? = (?P<target>[A-Za-z_][\w.<>]*)(?P<rest>[(\[].*)$'
+)
+_ANNOTATED = re.compile(r'(\w+): "([^"]*)"')
+_TENSOR = re.compile(r"^(?:Parameter\()?(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\]")
+_FILE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
+_SIZE = re.compile(r"[0-9]{1,18}")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation (``inputs``: names of nodes) or input of a graph; ``bytes`` of its result."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...] = ()
+    bytes: int | None = None
+    line: str | None = None
+    meta: str = ""
+
+    @property
+    def moves_nothing(self) -> bool:
+        return self.op in VIEWS or self.op == PICK
+
+    @property
+    def in_place(self) -> bool:
+        """Written into its first input: ``aten.copy_``, ``aten.index_put_``."""
+        return self.op.endswith("_") and bool(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What a kernel has in common with others.
+
+    ``elsewhere``: operations that another one has computed before. ``again``: operations that
+    others compute for themselves, with those that then do not need this kernel's result.
+    """
+
+    elsewhere: frozenset[str] = frozenset()
+    again: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Graph:
+    """A parsed graph: ``nodes`` in order, inputs included; ``outputs`` are what it returns."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    outputs: frozenset[str] = frozenset()
+    users: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def operations(self) -> list[Node]:
+        """Everything but the inputs."""
+        return [node for node in self.nodes.values() if node.op]
+
+    def base(self, name: str) -> tuple[str, int | None]:
+        """What ``name`` is a view of, and the bytes that reading the view takes at most."""
+        node = self.nodes[name]
+        least = node.bytes
+        while node.moves_nothing and node.inputs and not self._picks_result(node):
+            node = self.nodes[node.inputs[0]]
+            if node.bytes is not None and (least is None or node.bytes < least):
+                least = node.bytes
+        return node.name, least
+
+    def uses(self, name: str) -> set[str]:
+        """Operations that read ``name``, itself or a view of it; ``return`` if it is an output."""
+        found: set[str] = set()
+        views, seen = [name], {name}
+        for view in views:  # grows while it is read: views of views
+            if view in self.outputs:
+                found.add("return")
+            for user in self.users.get(view, ()):
+                if not self.nodes[user].moves_nothing:
+                    found.add(user)
+                elif user not in seen:
+                    seen.add(user)
+                    views.append(user)
+        return found
+
+    def _picks_result(self, node: Node) -> bool:
+        """One of several results of an operation (``var_mean[0]``), which has bytes of its own."""
+        return node.op == PICK and not self.nodes[node.inputs[0]].moves_nothing
+
+
+def parse_graph(text: str) -> Graph:
+    """The graph that ``text`` prints; lines of another form are passed over."""
+    graph = Graph()
+    place: str | None = None
+    returning = False
+    outputs: list[str] = []
+    for line in text.splitlines():
+        if returning or line.lstrip().startswith("return "):
+            returning = True
+            outputs += _WORD.findall(line.split("#", 1)[0])
+        elif found := _FILE.match(line):
+            frame = StackFrame(found["file"], int(found["line"]), None)
+            place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
+        elif node := _NODE.match(line):
+            _add(graph, node, place)
+        else:
+            place = None if not line.strip() else place
+            for name, meta in _ANNOTATED.findall(line):
+                graph.nodes.setdefault(name, Node(name, "", (), tensor_bytes(meta), None, meta))
+    graph.outputs = frozenset(name for name in outputs if name in graph.nodes)
+    return graph
+
+
+def _add(graph: Graph, found: re.Match[str], place: str | None) -> None:
+    name, rest = found["name"], found["rest"].split(";  ", 1)[0]
+    if name in graph.nodes:
+        return  # no graph names two nodes alike: without this, one could be made of itself
+    target = found["target"]
+    inputs = [word for word in _WORD.findall(rest) if word in graph.nodes]
+    if target in graph.nodes:
+        op, inputs = PICK, [target]
+    else:
+        op, head = op_name(target), target.split(".", 1)[0]
+        if head in graph.nodes:  # a method: x.view(…)
+            op, inputs = f"Tensor.{target.rpartition('.')[2]}", [head, *inputs]
+    meta = (found["meta"] or "")[3:-1]
+    sources = tuple(dict.fromkeys(inputs))
+    graph.nodes[name] = Node(name, op, sources, tensor_bytes(meta), place, meta)
+    for source in sources:
+        graph.users[source].append(name)
+
+
+def op_name(target: str) -> str:
+    """``torch.ops.aten.add.Tensor`` as ``aten.add``; others as they are, without ``torch.``."""
+    if target.startswith("torch.ops."):
+        return ".".join(target.split(".")[2:4])
+    return target.removeprefix("torch.")
+
+
+def tensor_bytes(meta: str) -> int | None:
+    """Bytes of ``f16[16, 256][256, 1]cuda:0``; None where a size is symbolic or it is no tensor."""
+    found = _TENSOR.match(meta)
+    if found is None or found["dtype"] not in DTYPE_BYTES:
+        return None
+    sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()]
+    if not all(_SIZE.fullmatch(size) for size in sizes):
+        return None
+    return added([prod(map(int, sizes)) * DTYPE_BYTES[found["dtype"]]])
+
+
+def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) -> int | None:
+    """Bytes that one kernel of the operations ``names`` reads and writes: each thing once.
+
+    ``shared`` says what other kernels do with the same operations. None if a size is not known.
+    """
+    elsewhere, again = (shared.elsewhere, shared.again) if shared else ((), {})
+    inside = set(names) - set(elsewhere)
+    moved: dict[str, int | None] = {}
+    for name in inside:
+        node = graph.nodes.get(name)
+        if node is None or node.moves_nothing:
+            continue
+        for base, least in _read(graph, node):
+            if not _within(graph, base, inside):
+                moved[f"read {base}"] = _larger(moved.get(f"read {base}", 0), least)
+        if node.in_place:
+            base, least = graph.base(node.inputs[0])
+            moved[f"write {base}"] = least
+            continue
+        for result, size in results(graph, node):
+            if graph.uses(result) - inside - again.get(name, frozenset()):
+                moved[f"write {result}"] = size
+    return added(moved.values())
+
+
+def _read(graph: Graph, node: Node) -> Iterator[tuple[str, int | None]]:
+    """What an operation reads: bases, and bytes of each at most.
+
+    Of a table that it looks things up in, no more than it finds there; ``copy_`` does not read what
+    it overwrites.
+    """
+    for at, source in enumerate(node.inputs):
+        if graph.nodes[source].meta.startswith("Sym") or (at == 0 and node.op == "aten.copy_"):
+            continue
+        base, least = graph.base(source)
+        if at == 0 and node.op in LOOKUPS and None not in (least, node.bytes):
+            least = min(least or 0, node.bytes or 0)
+        yield base, least
+
+
+def results(graph: Graph, node: Node) -> list[tuple[str, int | None]]:
+    """Tensors that an operation makes: itself, or those picked out of a tuple."""
+    picked = [graph.nodes[user] for user in graph.users.get(node.name, ())]
+    picked = [user for user in picked if user.op == PICK]
+    if node.meta or not picked:
+        return [(node.name, 0 if node.meta.startswith("Sym") else node.bytes)]
+    return [(user.name, user.bytes) for user in picked]
+
+
+def _within(graph: Graph, base: str, inside: set[str]) -> bool:
+    node = graph.nodes[base]
+    return base in inside or (node.op == PICK and node.inputs[0] in inside)
+
+
+def _larger(known: int | None, size: int | None) -> int | None:
+    return None if known is None or size is None else max(known, size)
+
+
+def apart(graph: Graph) -> int | None:
+    """Bytes that all operations move as separate kernels; None if one is not known."""
+    return added(traffic(graph, [node.name]) for node in graph.operations if not node.moves_nothing)
+
+
+def added(sizes: Iterable[int | None]) -> int | None:
+    """The sum; None if one of them is not known, or where no machine has so many bytes."""
+    total = 0
+    for size in sizes:
+        if size is None or size > MOST_BYTES:
+            return None
+        total += size
+    return total if total <= MOST_BYTES else None
+
+
+def counted(operations: Mapping[str, int] | Counter[str], most: int = 12) -> list[str]:
+    """``aten.add ×3``, the most frequent first; the rest as one entry."""
+    ordered = sorted(operations.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{op} ×{times}" for op, times in ordered[:most]]
+    rest = ordered[most:]
+    return [*shown, f"{len(rest)} others ×{sum(n for _, n in rest)}"] if rest else shown

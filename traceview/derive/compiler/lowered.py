@@ -1,0 +1,209 @@
+"""What one compiled graph became: its post-grad operations, the scheduler's nodes, the kernels.
+
+A graph is one of a compile's (forward and backward share the compile id); the n-th that the fusion
+log schedules is the n-th generated module, and the logs are joined only where both count the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.compiler.fx import REDUCTIONS, Graph, Shared, added, parse_graph, traffic
+from traceview.tables import Tables
+
+Row = Mapping[str, Any]
+_OP = re.compile(r"op\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One call in the generated code (``name`` None: one group of the fusion log) and its nodes."""
+
+    name: str | None
+    category: str | None
+    nodes: tuple[str, ...]
+    shared: Shared = field(default_factory=Shared)
+
+
+@dataclass
+class Lowered:
+    """One graph; ``decisions`` are its rows of ``fusions`` without candidates and rounds."""
+
+    head: dict[str, Any]
+    aot_id: str | None
+    graph: Graph
+    calls: list[Row]
+    candidates: dict[str, Row] = field(default_factory=dict)
+    decisions: list[Row] = field(default_factory=list)
+
+    @property
+    def on_gpu(self) -> bool:
+        metas = (node.meta for node in self.graph.nodes.values())
+        return any("cuda:" in meta or "xpu:" in meta for meta in metas)
+
+    def origins(self, scheduled: str) -> tuple[str, ...]:
+        """Post-grad nodes of a scheduler node, or of a fused one (``op1_op2``); () if not known."""
+        found: dict[str, None] = {}
+        for op in _OP.findall(scheduled):
+            row = self.candidates.get(op)
+            found |= dict.fromkeys(row["origins"] or () if row else ())
+        return tuple(name for name in found if name in self.graph.nodes)
+
+    @cached_property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The scheduler nodes of each kernel at the end of the fusion log."""
+        whole: dict[str, tuple[str, ...]] = {op: (op,) for op in self.candidates}
+        order = {op: at for at, op in enumerate(self.candidates)}
+        for row in self.decisions:
+            if row["decision"] == "fused":
+                joined = {
+                    member
+                    for op in _OP.findall(f"{row['node1']} {row['node2']}")
+                    for member in whole.get(op, ())
+                }
+                group = tuple(sorted(joined, key=order.__getitem__))
+                whole.update((op, group) for op in joined)
+        return list(dict.fromkeys(whole.values()))
+
+    @cached_property
+    def pointwise(self) -> dict[str, tuple[str, ...]]:
+        """Operation → its group of scheduler nodes, where all of that group is pointwise."""
+        return {
+            name: group
+            for group in self.groups
+            if all(self.candidates[op]["kind"] == "pointwise" for op in group)
+            for name in self.origins(" ".join(group))
+        }
+
+    @cached_property
+    def kernels(self) -> list[Kernel]:
+        """Kernels in order of running, by provenance or else the fusion log; [] without both."""
+        called = [(row["kernel_name"], row["category"], row["post_nodes"]) for row in self.calls]
+        if not called or not all(nodes for _, _, nodes in called):
+            called = self._logged()
+        order = {name: at for at, name in enumerate(self.graph.nodes)}
+        sets = [
+            tuple(sorted({node for node in nodes if node in order}, key=order.__getitem__))
+            for _, _, nodes in called
+        ]
+        return [
+            Kernel(name, category, nodes, shared)
+            for (name, category, _), nodes, shared in zip(
+                called, sets, self.shared(sets), strict=True
+            )
+        ]
+
+    def shared(self, sets: Sequence[tuple[str, ...]]) -> list[Shared]:
+        """What the kernels of these operations, in order of running, have in common.
+
+        A reduction is computed once; anything else that several kernels hold, each computes anew.
+        """
+        holding: dict[str, set[str]] = defaultdict(set)
+        times = Counter(name for nodes in sets for name in nodes)
+        for nodes in sets:
+            for name in nodes:
+                if times[name] > 1 and self.graph.nodes[name].op not in REDUCTIONS:
+                    holding[name].update(nodes)
+        again = {name: frozenset(users) for name, users in holding.items()}
+        computed: set[str] = set()
+        found = []
+        for nodes in sets:
+            mine = frozenset(name for name in nodes if name in computed)
+            found.append(Shared(mine, {name: again[name] for name in nodes if name in again}))
+            computed |= {name for name in nodes if self.graph.nodes[name].op in REDUCTIONS}
+        return found
+
+    def _logged(self) -> list[tuple[str | None, str | None, Sequence[str]]]:
+        """Groups of the fusion log; what it has no nodes for runs alone."""
+        groups = [nodes for group in self.groups if (nodes := self.origins(" ".join(group)))]
+        taken = {name for nodes in groups for name in nodes}
+        alone = [
+            n.name for n in self.graph.operations if n.name not in taken and not n.moves_nothing
+        ]
+        if not groups:
+            return []
+        return [
+            *((None, None, nodes) for nodes in groups),
+            *((None, "extern", (n,)) for n in alone),
+        ]
+
+    def kernel_names(self, nodes: Iterable[str]) -> list[str]:
+        """The named kernels that compute any of ``nodes``, each once."""
+        return list(dict.fromkeys(name for node in nodes for name in self._holding.get(node, ())))
+
+    @cached_property
+    def _holding(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for kernel in self.kernels:
+            for node in kernel.nodes:
+                if kernel.name:
+                    found[node].append(kernel.name)
+        return found
+
+    def ops(self, nodes: tuple[str, ...]) -> list[str]:
+        """Operators of ``nodes``, views left out, each once, in order."""
+        mine = (self.graph.nodes[name] for name in nodes)
+        return list(dict.fromkeys(node.op for node in mine if node.op and not node.moves_nothing))
+
+    def lines(self, nodes: tuple[str, ...]) -> list[str]:
+        """The user's lines of ``nodes``, each once, in order."""
+        found = (self.graph.nodes[name].line for name in nodes)
+        return list(dict.fromkeys(line for line in found if line))
+
+    def fused_bytes(self) -> int | None:
+        """Bytes that all kernels move; None without kernels or where a size is not known."""
+        moved = [traffic(self.graph, kernel.nodes, kernel.shared) for kernel in self.kernels]
+        return added(moved) if moved else None
+
+
+def named(ops: list[str], most: int = 6) -> str:
+    """Operators as they stand in a sentence."""
+    shown = ", ".join(op.removeprefix("aten.").removeprefix("prims.") for op in ops[:most])
+    return f"{shown} and {len(ops) - most} more" if len(ops) > most else shown
+
+
+def lowered_graphs(tables: Tables) -> Iterator[Lowered]:
+    """Every generated module with the post-grad graph that it was made of."""
+    calls = _by(tables["kernel_calls"], "compile_key", "aot_id")
+    fusions = _by(tables["fusions"], "compile_key")
+    graphs = tables["graphs"].filter(pl.col("kind").is_in(["post_grad", "output_code"]))
+    for (key,), rows in _by(graphs, "compile_key").items():
+        modules = [row for row in rows if row["kind"] == "output_code"]
+        scheduled = _by_index(fusions.get((key,), []))
+        for index, module in enumerate(modules):
+            post = [r for r in rows if r["kind"] == "post_grad" and r["aot_id"] == module["aot_id"]]
+            if len(post) != 1:
+                continue
+            head = {name: module[name] for name in ("pass", "rank", "compile_key", "compile_id")}
+            mine = calls.get((key, module["aot_id"]), [])
+            made = Lowered(head, module["aot_id"], parse_graph(post[0]["text"]), mine)
+            if len(scheduled) == len(modules):
+                _add_log(made, scheduled[index])
+            yield made
+
+
+def _add_log(made: Lowered, rows: list[Row]) -> None:
+    made.candidates = {row["node1"]: row for row in rows if row["decision"] == "candidate"}
+    made.decisions = [row for row in rows if row["decision"] not in ("candidate", "round")]
+
+
+def _by(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in frame.iter_rows(named=True):
+        found[tuple(row[key] for key in keys)].append(row)
+    return found
+
+
+def _by_index(rows: list[Row]) -> list[list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["graph_index"] is not None:
+            found[row["graph_index"]].append(row)
+    return [found[index] for index in sorted(found)]

@@ -1,0 +1,104 @@
+"""Table ``graph_passes``: what each pass did to a compile's graphs, from the graphs' own texts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.compiler.fx import Graph, added, apart, counted, parse_graph
+from traceview.derive.compiler.lowered import Lowered
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+#: Stage → kinds of the graphs before it (the first that was recorded counts) and after it.
+STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("capture", (), ("dynamo_output",)),
+    ("pre_grad", ("before_pre_grad",), ("after_pre_grad",)),
+    ("aot", ("after_pre_grad", "dynamo_output"), ("aot_joint", "aot_inference")),
+    ("joint", ("before_joint",), ("after_joint",)),
+    ("partition", ("aot_joint",), ("aot_forward", "aot_backward")),
+    ("post_grad", ("before_post_grad",), ("post_grad",)),
+)
+_PYTHON_LEVEL = frozenset(("dynamo_output", "before_pre_grad", "after_pre_grad"))
+
+
+def graph_passes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
+    """Rows of ``graph_passes``, in order of running within each compile.
+
+    Bytes are those of every operation as a kernel of its own; not given for graphs of Python-level
+    functions. Fusion's are those of the kernels.
+    """
+    by_compile: dict[str, list[Row]] = defaultdict(list)
+    kinds = {kind for _, before, after in STAGES for kind in (*before, *after)}
+    for row in tables["graphs"].filter(pl.col("kind").is_in(kinds)).iter_rows(named=True):
+        by_compile[row["compile_key"]].append(row)
+    fused: dict[str, list[Lowered]] = defaultdict(list)
+    for graph in lowered:
+        fused[graph.head["compile_key"]].append(graph)
+    rows: list[Row] = []
+    for key, graphs in by_compile.items():
+        rows += _passes(graphs)
+        rows += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
+    return rows
+
+
+@dataclass
+class _Text:
+    """A graph's row with what its text says."""
+
+    row: Row
+    graph: Graph
+
+    @cached_property
+    def bytes(self) -> int | None:
+        return None if self.row["kind"] in _PYTHON_LEVEL else apart(self.graph)
+
+
+def _passes(rows: Sequence[Row]) -> Iterator[Row]:
+    last = max((row["attempt"] or 0 for row in rows), default=0)
+    texts = [_Text(r, parse_graph(r["text"])) for r in rows if (r["attempt"] or 0) == last]
+    for stage, earlier, later in STAGES:
+        after = [text for text in texts if text.row["kind"] in later]
+        found = ([text for text in texts if text.row["kind"] == kind] for kind in earlier)
+        before = next(filter(None, found), [])
+        if stage == "partition":
+            if len(before) == 1 and len(after) == 2:
+                yield _row(stage, before, after)
+        elif stage == "capture":
+            yield from (_row(stage, [], [text]) for text in after)
+        elif len(before) == len(after):
+            yield from (_row(stage, [b], [a]) for b, a in zip(before, after, strict=True))
+
+
+def _row(stage: str, before: list[_Text], after: list[_Text]) -> Row:
+    row = after[0].row
+    old, new = (Counter(n.op for t in side for n in t.graph.operations) for side in (before, after))
+    return {
+        **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
+        "aot_id": row["aot_id"] if len(after) == 1 else None,
+        "stage": stage,
+        "nodes_before": sum(old.values()) if before else None,
+        "nodes_after": sum(new.values()),
+        "read_bytes_before": added(text.bytes for text in before) if before else None,
+        "read_bytes_after": added(text.bytes for text in after),
+        "removed": counted(old - new) if before else None,
+        "added": counted(new - old) if before else None,
+    }
+
+
+def _fusion(lowered: Lowered) -> Row:
+    operations = [node for node in lowered.graph.operations if not node.moves_nothing]
+    return {
+        **lowered.head,
+        "aot_id": lowered.aot_id,
+        "stage": "fusion",
+        "nodes_before": len(operations),
+        "nodes_after": len(lowered.calls) or len(lowered.kernels),
+        "read_bytes_before": apart(lowered.graph),
+        "read_bytes_after": lowered.fused_bytes(),
+    }

@@ -1,0 +1,173 @@
+"""Compiling, steps, blocks, calls and windows of all processes as a Chrome trace.
+
+The object form of the Trace Event Format, which ui.perfetto.dev and chrome://tracing read: complete
+events (``ph`` X, ``ts`` and ``dur`` in µs) that nest within a ``pid`` and ``tid``, and metadata
+events (``ph`` M) that name and order processes and tracks. ``ts`` counts from the earliest event;
+``otherData.zero_unix_us`` is its Unix time.
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from traceview.derive.compiler.first_calls import parts_of
+from traceview.derive.compiler.phase_names import LABELS
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+Process = tuple[str, int | None]
+#: Tracks of a process from top to bottom.
+TRACKS = (
+    "compile phases", "beside the compile (workers)", "compile intervals", "region calls", "steps",
+    "blocks", "profiler windows",
+)  # fmt: skip
+_LANES = 100  # tids of one track
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One bar: µs since the epoch, µs."""
+
+    process: Process
+    track: str
+    name: str
+    category: str
+    start_us: float
+    duration_us: float
+    details: Row = field(default_factory=dict)
+
+
+def chrome_trace(tables: Tables) -> dict[str, Any]:
+    """The trace as plain data; ``traceEvents`` holds no complete event where nothing was timed."""
+    spans = [span for span in _spans(tables) if _usable(span)]
+    zero = min((span.start_us for span in spans), default=0.0)
+    ranks = {(row["pass"], row["pid"]): row["rank"] for row in tables["runs"].iter_rows(named=True)}
+    numbers = _numbers(span.process for span in spans)
+    events: list[Row] = []
+    by_track: dict[tuple[Process, str], list[Span]] = defaultdict(list)
+    for span in spans:
+        by_track[span.process, span.track].append(span)
+    for process, number in numbers.items():
+        events += _named(number, 0, "process", _title(process, ranks.get(process)), number)
+        for at, track in enumerate(TRACKS):
+            mine = by_track.get((process, track), [])
+            events += _drawn(mine, number, 1 + at * _LANES, track, zero)
+    events.sort(key=lambda event: (event["ph"] != "M", event.get("ts", 0.0)))
+    return {
+        "displayTimeUnit": "ms",
+        "otherData": {"zero_unix_us": zero, "made_by": "traceview"},
+        "traceEvents": events,
+    }
+
+
+def _drawn(spans: list[Span], pid: int, tid: int, track: str, zero: float) -> Iterator[Row]:
+    """Events of one track, on as many tids as its spans need to nest."""
+    lanes: list[list[float]] = []
+    for span in sorted(spans, key=lambda span: (span.start_us, -span.duration_us)):
+        end = span.start_us + span.duration_us
+        lane = next((i for i, ends in enumerate(lanes) if _nests(ends, span.start_us, end)), None)
+        if lane is None:
+            if len(lanes) == _LANES:
+                continue
+            lane = len(lanes)
+            lanes.append([])
+            name = track if lane == 0 else f"{track} ({lane + 1})"
+            yield from _named(pid, tid + lane, "thread", name, tid + lane)
+        lanes[lane].append(end)
+        yield {
+            "ph": "X", "pid": pid, "tid": tid + lane, "name": span.name, "cat": span.category,
+            "ts": round(span.start_us - zero, 3), "dur": round(span.duration_us, 3),
+            "args": {key: value for key, value in span.details.items() if value is not None},
+        }  # fmt: skip
+
+
+def _nests(ends: list[float], start: float, end: float) -> bool:
+    """Whether a span fits into the open ones, whose ends are on the stack ``ends``."""
+    while ends and ends[-1] <= start:
+        ends.pop()
+    return not ends or end <= ends[-1]
+
+
+def _named(pid: int, tid: int, what: str, name: str, order: int) -> list[Row]:
+    base = {"ph": "M", "pid": pid, "tid": tid}
+    return [
+        {**base, "name": f"{what}_name", "args": {"name": name}},
+        {**base, "name": f"{what}_sort_index", "args": {"sort_index": order}},
+    ]
+
+
+def _numbers(processes: Iterable[Process]) -> dict[Process, int]:
+    """A pid of its own for each process: a pass may have had another one's."""
+    numbers: dict[Process, int] = {}
+    taken: set[int] = set()
+    for process in dict.fromkeys(processes):
+        number = process[1] or 0
+        while number in taken:
+            number += 1_000_000
+        taken.add(number)
+        numbers[process] = number
+    return numbers
+
+
+def _title(process: Process, rank: int | None) -> str:
+    pass_name, pid = process
+    return " · ".join([pass_name, *([] if rank is None else [f"rank {rank}"]), f"pid {pid}"])
+
+
+def _usable(span: Span) -> bool:
+    return isfinite(span.start_us) and isfinite(span.duration_us) and span.duration_us >= 0
+
+
+def _spans(tables: Tables) -> Iterator[Span]:
+    yield from _phases(tables)
+    for row in _timed(tables, "compile_intervals", "duration_ms"):
+        name = f"{row['trigger'] or 'compile'} {row['compile_id'] or ''}".strip()
+        yield _span(row, "compile intervals", name, "compile", "duration_ms", "step")
+    names = {
+        (row["pass"], row["pid"], row["region_id"]): row["name"]
+        for row in tables["regions"].iter_rows(named=True)
+    }
+    for row in _timed(tables, "calls", "host_ms"):
+        name = names.get((row["pass"], row["pid"], row["region_id"])) or "region"
+        title = f"{name} #{row['call_index']}"
+        yield _span(row, "region calls", title, row["stance"], "host_ms", "step", "phase")
+    for row in _timed(tables, "steps", "host_ms"):
+        yield _span(row, "steps", f"step {row['step']}", row["stance"], "host_ms", "phase")
+    for row in _timed(tables, "blocks", "host_ms"):
+        name = f"{row['stance']} block, pair {row['pair_index']}"
+        yield _span(row, "blocks", name, row["stance"], "host_ms", "steps", "clock", "duration_ms")
+    for row in _timed(tables, "profile_windows", "host_ms"):
+        name = f"profiler, {row['stance']} ({row['purpose'] or 'time'})"
+        yield _span(row, "profiler windows", name, row["stance"], "host_ms", "steps")
+
+
+def _phases(tables: Tables) -> Iterator[Span]:
+    by_process: dict[Process, list[Row]] = defaultdict(list)
+    for row in tables["compile_phases"].sort("phase_id").iter_rows(named=True):
+        by_process[row["pass"], row["pid"]].append(row)
+    for process, rows in by_process.items():
+        parts = parts_of(rows)
+        for row in rows:
+            if row["started_us"] is None or row["duration_us"] is None:
+                continue  # Triton kernels in workers: torch gives no start
+            part = LABELS.get(parts[row["phase_id"]] or "", "compile")
+            track = TRACKS[1] if row["aside"] else TRACKS[0]
+            more = {"compile_id": row["compile_id"], "self_ms": (row["self_us"] or 0.0) / 1e3}
+            times = row["started_us"], row["duration_us"]
+            yield Span(process, track, row["name"], part, *times, more)
+
+
+def _timed(tables: Tables, name: str, duration: str) -> Iterator[Row]:
+    return tables[name].drop_nulls(["started_us", duration]).iter_rows(named=True)
+
+
+def _span(row: Row, track: str, name: str, category: str | None, duration: str, *more: str) -> Span:
+    return Span(
+        (row["pass"], row["pid"]), track, name, category or "unknown", row["started_us"],
+        row[duration] * 1e3, {key: row[key] for key in more},
+    )  # fmt: skip

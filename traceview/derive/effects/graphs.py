@@ -1,0 +1,232 @@
+"""What the logged graphs prove: operations that went away, and forward nodes computed again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+Place = tuple[str, int]
+
+TRACED = "dynamo_output"
+CAPTURED = ("aot_joint", "aot_inference")
+LOWERED = "post_grad"
+FORWARD, BACKWARD = "aot_forward", "aot_backward"
+KINDS = (TRACED, *CAPTURED, LOWERED, FORWARD, BACKWARD)
+#: Operators with a graph of their own inside, whose lines later graphs may not name.
+HIGHER_ORDER = "torch.ops.higher_order."
+#: That of ``torch.utils.checkpoint``: eager computes its forward again as well.
+CHECKPOINTED = f"{HIGHER_ORDER}tag_activation_checkpoint"
+#: They move no data, and passes rewrite one as another.
+VIEWS = frozenset(
+    f"aten.{name}" for name in (
+        "view", "reshape", "_unsafe_view", "permute", "t", "transpose", "expand", "unsqueeze",
+        "squeeze", "slice", "select", "detach", "alias", "as_strided", "split", "split_with_sizes",
+        "unbind", "lift_fresh_copy",
+    )
+)  # fmt: skip
+
+#: What constant folding leaves behind.
+CONSTANTS = frozenset({"aten.full", "aten.scalar_tensor"})
+#: Operations that passes make of two others, or two others of them.
+MERGED = {"aten.addmm": ("aten.mm", "aten.add"), "aten.baddbmm": ("aten.bmm", "aten.add")}
+#: Executions per step are means over a window.
+_UNEVEN = 1e-6
+
+_TANGENT = "tangents_"
+
+_FILE = re.compile(r"^\s*# File: (.+):(\d+) in .*?, code: ")
+_NO_FILE = "# No stacktrace found"
+_NODE = re.compile(r'^\s+(\w+)(?:\s*:\s*"[^"]*")? = (.+)$')
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_CALLED = re.compile(r"^torch\.ops\.(\w+\.\w+)")
+
+
+class _Node(NamedTuple):
+    """One node: operation (None: a view, an item of a tuple, Python), line, names it reads."""
+
+    name: str
+    operation: str | None
+    place: Place | None
+    reads: frozenset[str]
+
+
+class GraphFacts:
+    """What the graphs of one pass say; made from rows of table ``graphs``."""
+
+    def __init__(self, graphs: pl.DataFrame) -> None:
+        self._traced: set[Place] = set()
+        self._kept: set[Place] = set()
+        #: (line, backward, operation) → (how many went, how many were captured), of every compile
+        self._went: dict[tuple[Place, bool, str], set[tuple[int, int]]] = defaultdict(set)
+        self._again: dict[str | None, frozenset[str]] = {}
+        wanted = graphs.filter(pl.col("kind").is_in(KINDS) & pl.col("text").is_not_null())
+        for _, mine in wanted.group_by("compile_key", maintain_order=True):
+            self._add(mine)
+
+    def gone(
+        self, place: tuple[str | None, int | None], operator: str, times: float, *, backward: bool
+    ) -> float:
+        """Which part (0 to 1) of an operator's executions at a line the graphs no longer hold.
+
+        ``times``: its executions there per step. Claimed only where it is proven: the line was
+        traced and no later graph names it; or the captured graph has that operation there as often
+        as it ran (or a whole fraction of it: then it is no piece of a decomposed operator), and the
+        lowered one has fewer (``_gone``).
+        """
+        file, line = place
+        if file is None or line is None or (file, line) not in self._traced:
+            return 0.0
+        if (file, line) not in self._kept:
+            return 1.0
+        name = operator.replace("::", ".").rstrip("_")
+        found = self._went.get(((file, line), backward, name), set())
+        if len(found) != 1:
+            return 0.0
+        ((went, had),) = found
+        return went / had if times % had <= _UNEVEN else 0.0
+
+    def recomputed(self, compile_id: str | None, aot_id: str | None, nodes: frozenset[str]) -> bool:
+        """Whether ``nodes`` of a backward graph are all forward operations computed again."""
+        again = self._again.get(compile_id, frozenset())
+        return bool(nodes) and (aot_id or "").endswith("backward") and nodes <= again
+
+    def _add(self, rows: pl.DataFrame) -> None:
+        """The graphs of one compile; nothing is claimed unless both ends of lowering have lines."""
+        texts: dict[str, list[str]] = defaultdict(list)
+        for kind, text in rows.select("kind", "text").iter_rows():
+            texts[kind].append(text)
+        graphs = {kind: [_alive(text) for text in found] for kind, found in texts.items()}
+        traced = [_nodes(text)[0] for text in texts[TRACED] if HIGHER_ORDER not in text]
+        checkpointed = any(CHECKPOINTED in text for text in texts[TRACED])
+        again = frozenset[str]() if checkpointed else _recomputed(graphs)
+        self._again[rows["compile_id"][0]] = again | _forward_names(traced, graphs, again)
+        captured = [nodes for kind in CAPTURED for nodes in graphs.get(kind, ())]
+        lowered = graphs.get(LOWERED, [])
+        if not any(map(_places, captured)) or not any(map(_places, lowered)):
+            return
+        for nodes in traced:
+            self._traced |= _places(nodes)
+        for nodes in (*captured, *lowered):
+            self._kept |= _places(nodes)
+        before = _directions(captured)
+        after = _directions(_once(lowered, again))
+        for backward in (False, True):
+            for (place, operation), found in _gone(before[backward], after[backward]).items():
+                self._went[place, backward, operation].add(found)
+
+
+def _recomputed(graphs: Mapping[str, Iterable[Sequence[_Node]]]) -> frozenset[str]:
+    """Names that both graphs compute: the joint graph's are unique, so each is one node, twice."""
+    forward, backward = (
+        {node.name: node.operation for nodes in graphs.get(kind, ()) for node in nodes}
+        for kind in (FORWARD, BACKWARD)
+    )
+    return frozenset(n for n, op in backward.items() if n in forward and forward[n] == op)
+
+
+def _forward_names(
+    traced: Iterable[Sequence[_Node]],
+    graphs: Mapping[str, Iterable[Sequence[_Node]]],
+    again: frozenset[str],
+) -> frozenset[str]:
+    """Names of traced nodes: a backward kernel's recomputed nodes go by them, its own do not."""
+    if not again:
+        return again
+    own = {node.name for nodes in graphs.get(BACKWARD, ()) for node in nodes} - again
+    return frozenset(node.name for nodes in traced for node in nodes if node.name not in own)
+
+
+def _places(nodes: Iterable[_Node]) -> set[Place]:
+    return {node.place for node in nodes if node.place is not None}
+
+
+def _once(graphs: Iterable[Sequence[_Node]], again: frozenset[str]) -> list[list[_Node]]:
+    """``graphs``, without recomputed nodes in a backward: the forward has them already."""
+    found = []
+    for nodes in graphs:
+        drop = again if _is_backward(nodes) else frozenset[str]()
+        found.append([node for node in nodes if node.name not in drop])
+    return found
+
+
+def _is_backward(nodes: Iterable[_Node]) -> bool:
+    return any(name.startswith(_TANGENT) for node in nodes for name in node.reads)
+
+
+def _directions(graphs: Iterable[Sequence[_Node]]) -> tuple[list[_Node], list[_Node]]:
+    """(forward nodes, backward nodes): a backward node depends on a gradient that comes in."""
+    found: tuple[list[_Node], list[_Node]] = ([], [])
+    for nodes in graphs:
+        gradients: set[str] = set()
+        for node in reversed(nodes):
+            reads = any(n.startswith(_TANGENT) or n in gradients for n in node.reads)
+            if reads:
+                gradients.add(node.name)
+            found[reads].append(node)
+    return found
+
+
+def _gone(
+    before: Sequence[_Node], after: Sequence[_Node]
+) -> dict[tuple[Place, str], tuple[int, int]]:
+    """(line, operation) → (how many of them went, how many there were before), in one direction.
+
+    None went where the later graph has a kind of operation that the earlier one had not: it may
+    stand for them. At most as many went at a line as in the whole graph: passes move nodes.
+    """
+    totals = [_totals(before), _totals(after)]
+    lost = {op: n - totals[1][op] for op, n in totals[0].items()}
+    replaced = totals[1].keys() - totals[0].keys() - CONSTANTS - MERGED.keys()
+    places = [Counter((n.place, _kind(n)) for n in side if n.operation) for side in (before, after)]
+    found = {}
+    for (place, operation), had in places[0].items():
+        most = min(lost[op] for op in (operation, *MERGED.get(operation, ())[:1]))
+        went = min(had - places[1][place, operation], most)
+        if place is not None:
+            found[place, operation] = (0 if replaced else max(0, went), had)
+    return found
+
+
+def _totals(nodes: Iterable[_Node]) -> Counter[str]:
+    """Operations of a graph; what is merged of two counts as them as well."""
+    kinds = [_kind(node) for node in nodes if node.operation]
+    return Counter([*kinds, *(part for kind in kinds for part in MERGED.get(kind, ()))])
+
+
+def _kind(node: _Node) -> str:
+    """The operation; one that writes in place is the same."""
+    return (node.operation or "").rstrip("_")
+
+
+def _alive(text: str) -> list[_Node]:
+    """The nodes that the graph's results need, or that write to memory (``copy_``); last first."""
+    nodes, needed = _nodes(text)
+    alive = []
+    for node in reversed(nodes):
+        writes = (node.operation or "").endswith("_")
+        if writes or node.name in needed:
+            alive.append(node)
+            needed |= node.reads
+    return alive
+
+
+def _nodes(text: str) -> tuple[list[_Node], set[str]]:
+    """(nodes of a graph as ``GraphModule.print_readable`` writes it, names it returns)."""
+    nodes, place = [], None
+    body, _, results = text.partition("\n        return ")
+    for line in body.splitlines():
+        if (found := _FILE.match(line)) is not None:
+            place = (found[1], int(found[2]))
+        elif _NO_FILE in line:
+            place = None
+        elif (node := _NODE.match(line)) is not None:
+            called = _CALLED.match(node[2])
+            operation = called[1] if called is not None and called[1] not in VIEWS else None
+            arguments = node[2][called.end() if called else 0 :].partition(";")[0]
+            reads = frozenset(_NAME.findall(arguments))
+            nodes.append(_Node(node[1], operation, place, reads))
+    return nodes, set(_NAME.findall(results))

@@ -1,0 +1,233 @@
+"""Match groups as parts of effects: what of a group is fusion, a cast, another library kernel, …"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from traceview.derive.effects.graphs import VIEWS, GraphFacts
+from traceview.derive.effects.kernels import ROUNDING, Kernel
+from traceview.derive.effects.parts import (
+    CASTS,
+    COPIES,
+    FUSION,
+    LESS_WORK,
+    LIBRARY,
+    OTHER_KERNELS,
+    RECOMPUTE,
+    Part,
+    difference,
+)
+
+#: Kernels that a library or a template provides: their choice is what differs.
+LIBRARY_CATEGORIES = frozenset({"gemm", "attention", "convolution", "generated_template"})
+CAST_OPS = frozenset({"aten._to_copy", "prims.convert_element_type"})
+COPY_OPS = frozenset({"aten.clone", "aten.copy", "aten.copy_"})
+#: Operators or kernels that a row names before it says how many more there are.
+NAMED = 3
+
+Kernels = Sequence[Kernel]
+#: File, line, operator, whether in a backward.
+Site = tuple[str | None, int | None, str, bool]
+Times = dict[Site, float]
+
+
+def group_parts(
+    kernels: Kernels, groups: dict[int, dict[str, Any]], facts: GraphFacts
+) -> list[Part]:
+    """Parts of all kernels; ``groups`` are the rows of ``match_groups`` by ``group_id``.
+
+    Every kernel's time lands in exactly one part: the sum is that of the kernels.
+    """
+    members: dict[int | None, list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        members[kernel.group_id].append(kernel)
+    parts: list[Part] = []
+    times = _times_at(kernels)
+    for group_id, mine in members.items():
+        group = {} if group_id is None else groups.get(group_id, {})
+        if group.get("kind") == "same" or group_id is None:
+            parts += _by_name(mine)
+        else:
+            parts += _changed(mine, group, facts, times)
+    return parts
+
+
+def _changed(
+    kernels: Kernels, group: dict[str, Any], facts: GraphFacts, times: Times
+) -> list[Part]:
+    """Parts of one group of kernels that compiling may have changed."""
+    parts: list[Part] = []
+    eager: Kernels
+    compiled: Kernels
+    eager, compiled = _sides(kernels)
+    again = [k for k in compiled if facts.recomputed(*k.compile_key, k.nodes)]
+    if again:
+        parts.append(_part(RECOMPUTE, (), again))
+        compiled = [kernel for kernel in compiled if kernel not in again]
+    less, eager = _less_work(eager, facts, times)
+    parts += less
+    unchanged, eager, compiled = _unchanged(eager, compiled)
+    parts += unchanged
+    if eager and compiled:
+        return parts + _replaced(eager, compiled, group.get("eager_casts_ms") or 0.0)
+    copies = [kernel for kernel in compiled if _is_copy(kernel)]
+    if copies:
+        parts.append(_part(COPIES, (), copies))
+    rest = [kernel for kernel in compiled if kernel not in copies]
+    return [*parts, *_by_name([*eager, *rest])]
+
+
+def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
+    """Kernels that others replaced: library against library, casts, the rest by fusion.
+
+    Where only one side calls a library, the choice to do so is what differs. ``casts_ms`` is what
+    eager spends on casts, as profiled; compiled casts are kernels that do nothing else.
+    """
+    library = [[k for k in side if k.category in LIBRARY_CATEGORIES] for side in (eager, compiled)]
+    if bool(library[0]) != bool(library[1]):
+        return [_part(LIBRARY, eager, compiled)]
+    parts = [_part(LIBRARY, *library)] if library[0] else []
+    before, after = (
+        [k for k in side if k.category not in LIBRARY_CATEGORIES] for side in (eager, compiled)
+    )
+    if not before and not after:
+        return parts
+    whole = _part(FUSION, before, after)
+    copies = [kernel for kernel in before if kernel.category == "copy"]
+    spent = min(casts_ms, _total(copies) or 0.0)
+    if spent <= 0.0:
+        return [*parts, whole]
+    casts = [kernel for kernel in after if _is_cast(kernel)]
+    kept = _total(casts)
+    parts.append(_timed(_part(CASTS, copies, casts), spent, kept))
+    left = (whole.eager_ms or 0.0) - spent, (whole.compiled_ms or 0.0) - (kept or 0.0)
+    if max(left) > ROUNDING:
+        parts.append(_timed(whole, *(ms if ms > ROUNDING else None for ms in left)))
+    return parts
+
+
+def _times_at(kernels: Kernels) -> Times:
+    """Eager executions per step at each place: a forward's and its backward's are two groups."""
+    times: Times = defaultdict(float)
+    for kernel in kernels:
+        if kernel.stance == "eager":
+            times[_site(kernel)] += kernel.count
+    return times
+
+
+def _less_work(eager: Kernels, facts: GraphFacts, times: Times) -> tuple[list[Part], list[Kernel]]:
+    """(parts for executions that the graphs no longer hold, the kernels with what is left)."""
+    parts, left = [], []
+    for kernel in eager:
+        place, backward = (kernel.file, kernel.line), kernel.backward
+        gone = facts.gone(place, kernel.operator, times[_site(kernel)], backward=backward)
+        if gone > 0.0:
+            parts.append(_part(LESS_WORK, [_share(kernel, gone)], ()))
+        if gone < 1.0:
+            left.append(_share(kernel, 1.0 - gone))
+    return parts, left
+
+
+def _site(kernel: Kernel) -> Site:
+    return kernel.file, kernel.line, kernel.operator, kernel.backward
+
+
+def _share(kernel: Kernel, part: float) -> Kernel:
+    return replace(kernel, ms=kernel.ms * part, count=kernel.count * part)
+
+
+def _unchanged(eager: Kernels, compiled: Kernels) -> tuple[list[Part], Kernels, Kernels]:
+    """(parts of kernels that both stances run equally often, the others of eager, of compiled)."""
+    times: list[dict[str, float]] = [_times(eager), _times(compiled)]
+    same = {name for name, n in times[0].items() if abs(times[1].get(name, -1.0) - n) < 1e-6}
+    sides = (eager, compiled)
+    parts = _by_name([kernel for side in sides for kernel in side if kernel.name in same])
+    others = [[kernel for kernel in side if kernel.name not in same] for side in sides]
+    return parts, others[0], others[1]
+
+
+def _times(kernels: Kernels) -> dict[str, float]:
+    times: dict[str, float] = defaultdict(float)
+    for kernel in kernels:
+        times[kernel.name] += kernel.count
+    return times
+
+
+def _by_name(kernels: Iterable[Kernel]) -> list[Part]:
+    """Kernels that no effect claims, one part a name: the same in both, or in one stance alone."""
+    named: dict[str, list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        named[kernel.name].append(kernel)
+    parts = []
+    for mine in named.values():
+        eager, compiled = _sides(mine)
+        where = "in both" if eager and compiled else "only eager" if eager else "only compiled"
+        part = _part(OTHER_KERNELS, eager, compiled)
+        parts.append(replace(part, what=f"{part.what}, {where}"))
+    return parts
+
+
+def _sides(kernels: Iterable[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
+    found: tuple[list[Kernel], list[Kernel]] = ([], [])
+    for kernel in kernels:
+        found[kernel.stance == "compiled"].append(kernel)
+    return found
+
+
+def _is_cast(kernel: Kernel) -> bool:
+    return bool(kernel.ops & CAST_OPS) and kernel.ops <= CAST_OPS | VIEWS
+
+
+def _is_copy(kernel: Kernel) -> bool:
+    """Nothing but a copy: of an input into a cudagraph's memory, or a clone made for a mutation."""
+    cloned = bool(kernel.ops & COPY_OPS) and kernel.ops <= COPY_OPS | VIEWS
+    return cloned or kernel.category == "copy"
+
+
+def _part(effect: str, eager: Kernels, compiled: Kernels) -> Part:
+    dearest = max((*eager, *compiled), key=lambda kernel: kernel.ms)
+    lines = [k for k in (*eager, *compiled) if k.line is not None]
+    place = max(lines, key=lambda kernel: kernel.ms, default=dearest)
+    before, after = _total(eager), _total(compiled)
+    return Part(
+        effect, _words(eager, compiled), difference(before, after), before, after, dearest.clock,
+        derived=True, group_id=dearest.group_id, file=place.file, line=place.line,
+    )  # fmt: skip
+
+
+def _total(kernels: Kernels) -> float | None:
+    return sum(kernel.ms for kernel in kernels) if kernels else None
+
+
+def _timed(part: Part, eager_ms: float | None, compiled_ms: float | None) -> Part:
+    ms = difference(eager_ms, compiled_ms)
+    return replace(part, ms=ms, eager_ms=eager_ms, compiled_ms=compiled_ms)
+
+
+def _words(eager: Kernels, compiled: Kernels) -> str:
+    """``aten::add ×2, aten::gelu → triton_poi_fused_add_gelu_0``; operators on the eager side."""
+    if not compiled:
+        return _names(eager, lambda kernel: kernel.operator)
+    if not eager:
+        return _names(compiled, lambda kernel: kernel.name)
+    before = _names(eager, lambda kernel: kernel.operator)
+    after = _names(compiled, lambda kernel: kernel.name)
+    if {kernel.name for kernel in eager} == {kernel.name for kernel in compiled}:
+        return after
+    return f"{before} → {after}"
+
+
+def _names(kernels: Kernels, name_of: Callable[[Kernel], str]) -> str:
+    """The dearest names with their executions per step, at most ``NAMED`` of them."""
+    ms: dict[str, float] = defaultdict(float)
+    times: dict[str, float] = defaultdict(float)
+    for kernel in kernels:
+        ms[name_of(kernel)] += kernel.ms
+        times[name_of(kernel)] += kernel.count
+    dearest = sorted(ms, key=lambda name: -ms[name])
+    said = [f"{name} ×{times[name]:g}" if times[name] != 1 else name for name in dearest[:NAMED]]
+    more = len(dearest) - NAMED
+    return ", ".join(said) + (f" and {more} more" if more > 0 else "")

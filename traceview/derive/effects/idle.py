@@ -1,0 +1,84 @@
+"""Time in which no kernel ran (on a CPU: no operator that works) as parts of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from traceview.derive.effects.parts import (
+    CUDAGRAPHS,
+    LAUNCHES,
+    OTHER_IDLE,
+    OVERHEADS,
+    Part,
+    difference,
+)
+from traceview.derive.time import causes
+
+Row = dict[str, Any]
+#: What only a compiled step has: evaluating guards, wrappers, Python between its parts.
+_OVERHEADS = frozenset(
+    {
+        causes.GUARDS, causes.CALL_OVERHEAD, causes.GRAPH_BREAK, causes.COMPILE,
+        causes.HOST_GRAPH_BREAK, causes.HOST_COMPILE,
+    }
+)  # fmt: skip
+#: What it costs to get from one operator to the next, beside a device's wait for launches: Python,
+#: and on a CPU operators that only arrange or dispatch.
+_DISPATCH = frozenset({"other", causes.PYTHON, causes.OTHER_PYTHON})
+
+
+def idle_parts(accounts: Sequence[Row], counts: Mapping[str, Row]) -> Iterator[Part]:
+    """Parts of everything in ``accounts`` (one pass and rank) that is neither busy nor unexplained.
+
+    ``counts`` has the row of ``step_counts`` for each stance.
+    """
+    sides: dict[str, dict[str, float]] = {}
+    rows = {}
+    for row in accounts:
+        if row["kind"] not in ("busy", "unexplained"):
+            sides.setdefault(row["category"], {})[row["stance"]] = row["ms"]
+            rows[row["category"]] = row
+    for category, ms in sides.items():
+        eager, compiled = ms.get("eager"), ms.get("compiled")
+        if not (eager or compiled):
+            continue
+        row = rows[category]
+        if category == causes.LAUNCH_BOUND:
+            yield from _launches(eager, compiled, counts)
+        else:
+            effect = _effect(category, row["kind"])
+            change = difference(eager, compiled)
+            yield Part(effect, category, change, eager, compiled, row["clock"], derived=False)
+
+
+def _effect(category: str, kind: str) -> str:
+    if category == causes.IN_GRAPH:
+        return CUDAGRAPHS
+    if kind == "overhead" or category in _OVERHEADS:
+        return OVERHEADS
+    return LAUNCHES if category in _DISPATCH else OTHER_IDLE
+
+
+def _launches(
+    eager: float | None, compiled: float | None, counts: Mapping[str, Row]
+) -> Iterator[Part]:
+    """Idle time while the host was launching: what fewer launches saved, what replaying did.
+
+    Where cudagraphs replay, launches went from as many as eager has to one for each compiled
+    kernel, and from there to those that are left; the time saved is shared by these two numbers.
+    """
+    before, after = (counts.get(stance, {}) for stance in ("eager", "compiled"))
+    numbers = before.get("launches"), after.get("kernels"), after.get("launches")
+    launched, kernels, left = (number or 0.0 for number in numbers)
+    change = difference(eager, compiled)
+    if not after.get("graph_launches") or None in numbers or kernels <= left:
+        what = causes.LAUNCH_BOUND
+        yield Part(LAUNCHES, what, change, eager, compiled, "device", derived=False)
+        return
+    by_replay = (kernels - left) / (max(launched, kernels) - left)
+    if by_replay < 1.0:
+        what = f"{launched:g} launches, {kernels:g} without cudagraphs"
+        yield Part(LAUNCHES, what, change * (1 - by_replay), None, None, "device", derived=True)
+    what = f"{kernels:g} kernels by {left:g} launches"
+    yield Part(CUDAGRAPHS, what, change * by_replay, None, None, "device", derived=True)

@@ -1,0 +1,217 @@
+"""Eager kernels and the compiled ones that replaced them: the smallest sets that belong together.
+
+Every kernel has keys: a user's line, the kind of work there (each library's apart, all that is
+bound by memory together), forward or backward. A generated kernel has a key for each line and kind
+in it. Kernels that share a key belong together, and with whatever those share one with. A line's
+keys are told apart by shape or operator where that leaves no kernel without a partner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
+
+from traceview.derive.origins.traced import operator_word
+from traceview.derive.origins.work import LIBRARY
+from traceview.parse.kineto.categories import operator_category
+
+Row = dict[str, Any]
+Key = tuple[str | None, ...]
+#: Joins from the firmest to the weakest.
+HOW = ("line", "forward", "provenance", "comment", "operator", "name", "order")
+#: Operators that stand inside too many others to say which.
+_ANYWHERE = {"copy", "fill", "zero"}
+#: Operators that only arrange: those that a kernel computes besides its own.
+_ARRANGING = {
+    "view", "reshape", "_unsafe_view", "t", "transpose", "permute", "expand", "squeeze",
+    "unsqueeze", "slice", "select", "split", "unbind", "contiguous", "to", "linear", "matmul",
+}  # fmt: skip
+
+
+def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:
+    """Keys of one aggregated execution; none for what a graph's call does beside its code.
+
+    Without a line it has its operators' names. ``lost`` are those keys of the other stance: whoever
+    holds such an operator has its name as a key too.
+    """
+    if row["graph_key"] is not None and row["how"] is None:
+        return []
+    way = _way(row)
+    kinds = _kinds(row)
+    found: list[Key] = [("line", line, kind, way) for line in row["lines"] for kind in kinds]
+    words = [word for kind in kinds for word in _by_name(row, kind, way)]
+    if row["graph_key"] is None and not row["lines"]:
+        return words
+    return found + [word for word in words if word in lost]
+
+
+def _way(row: Row) -> str:
+    return "backward" if row["is_backward"] else "forward"
+
+
+def _by_name(row: Row, kind: str, way: str) -> list[Key]:
+    """Names of a kernel's operators; only the outermost one where that is code outside regions."""
+    where = "inside" if row["region"] or row["graph_key"] is not None else "outside"
+    words = {operator_word(op) for op in row["ops"]} - _ANYWHERE
+    if row["graph_key"] is None:
+        words = {row["word"], *(words if where == "inside" else ())}
+    return [("word", word, kind, way, where) for word in sorted(words)]
+
+
+def lost_keys(rows: Iterable[Row]) -> dict[str, set[Key]]:
+    """Stance → keys of the other stance's operators without a line."""
+    found: dict[str, set[Key]] = {"eager": set(), "compiled": set()}
+    other = {"eager": "compiled", "compiled": "eager"}
+    for row in rows:
+        if row["graph_key"] is None and not row["lines"]:
+            found[other[row["stance"]]].update(keys(row))
+    return found
+
+
+def by_shape(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
+    """``keyed`` with a library's keys told apart by shape, where both stances have the same."""
+    shapes: dict[Key, dict[str, set[str | None]]] = {}
+    for row, mine in zip(rows, keyed, strict=True):
+        for key in mine:
+            if key[2] in LIBRARY:
+                shapes.setdefault(key, {}).setdefault(row["stance"], set()).add(row["shape"])
+    told = {
+        key for key, sides in shapes.items()
+        if sides.get("eager") == sides.get("compiled") and None not in sides["eager"]
+    }  # fmt: skip
+    return [
+        [(*key, row["shape"]) if key in told else key for key in mine]
+        for row, mine in zip(rows, keyed, strict=True)
+    ]
+
+
+def by_operator(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
+    """``keyed`` with the memory-bound work of a line told apart by operator.
+
+    A line is left whole where any kernel of it would be without a partner.
+    """
+    spelt = [_operators(row) for row in rows]
+    sides: dict[Key, dict[str, list[set[str]]]] = {}
+    for row, mine, words in zip(rows, keyed, spelt, strict=True):
+        for key in mine:
+            if key[0] == "line" and key[2] == "memory":
+                sides.setdefault(key, {}).setdefault(row["stance"], []).append(words)
+    shared: dict[Key, set[str]] = {}
+    for key, found in sides.items():
+        eager, compiled = found.get("eager", []), found.get("compiled", [])
+        both = {word for words in eager for word in words}
+        both &= {word for words in compiled for word in words}
+        if all(words & both for words in (*eager, *compiled)):
+            shared[key] = both
+    return [
+        [told for key in mine for told in _told_apart(key, words & shared.get(key, set()))]
+        for mine, words in zip(keyed, spelt, strict=True)
+    ]
+
+
+def _told_apart(key: Key, words: set[str]) -> list[Key]:
+    return [(*key, word) for word in sorted(words)] or [key]
+
+
+def _operators(row: Row) -> set[str]:
+    """Words of the operators that a kernel computes, or that stand around it in eager."""
+    words = {operator_word(op) for op in row["ops"]}
+    if row["graph_key"] is None:
+        words |= {word for word in (row["top"], row["holder"]) if word}
+    return words - _ANYWHERE - _ARRANGING
+
+
+def _kinds(row: Row) -> list[str]:
+    """Kinds of work in a kernel of a compiled graph.
+
+    A generated kernel that names a library's operator holds a part of what that does in eager: a
+    bias, a whole small product.
+    """
+    if row["graph_key"] is None or not row["category"].startswith("generated_"):
+        return [row["kind"]]
+    library = {operator_category(op.replace(".", "::", 1)) for op in row["ops"]} & {*LIBRARY}
+    if row["category"] == "generated_template" and not library:
+        library = {"attention" if "attention" in row["name"] else "gemm"}
+    return ["memory", *sorted(kind for kind in library if kind)]
+
+
+def by_shape_alone(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
+    """``keyed`` with a key more for library work without a partner that differs in its line only.
+
+    A pass that merges products (``mm`` and ``add`` into ``addmm``) leaves the new one no line.
+    """
+    roots = components(keyed)
+    stances: dict[int, set[str]] = {}
+    for row, root in zip(rows, roots, strict=True):
+        stances.setdefault(root, set()).add(row["stance"])
+    return [
+        [*mine, ("shape", row["shape"], row["kind"], _way(row))]
+        if row["shape"] and len(stances[root]) == 1 and _homeless(row) else mine
+        for row, mine, root in zip(rows, keyed, roots, strict=True)
+    ]  # fmt: skip
+
+
+def _homeless(row: Row) -> bool:
+    """Eager work in a region, or a compiled graph's call without a line."""
+    if row["stance"] == "eager":
+        return row["region"] is not None
+    return row["graph_key"] is not None and row["how"] is not None and not row["lines"]
+
+
+def components(keyed: Sequence[list[Key]]) -> list[int]:
+    """A number for each list of keys: equal where they belong together; those without are alone."""
+    parent = list(range(len(keyed)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    first: dict[Key, int] = {}
+    for i, mine in enumerate(keyed):
+        for key in mine:
+            parent[root(i)] = root(first.setdefault(key, i))
+    return [root(i) for i in range(len(keyed))]
+
+
+def group_row(members: Iterable[Row]) -> Row:
+    """One row of ``match_groups`` without its number; members are rows of one component."""
+    sides: dict[str, list[Row]] = {"eager": [], "compiled": []}
+    for row in members:
+        sides[row["stance"]].append(row)
+    every = sides["eager"] + sides["compiled"]
+    matched = bool(sides["eager"] and sides["compiled"])
+    hows = [row["how"] for row in every if row["how"]]
+    return {
+        "kind": _kind(sides["eager"], sides["compiled"]),
+        "matched": matched,
+        **{f"{s}_kernels": _total(rows, "count") for s, rows in sides.items()},
+        **{f"{s}_ms": _total(rows, "ms") for s, rows in sides.items()},
+        "eager_casts_ms": _total([r for r in sides["eager"] if r["is_cast"]], "ms"),
+        "ops": _distinct(op for row in sides["compiled"] or sides["eager"] for op in row["ops"]),
+        "shape": shapes.pop() if len(shapes := {row["shape"] for row in every}) == 1 else None,
+        "lines": _distinct(line for row in every for line in row["lines"]),
+        "compile_ids": _distinct(r["compile_id"] for r in sides["compiled"] if r["compile_id"]),
+        "clock": every[0]["clock"],
+        "how": max(hows, key=HOW.index) if hows else None,
+    }
+
+
+def _kind(eager: list[Row], compiled: list[Row]) -> str:
+    if not compiled:
+        return "eager_only"
+    if not eager:
+        return "compiled_only"
+    if any(row["category"].startswith("generated_") for row in compiled):
+        return "fused"
+    return "library" if any(row["graph_key"] for row in compiled) else "same"
+
+
+def _total(rows: Sequence[Row], column: str) -> float | None:
+    values = [row[column] for row in rows]
+    return None if None in values else sum(values)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,173 @@
+"""Tables op_sources, matched_kernels and match_groups of the windows of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.kernel_groups import compile_ids
+from traceview.derive.origins.calls import with_calls
+from traceview.derive.origins.groups import (
+    by_operator,
+    by_shape,
+    by_shape_alone,
+    components,
+    group_row,
+    keys,
+    lost_keys,
+)
+from traceview.derive.origins.lines import op_sources
+from traceview.derive.origins.names import named_operators
+from traceview.derive.origins.places import places, region_lines
+from traceview.derive.origins.traced import operator_word, traced_lines
+from traceview.derive.origins.tree import BACKWARD
+from traceview.derive.origins.work import executions, operators
+from traceview.derive.windows import Window
+from traceview.tables import Tables, from_rows
+
+Row = dict[str, Any]
+_SAME = (
+    "name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place", "how",
+    "region", "graph_key", "compile_id", "aot_id", "order", "shape", "top", "holder",
+)  # fmt: skip
+
+
+def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame]:
+    """The three tables of the windows of one rank, one a stance, under the compiled one's pass."""
+    lead = next((window for window in windows if window.stance == "compiled"), windows[0])
+    ops = {window.stance: operators(window) for window in windows}
+    sources = {w.stance: op_sources(w, ops[w.stance], _marked(tables, w)) for w in windows}
+    # Lines that one stance alone knows would tear apart what is the same in both.
+    known = all(frame.height for frame in sources.values())
+    calls = region_lines(tables, lead)
+    words = {word for frame in ops.values() for word in _words(frame)}
+    rows: list[Row] = []
+    for window in windows:
+        traced = None
+        if window.stance == "eager" and "compiled" in ops:
+            traced = traced_lines(tables, lead, ops["eager"], ops["compiled"], calls)
+        mine = ops[window.stance]
+        placed = places(mine, sources[window.stance] if known else None, traced)
+        rows += _rows(tables, window, placed, words, calls)
+    members, groups = _grouped(rows, {"pass": lead.pass_name, "rank": lead.rank})
+    return {
+        "op_sources": pl.concat([_headed(w, sources[w.stance]) for w in windows]),
+        "matched_kernels": from_rows("matched_kernels", members),
+        "match_groups": from_rows("match_groups", groups),
+    }
+
+
+def _words(ops: pl.DataFrame) -> Iterator[str]:
+    names = ops.filter(pl.col("kind") == "cpu_op")["name"].unique()
+    return (name.rpartition("::")[2].rstrip("_") for name in names if "::" in name)
+
+
+def _marked(tables: Tables, window: Window) -> pl.DataFrame:
+    return _of(tables, "line_ops", window).filter(stance=window.stance)
+
+
+def _of(tables: Tables | Mapping[str, pl.DataFrame], name: str, window: Window) -> pl.DataFrame:
+    """Rows of the window's pass and rank."""
+    return tables[name].filter(
+        (pl.col("pass") == window.pass_name)
+        & pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
+    )
+
+
+def _headed(window: Window, sources: pl.DataFrame) -> pl.DataFrame:
+    """``sources`` as table op_sources."""
+    head = (pl.lit(value).alias(name) for name, value in window.head.items())
+    schema = from_rows("op_sources", ()).schema
+    return sources.with_columns(*head).select(
+        pl.col(name).cast(dtype) for name, dtype in schema.items()
+    )
+
+
+def _rows(
+    tables: Tables,
+    window: Window,
+    ops: pl.DataFrame,
+    words: Container[str],
+    calls: Mapping[str, str],
+) -> list[Row]:
+    """Executions of a window, added up where they are alike in all that the tables tell.
+
+    ``words`` are the operators that names of kernels may hold; ``calls`` the lines of the regions'
+    calls: those of a graph's kernels where none of its nodes stands in a line of the user's.
+    """
+    names = ops["name"]
+    work = executions(window, ops)
+    backward = names.gather(work["backward_row"]).str.strip_prefix(BACKWARD)
+    known = {name: operator_word(name) for name in ops["name"].unique()}
+    spelt = names.replace_strict(known, default=None, return_dtype=pl.String)
+    top = spelt.gather(work["top_row"])
+    work = work.with_columns(
+        word=pl.coalesce(backward, top, "plain"), is_backward=backward.is_not_null(),
+        top=top, holder=spelt.gather(work["parent_row"]),
+    )  # fmt: skip
+    outside, inside = (
+        work.filter(pl.col("graph_key").is_null()), work.filter(pl.col("graph_key").is_not_null())
+    )  # fmt: skip
+    place = ops.select("row", "place", "how")
+    outside = outside.join(place, on="row", how="left", maintain_order="left")
+    inside = with_calls(inside, ops, _of(tables, "kernel_calls", window)).with_columns(
+        is_backward=pl.coalesce(pl.col("aot_id").str.ends_with("backward"), "is_backward"),
+        lined=(pl.col("user_lines").list.len().max().over("graph_key") > 0).fill_null(False),
+    )
+    compiles = _of({"known": compile_ids(tables)}, "known", window).drop("pass", "rank")
+    both = pl.concat([outside, inside], how="diagonal_relaxed").join(
+        compiles, on="graph_key", how="left", maintain_order="left"
+    ).with_columns(pl.coalesce("compile_id", "known_compile_id").alias("compile_id"))  # fmt: skip
+    alike = both.group_by(_SAME, maintain_order=True).agg(
+        pl.len().alias("times"), pl.col("ns").sum(),
+        *(pl.col(name).first() for name in ("source_nodes", "ops", "user_lines", "lined")),
+    )  # fmt: skip
+    return [_row(window, row, words, calls) for row in alike.iter_rows(named=True)]
+
+
+def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, str]) -> Row:
+    """An added-up execution with its time per step, its operators and its lines."""
+    ops, how = row["ops"] or [], row["how"]
+    lines = row["user_lines"] or []
+    if row["graph_key"] is None:
+        ops = [(row["cpu_op"] or row["name"]).replace("::", ".")]
+        lines = [row["place"]] if row["place"] else []
+        how = how or "operator"
+    elif how:
+        ops = ops or [f"aten.{word}" for word in named_operators(row["plain"], words)]
+        call = None if row["lined"] else calls.get(row["region"] or "")
+        lines = lines or ([call] if ops and call else [])
+        how = how if lines else "operator" if ops else None  # a pass made its nodes, without lines
+    file, _, line = lines[0].rpartition(":") if lines else (None, None, None)
+    return row | {
+        "stance": window.stance,
+        "ops": ops,
+        "how": how,
+        "count": window.per_step(row["times"]),
+        "ms": window.ms_per_step(row["ns"]),
+        "clock": "device" if window.on_device else "host",
+        "lines": lines,
+        "file": file,
+        "line": int(line) if line else None,
+    }
+
+
+def _grouped(rows: list[Row], head: Row) -> tuple[list[Row], list[Row]]:
+    """Rows of matched_kernels and of match_groups, groups dearest first."""
+    lost = lost_keys(rows)
+    keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
+    roots = components(by_shape_alone(rows, by_operator(rows, keyed)))
+    sets: dict[int, list[Row]] = {}
+    for root, row in zip(roots, rows, strict=True):
+        sets.setdefault(root, []).append(row)
+    ordered = sorted(sets.values(), key=lambda mine: -sum(row["ns"] for row in mine))
+    columns = from_rows("matched_kernels", ()).columns
+    members = [
+        head | {"group_id": number} | {name: row[name] for name in columns if name in row}
+        for number, mine in enumerate(ordered)
+        for row in mine
+    ]
+    groups = [head | {"group_id": n} | group_row(mine) for n, mine in enumerate(ordered)]
+    return members, groups

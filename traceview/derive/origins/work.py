@@ -1,0 +1,114 @@
+"""What did the work in a window: kernels on a device, operators on a CPU, each with its context."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.derive.origins.shapes import library_shape
+from traceview.derive.origins.tree import forward_rows, nearest, with_context
+from traceview.derive.time.host import working_operators
+from traceview.derive.windows import Window
+from traceview.parse.kineto.categories import operator_category
+
+LIBRARY = ("gemm", "convolution", "attention")
+#: Operators that only arrange a library's work: what they copy on the way is no part of it.
+_ARRANGING = (
+    r"::_?(?:linear|matmul|einsum|bilinear|conv\d?d|conv_transpose\d?d|convolution)$"
+    r"|::scaled_dot_product_attention$|::_scaled_dot_product_attention_math"
+)
+_CPP_GRAPH = r"^graph_\d+_(cpp_)"
+_COMMON = ("step", "name", "category", "start_ns", "graph_key", "compile_id", "region")
+_CAST = r'^\["([^"]*)", ?"([^"]*)"'
+
+
+def operators(window: Window) -> pl.DataFrame:
+    """The window's operators with what stands around them and the library that they serve.
+
+    ``within`` a library's operator all work is the library's; ``above`` it stands one that only
+    arranges, whose copies are not.
+    """
+    ops = with_context(window.ops)
+    served = {name: operator_category(name) for name in ops["name"].unique()}
+    served = {name: kind for name, kind in served.items() if kind in LIBRARY}
+    ops = ops.with_columns(
+        served=pl.col("name").replace_strict(served, default=None, return_dtype=pl.String),
+        arranging=pl.col("name").str.contains(_ARRANGING),
+        forward_row=forward_rows(ops),
+    )
+    library = ops["served"].is_not_null()
+    serving = nearest(library & ~ops["arranging"], ops["parent_row"])
+    within = ops["served"].gather(serving)
+    above = ops["served"].gather(nearest(library & ops["arranging"], ops["parent_row"]))
+    types = pl.col("input_types").str.extract_groups(_CAST).struct
+    return ops.with_columns(
+        within=within,
+        shape=_shapes(ops.select("served", "name", "input_dims")).gather(serving),
+        above=pl.when(pl.col("backward_row").is_null()).then(above),
+        is_cast=(
+            (pl.col("name") == "aten::copy_") & (types.field("1") != types.field("2"))
+        ).fill_null(False),
+    ).drop("arranging", "served")
+
+
+def _shapes(operators: pl.DataFrame) -> pl.Series:
+    """``library_shape`` of every row; null of those that are no library's."""
+    known = operators.filter(pl.col("served").is_not_null()).unique()
+    named = [library_shape(*row) for row in known.iter_rows()]
+    known = known.with_columns(shape=pl.Series(named, dtype=pl.String))
+    return operators.join(
+        known, on=operators.columns, how="left", nulls_equal=True, maintain_order="left"
+    )["shape"]
+
+
+def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
+    """One row an execution inside the steps, in order of launch.
+
+    ``name``, ``plain`` (without the graph's number), ``category``, ``cpu_op``, ``ns``, ``kind``
+    (``gemm``, ``convolution``, ``attention``, ``communication``; all that is bound by memory:
+    ``memory``), ``mark`` (start of the call of its graph) and the columns of its operator.
+    """
+    context = ops.select(
+        "row", "op_id", "top_row", "backward_row", "forward_row", "graph_row", "parent_row",
+        "within", "above", "is_cast", "shape",
+    ).unique("op_id", keep="none")  # fmt: skip
+    found = _kernels(window) if window.on_device else _operators(window)
+    found = found.join(context, on="op_id", how="left").sort(
+        "launched_ns", "start_ns", maintain_order=True
+    )
+    marks = ops.filter(pl.col("row") == pl.col("graph_row")).select(
+        "graph_key", pl.col("start_ns").alias("mark")
+    ).sort("mark")  # fmt: skip
+    found = found.join_asof(
+        marks, left_on="launched_ns", right_on="mark", by="graph_key", coalesce=False,
+        check_sortedness=False,
+    )  # fmt: skip
+    return found.with_columns(
+        plain=pl.col("name").str.replace(_CPP_GRAPH, "${1}"),
+        kind=_kind(),
+        is_cast=pl.col("is_cast").fill_null(False),
+    ).with_columns(shape=pl.when(pl.col("kind").is_in(LIBRARY)).then("shape"))
+
+
+def _kernels(window: Window) -> pl.DataFrame:
+    return window.main_kernels.select(
+        *_COMMON, "cpu_op", "in_cudagraph", ns="duration_ns", op_id="cpu_op_id",
+        launched_ns=pl.coalesce("launch_start_ns", "start_ns"),
+    )  # fmt: skip
+
+
+def _operators(window: Window) -> pl.DataFrame:
+    return working_operators(window).select(
+        *_COMMON, "op_id", cpu_op=pl.lit(None, dtype=pl.String), in_cudagraph=pl.lit(False),
+        ns="self_ns", launched_ns="start_ns",
+    )  # fmt: skip
+
+
+def _kind() -> pl.Expr:
+    category = pl.col("category")
+    copies = category.is_in(["copy", "memset"])
+    return (
+        pl.when(category.is_in([*LIBRARY, "communication"])).then(category)
+        .when(pl.col("within").is_not_null()).then(pl.col("within"))
+        .when(pl.col("above").is_not_null() & ~copies).then(pl.col("above"))
+        .otherwise(pl.lit("memory"))
+    )  # fmt: skip

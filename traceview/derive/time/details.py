@@ -1,0 +1,94 @@
+"""Table ``account_details``: the calls, operators, kernels and lines behind each category."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.derive.time import causes, host
+from traceview.derive.time.accounting import Account
+from traceview.derive.time.python_lines import python_lines
+from traceview.derive.windows import Window
+from traceview.tables import Tables, from_rows
+
+_KEY = ("category", "what", "file", "line")
+_DIRECTIONS = {
+    "HtoD": "copy to the device",
+    "DtoH": "copy to the host",
+    "DtoD": "copy on the device",
+}
+#: The collector's own marks, and the wrapper of generated code: what runs there is Python.
+_PLAIN = r"^(?:traceview |## Call |ProfilerStep#)"
+#: Categories whose stretches are named after the call that holds the host.
+_CALLS = (causes.SYNC, causes.ALLOCATOR, causes.COPY_WAIT)
+
+
+def account_details(tables: Tables, window: Window, account: Account) -> pl.DataFrame:
+    """Rows of one window; each category's rows add up to it."""
+    rank = pl.lit(window.rank, dtype=pl.Int32)
+    mine = (
+        pl.col("pass").eq(window.pass_name)
+        & pl.col("rank").eq_missing(rank)
+        & pl.col("stance").eq(window.stance)
+    )
+    sources, line_ops = tables["op_sources"].filter(mine), tables["line_ops"].filter(mine)
+    places = sources.select(pl.col("op_id").alias("op"), "file", "line").unique("op")
+    parts = [_stretches(account, places, python_lines(account.line, sources, line_ops))]
+    if account.busy:
+        parts.append(_kernels(window, account, places))
+    found = pl.concat(parts).group_by(_KEY, maintain_order=True).agg(
+        pl.col("ns", "profiled", "count").sum()
+    )  # fmt: skip
+    clock = "device" if window.on_device else "host"
+    rows = (
+        {
+            **window.head, **{key: row[key] for key in _KEY}, "clock": clock,
+            "ms": window.ms_per_step(row["ns"]), "profiled_ms": window.ms_per_step(row["profiled"]),
+            "count": window.per_step(row["count"]),
+        }
+        for row in found.sort("ns", descending=True).iter_rows(named=True)
+    )  # fmt: skip
+    return from_rows("account_details", rows)
+
+
+def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> pl.DataFrame:
+    """What the host did, by call or operator or as Python, at the user's line."""
+    line = account.line.select("row", "name", "op", "call_name")
+    rows = (
+        account.rows.join(line, on="row", how="left", maintain_order="left")
+        .join(places, on="op", how="left")
+        .join(python, on="row", how="left", suffix="_python")
+    )
+    plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
+    plain |= pl.col("name").str.starts_with(host.REGION)
+    beside = pl.col("row").is_null()
+    what = (
+        pl.when(beside & (pl.col("cause") == causes.LAUNCH_BOUND)).then(pl.lit("launch latency"))
+        .when(beside).then(pl.lit("device"))
+        .when(pl.col("cause").is_in(_CALLS) & pl.col("call_name").is_not_null()).then("call_name")
+        .when(plain & pl.col("call_name").is_null()).then(pl.lit("Python"))
+        .otherwise(pl.coalesce("name", "call_name"))
+    )  # fmt: skip
+    seen = pl.when(plain & pl.col("file_python").is_not_null())
+    return rows.select(
+        pl.col("cause").alias("category"), what.alias("what"),
+        seen.then("file_python").otherwise("file").alias("file"),
+        seen.then("line_python").otherwise("line").alias("line"),
+        "ns", "profiled", count=1,
+    )  # fmt: skip
+
+
+def _kernels(window: Window, account: Account, places: pl.DataFrame) -> pl.DataFrame:
+    """Kernels by name (copies by direction) at the line of their operator.
+
+    What a category has on the device goes to its kernels by their durations.
+    """
+    arrow = pl.col("name").str.extract(r"\b([HD]to[HD])\b")
+    direction = arrow.replace_strict(_DIRECTIONS, default=None, return_dtype=pl.String)
+    copied = pl.when(pl.col("kind") == "memcpy").then(direction)
+    frame = window.main_kernels.join(places, left_on="cpu_op_id", right_on="op", how="left").select(
+        "category", pl.coalesce(copied, "name").alias("what"), "file", "line",
+        ns=pl.col("duration_ns").cast(pl.Float64), count=1,
+    )  # fmt: skip
+    whole = pl.col("category").replace_strict(account.busy, return_dtype=pl.Float64)
+    shared = (pl.col("ns") * whole / pl.col("ns").sum().over("category")).fill_nan(0.0)
+    return frame.select(*_KEY, ns=shared, profiled=shared, count="count")

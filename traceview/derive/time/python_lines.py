@@ -1,0 +1,88 @@
+"""The user's line of a stretch of Python, which no operator tells.
+
+A stretch between two operators of a timing window is the one between the same two operators in the
+step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.derive.time import host
+
+_END = pl.col("start_ns") + pl.col("duration_ns")
+
+
+def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
+    """``row``, ``file`` and ``line`` for the stretches of ``line`` without an operator.
+
+    ``sources``: op_sources of the window; ``line_ops`` of its stance.
+    """
+    empty = pl.DataFrame(schema={"row": pl.UInt32, "file": pl.String, "line": pl.Int32})
+    if line_ops.is_empty() or sources.is_empty():
+        return empty
+    between = _between(line, sources)
+    spots = _spots(between.select("before", "after").unique(), line_ops)
+    marked = _marked(line_ops).join_asof(
+        spots.sort("begin"), left_on="start", right_on="begin", by="tid", check_sortedness=False
+    )
+    marked = marked.filter(pl.col("start") < pl.col("until"))
+    dearest = (
+        marked.group_by("before", "after", "file", "line").agg(pl.col("ns").sum())
+        .sort("ns", "file", "line", descending=[True, False, False])
+        .unique(["before", "after"], keep="first", maintain_order=True)
+    )  # fmt: skip
+    found = between.join(dearest, on=["before", "after"], how="inner")
+    return found.select("row", "file", "line")
+
+
+def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    """Stretches without an operator, between the line_ops rows ``before`` and ``after``."""
+    known = sources.select(
+        pl.col("op_id").alias("op"), pl.col("line_op_id").alias("seen")
+    ).drop_nulls()
+    # A compiled graph's own operators have no line, and the region goes on around a graph break.
+    operators = (pl.col("kind") == "cpu_op") & pl.col("graph_key").is_null()
+    operators &= ~pl.col("name").str.starts_with(host.REGION)
+    operator = pl.when(operators).then("op")
+    line = line.select("row", "tid", "call", op=operator).join(
+        known.unique("op"), on="op", how="left", maintain_order="left"
+    )
+    # An operator that the marked step does not have hides what is beside it. Steps follow steps:
+    # before the first operator of the window stands one like the last.
+    seen = pl.when(pl.col("op").is_not_null()).then(pl.col("seen").fill_null(-1))
+    before, after = seen.forward_fill(), seen.backward_fill()
+    line = line.with_columns(
+        before=before.fill_null(before.last()).over("tid"),
+        after=after.fill_null(after.first()).over("tid"),
+    )
+    python = pl.col("op").is_null() & pl.col("call").is_null()
+    return line.filter(python & (pl.col("before") >= 0) & (pl.col("after") >= 0))
+
+
+def _spots(pairs: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
+    """Where each pair of operators lies in the marked step; around its ends there are two spots."""
+    rows = line_ops.select("op_id", "tid", start="start_ns", end=_END)
+    first = rows.select(pl.col("op_id").alias("before"), "tid", begin="end")
+    then = rows.select(pl.col("op_id").alias("after"), "tid", until="start")
+    spots = pairs.join(first, on="before").join(then, on=["after", "tid"])
+    around = spots.filter(pl.col("begin") >= pl.col("until"))
+    last, zero = int(rows["end"].max() or 0), int(rows["start"].min() or 0)  # type: ignore[arg-type]
+    return pl.concat([
+        spots.filter(pl.col("begin") < pl.col("until")),
+        around.with_columns(until=pl.lit(last, dtype=pl.Int64)),
+        around.with_columns(begin=pl.lit(zero, dtype=pl.Int64)),
+    ])  # fmt: skip
+
+
+def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:
+    """Stretches of the marked step in which a user's line runs and no operator."""
+    rows = line_ops.filter(pl.col("duration_ns") > 0)
+    begins = rows.sort("op_id").select("tid", at="start_ns", open="op_id")
+    ends = rows.sort("op_id", descending=True).select("tid", at=_END, open="parent_id")
+    edges = pl.concat([ends, begins]).sort("tid", "at", maintain_order=True)
+    edges = edges.with_columns(ns=(pl.col("at").shift(-1) - pl.col("at")).over("tid"))
+    around = line_ops.select(pl.col("op_id").alias("open"), "kind", "file", "line")
+    held = edges.filter(pl.col("ns") > 0).join(around, on="open")
+    plain = (pl.col("kind") != "cpu_op") & (pl.col("kind") != "call") & pl.col("file").is_not_null()
+    return held.filter(plain).select("tid", "ns", "file", "line", start="at").sort("start")
