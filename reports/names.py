@@ -148,7 +148,8 @@ def kernel(name: str) -> str:
     if len(name) <= _SHORT:
         return name
     match = _TEMPLATE.match(head)
-    if match is None:
+    # A mark of the profiler may look like a call: enumerate(DataLoader)#….__next__
+    if match is None or not ("<" in head or head.startswith("void ")):
         return head if len(name) <= 2 * _LONG else f"{head[:_LONG]}…{name[-20:]}"
     outer = match.group(1)
     inside = (one or other for one, other in _COMPUTES.findall(head[match.end() :]))

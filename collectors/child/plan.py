@@ -9,6 +9,7 @@ reads from top to bottom:
     profile        two windows per stance, for time and for the user's lines, after the first few
                    pairs (or at the end, see below)
     block          the remaining pairs
+    profile        the windows for time once more, longer, where the script has lasted so long
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ GROWING_PAIRS = 12  # more than it takes to grow, whatever the step
 SMALL_PAIRS = 2  # of optimizer steps, before blocks begin to grow
 SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
 LONG_STEP_MS = 50.0
+LONG_WINDOW_MS = 150.0
+LONG_WINDOW_STEPS = (6, 60)  # at least, at most
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
 
@@ -145,7 +148,9 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
             moment = yield from _windows(settings)
             moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
     if not profiled:
-        moment = yield from _windows(settings)
+        moment = yield from _windows(settings, late=True)
+    elif settings.profile and not settings.fixed:
+        moment = yield from _longer_windows(settings, moment)
     return moment
 
 
@@ -287,7 +292,7 @@ def _estimate(stance: Stance, moment: Moment) -> float:
     return max(known, 1e-3)
 
 
-def _windows(settings: Settings) -> Steps:
+def _windows(settings: Settings, *, late: bool = False) -> Steps:
     """Two profiler windows per stance, after a warm-up step in that stance."""
     moment: Moment | None = None
     for number, stance in enumerate(settings.stances, start=1):
@@ -295,10 +300,30 @@ def _windows(settings: Settings) -> Steps:
         moment = yield Take(stance)
         moment = yield Wait(1)
         moment = yield OpenWindow(stance)
-        moment = yield Wait(_window_steps(settings, stance, moment), watch=True)
+        steps = (_long_window_steps if late else _window_steps)(settings, stance, moment)
+        moment = yield Wait(steps, watch=True)
         moment = yield CloseWindow()
         moment = yield from _lines_window(settings, stance, moment)
     assert moment is not None
+    return moment
+
+
+def _longer_windows(settings: Settings, moment: Moment) -> Steps:
+    """The windows for time again, in the state in which the last blocks were timed.
+
+    An early window is short, since the script may be, and its first steps pay for the profiler's
+    own start. Of two windows of a stance the later one counts.
+    """
+    for number, stance in enumerate(settings.stances, start=1):
+        steps = _long_window_steps(settings, stance, moment)
+        if steps <= _window_steps(settings, stance, moment):
+            continue
+        moment = yield Enter("profile", f"{number}/{len(settings.stances)}, longer")
+        moment = yield Take(stance)
+        moment = yield Wait(max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment))))
+        moment = yield OpenWindow(stance)
+        moment = yield Wait(steps, watch=True)
+        moment = yield CloseWindow()
     return moment
 
 
@@ -316,6 +341,15 @@ def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
     yield OpenWindow(stance, "lines")
     yield Wait(1, watch=True)
     return (yield CloseWindow())
+
+
+def _long_window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
+    """Steps that last some LONG_WINDOW_MS, not so many that nobody wants to read the trace."""
+    if settings.fixed or _estimate(stance, moment) > LONG_WINDOW_MS:
+        return _window_steps(settings, stance, moment)
+    least, most = LONG_WINDOW_STEPS
+    fitting = math.ceil(LONG_WINDOW_MS / _estimate(stance, moment))
+    return max(_window_steps(settings, stance, moment), min(most, max(least, fitting)))
 
 
 def _window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:

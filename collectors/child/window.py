@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from .frames import Frames
@@ -38,7 +39,7 @@ class Window:
         self._steps = 0
         self._started_us = 0.0
         self._started_ns = 0
-        self._files: dict[str, int] = {}
+        self._files: dict[str, list[Path]] = {}
         self.device = False
 
     @property
@@ -153,9 +154,12 @@ class Window:
         name = f"{self._stance}-{self._recorder.pid}"
         if self._purpose == "lines":
             name += "-lines"
-        taken = self._files[name] = self._files.get(name, 0) + 1
-        name += f"-{taken}.json.gz" if taken > 1 else ".json.gz"
+        earlier = self._files.setdefault(name, [])
+        name += f"-{len(earlier) + 1}.json.gz" if earlier else ".json.gz"
         profiler.export_chrome_trace(str(folder / name))
+        for path in earlier:  # of a stance's windows the last one is read
+            path.unlink(missing_ok=True)
+        earlier.append(folder / name)
         return f"profile/{name}"
 
     def _write(self, file: str | None, host_ms: float, error: Exception | None) -> None:

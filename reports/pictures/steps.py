@@ -21,9 +21,10 @@ _THINNEST = 0.08  # percent
 
 
 def steps(diagnosis: Diagnosis) -> Markup:
-    """Spans where they lay; where a stream has none, the hatching says that it is idle."""
+    """Spans where they lay, cut at the step's end; where a stream has none, the hatching says that
+    it is idle."""
     shown = _shown(diagnosis)
-    span = max((_end(step) for step in shown), default=0.0)
+    span = max((step.duration_ms for step in shown), default=0.0)
     if span <= 0:
         return svg.EMPTY
     parts: list[Markup] = []
@@ -64,11 +65,6 @@ def _shown(diagnosis: Diagnosis) -> list[StepTimeline]:
 def _drawable(span: TimelineSpan) -> bool:
     placed = svg.drawable(span.start_ms) and svg.drawable(span.duration_ms)
     return placed and span.duration_ms > 0
-
-
-def _end(step: StepTimeline) -> float:
-    """Of the step, in ms after its start; what reaches further is cut there."""
-    return step.duration_ms
 
 
 def _longest(step: StepTimeline) -> list[list[TimelineSpan]]:

@@ -195,7 +195,7 @@ def test_one_stance_only(stance):
     script = Script()
     assert script.run(plan.Settings(stances=(stance,), blocks=2))
     assert {order.stance for order in script.of(plan.Take)} == {stance}
-    assert script.windows == both(stance)
+    assert script.windows == [*both(stance), (stance, "time")]
 
 
 def test_pairs_go_on_counting_after_a_new_anchor():
@@ -203,3 +203,25 @@ def test_pairs_go_on_counting_after_a_new_anchor():
     script.run(plan.Settings(blocks=1, profile=False), first_pair=5)
     assert script.of(plan.OpenBlock)[0].pair == 5
     assert script.windows == []
+
+
+def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
+    script = Script(eager_ms=8.0, compiled_ms=1.0)
+    assert script.run(plan.Settings(blocks=5))
+    late = [("eager", "time"), ("compiled", "time")]
+    assert script.windows == [*both("eager", "compiled"), *late]
+    orders = [type(order) for _, order in script.orders]
+    last = len(orders) - 1 - orders[::-1].index(plan.OpenBlock)
+    assert orders[last:].count(plan.OpenWindow) == 2
+    lengths = [
+        script.orders[at + 1][1].steps
+        for at, (_, order) in enumerate(script.orders)
+        if isinstance(order, plan.OpenWindow) and order.purpose == "time"
+    ]
+    assert lengths == [5, 10, 19, 60]
+
+
+def test_slow_steps_are_profiled_once():
+    script = Script(eager_ms=400.0, compiled_ms=300.0)
+    assert script.run(plan.Settings(blocks=3))
+    assert script.windows == both("eager", "compiled")

@@ -57,3 +57,8 @@ def test_an_effect_that_went_the_other_way_is_called_so():
 def test_unknown_categories_are_readable():
     assert names.category("idle_of_a_new_kind") == "idle: of a new kind"
     assert names.category("generated_pointwise") == "generated pointwise"
+
+
+def test_a_mark_of_the_profiler_is_no_kernel():
+    mark = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    assert names.kernel(mark) == names.what(mark) == mark

@@ -61,12 +61,14 @@ def kinds_of_speedup(effects: Sequence[Effect]) -> str:
 
 
 def largest_loss(effects: Sequence[Effect]) -> str:
-    """A sentence on the effect that costs most; empty where none of the three kinds costs time."""
-    costly = [e for e in effects if e.ms > 0 and any(e.effect in named for named in KINDS.values())]
-    if not costly:
+    """A sentence on the effect that costs most; empty where it is of none of the three kinds."""
+    named = [effect for effect in effects if effect.effect != "unexplained"]
+    largest = max(named, key=lambda effect: effect.ms, default=None)
+    if largest is None or largest.ms <= 0:
         return ""
-    largest = max(costly, key=lambda effect: effect.ms)
-    kind = next(kind for kind, named in KINDS.items() if largest.effect in named)
+    kind = next((kind for kind, members in KINDS.items() if largest.effect in members), None)
+    if kind is None:
+        return ""
     return f"Most is lost to {_with_largest(kind, [largest], 1.0)}: {milliseconds(largest.ms)}."
 
 

@@ -58,7 +58,8 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     counts = {row["stance"]: row for row in _rows(tables, "step_counts", speedup)}
     parts = group_parts(kernels, groups, facts)
     parts += not_listed(kernels, accounts)
-    parts += idle_parts(accounts, counts)
+    details = _rows(tables, "account_details", speedup)
+    parts += idle_parts(accounts, details, counts)
     yield from parts
     yield from _unexplained(accounts, timed, sum(part.ms for part in parts))
 

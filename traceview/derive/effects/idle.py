@@ -28,10 +28,19 @@ _OVERHEADS = frozenset(
 _DISPATCH = frozenset({"other", causes.PYTHON, causes.OTHER_PYTHON})
 
 
-def idle_parts(accounts: Sequence[Row], counts: Mapping[str, Row]) -> Iterator[Part]:
+#: Python between operators, and between the compiled parts of one call.
+_PYTHON = frozenset(
+    {causes.PYTHON, causes.OTHER_PYTHON, causes.GRAPH_BREAK, causes.HOST_GRAPH_BREAK}
+)
+
+
+def idle_parts(
+    accounts: Sequence[Row], details: Sequence[Row], counts: Mapping[str, Row]
+) -> Iterator[Part]:
     """Parts of everything in ``accounts`` (one pass and rank) that is neither busy nor unexplained.
 
-    ``counts`` has the row of ``step_counts`` for each stance.
+    ``details`` are the rows of ``account_details`` behind them, ``counts`` has the row of
+    ``step_counts`` for each stance.
     """
     sides: dict[str, dict[str, float]] = {}
     rows = {}
@@ -39,6 +48,10 @@ def idle_parts(accounts: Sequence[Row], counts: Mapping[str, Row]) -> Iterator[P
         if row["kind"] not in ("busy", "unexplained"):
             sides.setdefault(row["category"], {})[row["stance"]] = row["ms"]
             rows[row["category"]] = row
+    for line in _lines_of_both(details):
+        for row in line:
+            sides[row["category"]][row["stance"]] -= row["ms"]
+        yield _own_python(line)
     for category, ms in sides.items():
         eager, compiled = ms.get("eager"), ms.get("compiled")
         if not (eager or compiled):
@@ -50,6 +63,31 @@ def idle_parts(accounts: Sequence[Row], counts: Mapping[str, Row]) -> Iterator[P
             effect = _effect(category, row["kind"])
             change = difference(eager, compiled)
             yield Part(effect, category, change, eager, compiled, row["clock"], derived=False)
+
+
+def _lines_of_both(details: Sequence[Row]) -> list[list[Row]]:
+    """Rows of Python time by line, where both stances spend some there.
+
+    What eager spends on a line between operators, the compiled step may spend on it between two
+    graphs: it is the script's own, whatever the category is called.
+    """
+    lines: dict[tuple[str, int], list[Row]] = {}
+    for row in details:
+        if row["category"] in _PYTHON and row["file"] is not None and row["ms"] is not None:
+            lines.setdefault((row["file"], row["line"]), []).append(row)
+    return [rows for rows in lines.values() if len({row["stance"] for row in rows}) > 1]
+
+
+def _own_python(line: Sequence[Row]) -> Part:
+    """The script's own Python on one line, in both stances."""
+    eager, compiled = (
+        sum(row["ms"] for row in line if row["stance"] == stance)
+        for stance in ("eager", "compiled")
+    )
+    where = {"file": line[0]["file"], "line": line[0]["line"]}
+    change = difference(eager, compiled)
+    clock = line[0]["clock"]
+    return Part(OTHER_IDLE, "Python", change, eager, compiled, clock, derived=False, **where)
 
 
 def _effect(category: str, kind: str) -> str:
