@@ -98,7 +98,7 @@ def test_pairs_alternate_their_order_and_grow_to_full_length():
     sizes = [b.steps for b in blocks if b.stance == "compiled"]
     assert sizes[0] == 3
     assert all(later <= 2 * earlier for earlier, later in pairwise(sizes))
-    assert sizes[-1] == 500  # 50 ms of 0.1 ms steps
+    assert sizes[-1] == 1500  # 150 ms of 0.1 ms steps
     assert sum(b.steps >= 250 for b in blocks) >= 4
 
 
