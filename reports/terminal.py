@@ -75,7 +75,7 @@ def _limit(diagnosis: Diagnosis, width: int) -> Iterator[str]:
         if step.stance == "compiled" and step.sentence and step.limit_ms is not None:
             known = step.fusible_ms is not None
             said = step.sentence if known else words.first_sentence(step.sentence)[0]
-            yield from wrap(one_line(said, 200), width, "  ")
+            yield from wrap(one_line(said, 400), width, "  ")
 
 
 def _times(verdict: Verdict) -> str:

@@ -56,8 +56,8 @@ def test_two_forms_at_once_are_refused(cli, shared):
     assert "can't both be printed" in cli.err
 
 
-def test_job_steps_reach_the_diagnosis(cli, shared):
-    cli("report", "--json", "--job-steps", "100", shared)
+def test_job_steps_reach_the_diagnosis(cli, tmp_path):
+    cli("report", "--json", "--job-steps", "100", unpack("gpu-pointwise", tmp_path))
     (rule,) = [f for f in json.loads(cli.out)["findings"] if f["rule"] == "bm-no-break-even"]
     assert rule["severity"] == "warning"
 

@@ -96,7 +96,7 @@ class Calls:
             self._stacks[region.region_id] = stack
         mark = None
         if outermost and self._parts.window.open:
-            mark = self._parts.window.mark(f"traceview region {region.region_id}")
+            mark = self._parts.window.mark_call(region.region_id)
         return (time.time_ns() // 1000, time.perf_counter_ns(), self._control.compiles, mark)
 
     def _close(self, region: Region, opened: Opened, *, outermost: bool) -> None:

@@ -88,16 +88,14 @@ class Window:
             return
         self._end_step()
         self._steps += 1
-        self._step_mark = self.mark(f"traceview step {step}")
+        self._step_mark = self._fast(f"traceview step {step}")
         if self._purpose == "lines" and self._lines is None:
             self._lines = LineMarks(self._frames, self._fast)
             self._lines.start(sys._getframe(1))
 
-    def mark(self, name: str) -> Any:
-        """Begin a range; end it with ``__exit__(None, None, None)``."""
-        range_ = self._torch.autograd.profiler.record_function(name)
-        range_.__enter__()
-        return range_
+    def mark_call(self, region_id: int) -> Any:
+        """Begin the range of an outermost call; end it with ``__exit__(None, None, None)``."""
+        return self._fast(f"traceview call {region_id}")
 
     @contextmanager
     def own_work(self) -> Iterator[None]:

@@ -163,7 +163,7 @@ def test_profiler_windows_carry_marks_in_both_stances(tmp_path):
         assert window["error"] is None
         names = names_in(run, window)
         assert len({n for n in names if n.startswith("traceview step ")}) == window["steps"]
-        assert names.count("traceview region 0") == window["steps"]
+        assert names.count("traceview call 0") == window["steps"]
         assert names.count("traceview own") >= window["steps"]
     assert [w["steps"] for w in windows if w["purpose"] == "lines"] == [1, 1]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.time.host import OUR_REGION, covered_ns
+from traceview.derive.time.host import OUR_REGIONS, covered_ns
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
@@ -56,7 +56,7 @@ def _row(region: Row, mine: dict[str, Window]) -> Row:
 def _marks(window: Window | None, region_id: int) -> pl.DataFrame | None:
     if window is None or not window.steps:
         return None
-    named = pl.col("name") == f"{OUR_REGION}{region_id}"
+    named = pl.col("name").is_in([f"{mark}{region_id}" for mark in OUR_REGIONS])
     return window.ops.filter(named & pl.col("step").is_not_null())
 
 

@@ -8,7 +8,7 @@ from traceview.derive.origins.lines import op_sources
 from traceview.derive.origins.tree import BACKWARD, forward_rows, with_context
 from traceview.tables import from_rows
 
-WINDOW = SimpleNamespace(main_tid="1")
+WINDOW = SimpleNamespace(stance="eager", main_tid="1")
 
 
 def timed(*rows, steps=1):
@@ -46,7 +46,7 @@ LINES = marked(
 
 
 def found(ops, lines=LINES):
-    rows = op_sources(WINDOW, ops, lines).to_dicts()
+    rows = op_sources(WINDOW, ops, lines, from_rows("compiles", ())).to_dicts()
     return {row["op_id"]: (row["line"], row["how"], row["line_op_id"]) for row in rows}
 
 
@@ -88,3 +88,20 @@ def test_a_backward_has_the_line_of_its_forward():
 @pytest.mark.parametrize("lines", [marked(), marked(("aten::gelu", None, None, {}))])
 def test_without_marked_lines_there_are_none(lines):
     assert found(timed(("aten::gelu", None, {})), lines) == {}
+
+
+def test_a_compiled_frames_first_line_is_no_line():
+    compiles = from_rows(
+        "compiles", [{"pass": "cold", "co_filename": "/s.py", "co_firstlineno": 3}]
+    )
+    ops = timed(("aten::linear", None, {}), ("aten::linear", None, {}))
+    lines = {
+        stance: [
+            row["line"]
+            for row in op_sources(
+                SimpleNamespace(stance=stance, main_tid="1"), ops, LINES, compiles
+            ).iter_rows(named=True)
+        ]
+        for stance in ("eager", "compiled")
+    }
+    assert lines == {"eager": [3, 4], "compiled": [4]}

@@ -29,7 +29,8 @@ def share(tables, stance):
 #: Scripts in which a stance does work that the other has nothing of, on purpose.
 UNLIKE = {
     "truth-gpu-compiled_extra", "truth-gpu-eager_extra", "truth-gpu-cudagraph_inputs",
-    "truth-gpu-duplicate_matmul",
+    "truth-gpu-duplicate_matmul", "truth-cpu-operator_compiled", "truth-cpu-operator_dead",
+    "truth-cpu-operator_eager",
 }  # fmt: skip
 
 
@@ -219,7 +220,9 @@ def test_the_traced_graphs_lines_are_those_that_the_lines_window_saw(tables_of, 
     eager, compiled = (operators(by_stance[stance]) for stance in ("eager", "compiled"))
     lead = by_stance["compiled"]
     traced = traced_lines(tables, lead, eager, compiled, region_lines(tables, lead))
-    seen = op_sources(by_stance["eager"], eager, tables["line_ops"].filter(stance="eager"))
+    seen = op_sources(
+        by_stance["eager"], eager, tables["line_ops"].filter(stance="eager"), tables["compiles"]
+    )
     both = traced.join(seen.filter(how="line"), on="row").with_columns(
         seen=pl.format("{}:{}", "file", "line")
     )

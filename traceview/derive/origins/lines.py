@@ -15,13 +15,19 @@ _IS_OP = pl.col("kind") == "cpu_op"
 _KEY = ("name", "parent_name", "n", "times")
 
 
-def op_sources(window: Window, ops: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
+def op_sources(
+    window: Window, ops: pl.DataFrame, marked: pl.DataFrame, compiles: pl.DataFrame
+) -> pl.DataFrame:
     """``row``, ``op_id``, ``line_op_id``, ``file``, ``line``, ``how`` of operators with a line.
 
-    ``marked`` are the rows of ``line_ops`` of the same pass, rank and stance. What autograd's
-    backward ran has the line of its forward.
+    ``marked`` are the rows of ``line_ops`` of the same pass, rank and stance, ``compiles`` those of
+    table ``compiles``. What autograd's backward ran has the line of its forward. In the compiled
+    stance a frame's first line is none: Dynamo's bytecode calls the whole graph from there.
     """
     own = _own_lines(window, ops, marked)
+    if window.stance == "compiled":
+        first = compiles.select(file="co_filename", line="co_firstlineno").unique()
+        own = own.join(first, on=["file", "line"], how="anti")
     backward = ops.filter(pl.col("forward_row").is_not_null()).select("row", "forward_row")
     of_forward = backward.join(
         own.select(pl.col("row").alias("forward_row"), "file", "line"), on="forward_row"

@@ -38,7 +38,10 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
     """The three tables of the windows of one rank, one a stance, under the compiled one's pass."""
     lead = next((window for window in windows if window.stance == "compiled"), windows[0])
     ops = {window.stance: operators(window) for window in windows}
-    sources = {w.stance: op_sources(w, ops[w.stance], _marked(tables, w)) for w in windows}
+    sources = {
+        w.stance: op_sources(w, ops[w.stance], _marked(tables, w), _of(tables, "compiles", w))
+        for w in windows
+    }
     # Lines that one stance alone knows would tear apart what is the same in both.
     known = all(frame.height for frame in sources.values())
     calls = region_lines(tables, lead)

@@ -11,7 +11,8 @@ from traceview.derive.windows import Window
 LOOKUP = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 GRAPH = "## Call CompiledFxGraph "
-OUR_REGION = "traceview region "
+#: Our marks of a region's outermost calls: ``region`` until 0.1, made by the dear record_function.
+OUR_REGIONS = ("traceview call ", "traceview region ")
 PREGRAPH = "Pregraph bytecode"
 PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
 _FUNCTIONS = ("CompiledFunction", "CompiledFunctionBackward")
@@ -55,7 +56,8 @@ def gaps(window: Window) -> pl.DataFrame | None:
     the one before it, so the regions' own marks do not tell.) None if no call is marked.
     """
     steps = _in_steps(window).sort("start_ns")
-    calls = steps.filter(pl.col("name").str.starts_with(OUR_REGION))
+    ours = (pl.col("name").str.starts_with(mark) for mark in OUR_REGIONS)
+    calls = steps.filter(pl.any_horizontal(ours))
     if calls.is_empty():
         return None
     end = pl.col("start_ns") + pl.col("duration_ns")

@@ -26,13 +26,32 @@ Row = dict[str, Any]
 def notes(tables: Tables, focus: Focus) -> tuple[FusionNote, ...]:
     """Notes, most bytes first, at most ``MOST_OF_KIND`` of a kind."""
     by_kind: dict[str, list[Row]] = defaultdict(list)
-    for row in focus.rows(tables["fusion_notes"]):
+    for row in _alike(focus.rows(tables["fusion_notes"])):
         mine = by_kind[row["kind"]]
         worthless = row["kind"] in _OPPORTUNITIES and row["bytes_saved"] == 0
         if len(mine) < MOST_OF_KIND and not worthless:
             mine.append(row)
     kept = [row for rows in by_kind.values() for row in rows]
     return tuple(_note(row) for row in sorted(kept, key=lambda row: -(row["bytes_saved"] or 0)))
+
+
+def _alike(rows: list[Row]) -> list[Row]:
+    """Refusals of the same operations for the same reason as one: the pair with the most bytes.
+
+    The layers of a model repeat them, pair by pair. Bytes are not added up: pairs overlap.
+    """
+    merged: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        key: tuple[object, ...] = (id(row),)
+        if row["kind"] in _OPPORTUNITIES:
+            same = (row["kind"], row["compile_id"], row["reason"], row["setting"])
+            key = (*same, frozenset(row["ops"] or ()))
+        first = merged.setdefault(key, {**row, "times": 0, "lines": []})
+        first["times"] += row["times"] or 1
+        known = [n for n in (first["bytes_saved"], row["bytes_saved"]) if n is not None]
+        first["bytes_saved"] = max(known, default=None)
+        first["lines"] = list(dict.fromkeys([*first["lines"], *(row["lines"] or ())]))
+    return list(merged.values())
 
 
 def passes(tables: Tables, focus: Focus) -> tuple[GraphPass, ...]:

@@ -25,7 +25,7 @@ _MARKS = (
     (re.compile(r"^enumerate\(DataLoader\)#"), "data loading", causes.HOST_DATA_LOADING),
     (re.compile(r"^## Call CompiledFxGraph "), "generated wrapper", "overhead_generated_wrapper"),
 )
-_OURS = r"^(?:traceview (?:step|region) |ProfilerStep#)"
+_OURS = r"^(?:traceview (?:step|call|region) |ProfilerStep#)"
 _PREFIX = re.compile(r"^(?:autograd::engine::evaluate_function: |aten::|Optimizer\.\w+#)")
 _FRAME = re.compile(r"\(anonymous namespace\)::|<.*|\(.*")
 

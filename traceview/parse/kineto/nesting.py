@@ -22,7 +22,7 @@ TOLERANCE_NS = 1000
 OUR_STEP = re.compile(r"^traceview step (\d{1,18})$")
 OTHER_STEP = re.compile(r"^ProfilerStep#(\d{1,18})$")
 LINE = re.compile(r"^traceview line (\d{1,6}):(\d{1,9})$")
-_OUR_REGION = re.compile(r"^traceview region (.+)$")
+_OUR_REGION = re.compile(r"^traceview (?:call|region) (.+)$")
 _AUTOGRAD = "autograd::engine::evaluate_function"
 _BACKWARD = re.compile(r"Backward\d*$")
 
