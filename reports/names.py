@@ -60,6 +60,7 @@ EFFECTS = {
     "recompute": "recompute instead of saved activations",
     "other_kernels": "other kernels",
     "other_idle": "other idle time",
+    "machine_speed": "the machine's speed at the windows",
     "unexplained": "unexplained",
 }
 # What an effect is called where it went the other way.

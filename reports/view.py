@@ -168,11 +168,7 @@ class View:
     def overshoots(self) -> bool:
         """Whether the categories of a stance add up to more than its step."""
         accounts = self._diagnosis.accounting.values()
-        return any(
-            row.kind == "unexplained" and -row.ms > FAINT * sum(r.ms for r in rows)
-            for rows in accounts
-            for row in rows
-        )
+        return any(-row.ms > FAINT * sum(r.ms for r in rows) for rows in accounts for row in rows)
 
     def causes(self) -> list[AccountDetail]:
         """What stands behind the categories that are no work: idle, overhead, Python; dearest

@@ -88,7 +88,7 @@ _FAMILIES = (
 
 def family(category: str, kind: str = "busy") -> str:
     """The CSS class (less its ``f-``) that colours a category; idle and overhead are hatched."""
-    if "unexplained" in (kind, category):
+    if kind in ("unexplained", "machine_speed") or category == "unexplained":
         return "unex"
     if kind == "idle" or category.startswith("idle"):
         return _IDLE.get(category, "idle")

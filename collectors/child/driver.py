@@ -128,7 +128,8 @@ class Driver:
     def _carry_out(self, order: plan.Order, now: int) -> None:
         parts, control = self._parts, self._control
         if isinstance(order, plan.OpenBlock):
-            self._pairs = order.pair + 1
+            if order.pair is not None:
+                self._pairs = order.pair + 1
             parts.timer.open(
                 order,
                 step=self.step,

@@ -9,7 +9,8 @@ reads from top to bottom:
     profile        two windows per stance, for time and for the user's lines, after the first few
                    pairs (or at the end, see below)
     block          the remaining pairs
-    profile        the windows for time once more, longer, where the script has lasted so long
+    profile        the windows for time once more, longer, where the script has lasted so long; an
+                   unpaired block before and after each tells how fast the machine was around it
 """
 
 from __future__ import annotations
@@ -97,10 +98,10 @@ class Steady:
 
 @dataclass(frozen=True)
 class OpenBlock:
-    """The first edge of a timed block."""
+    """The first edge of a timed block; ``pair`` None: it stands beside a profiler window."""
 
     stance: Stance
-    pair: int
+    pair: int | None
     steps: int
     skipped: int
 
@@ -317,6 +318,9 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
 
     An early window is short, since the script may be, and its first steps pay for the profiler's
     own start. Of two windows of a stance the later one counts.
+
+    A machine that is shared, or held at its power limit, is some percent faster or slower for a
+    while. So a block stands before and after the window, to tell that from the profiler's cost.
     """
     for number, stance in enumerate(settings.stances, start=1):
         steps = _long_window_steps(settings, stance, moment)
@@ -324,11 +328,23 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
             continue
         moment = yield Enter("profile", f"{number}/{len(settings.stances)}, longer")
         moment = yield Take(stance)
-        moment = yield Wait(max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment))))
+        moment = yield from _beside(settings, stance, moment)
         moment = yield OpenWindow(stance)
         moment = yield Wait(steps, watch=True)
         moment = yield CloseWindow()
+        if not moment.profiler_stays:
+            moment = yield from _beside(settings, stance, moment)
     return moment
+
+
+def _beside(settings: Settings, stance: Stance, moment: Moment) -> Steps:
+    """A block of full length, of no pair, after some steps that are left out."""
+    skipped = 3
+    size = settings.steps or max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
+    yield Wait(skipped)
+    yield OpenBlock(stance, None, size, skipped)
+    yield Wait(size)
+    return (yield CloseBlock())
 
 
 def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:

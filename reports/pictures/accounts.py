@@ -16,7 +16,7 @@ from traceview.reports.view import FAINT
 
 STANCES = ("eager", "compiled")
 LABEL = 60
-_KINDS = {"busy": 0, "overhead": 1, "other": 2, "idle": 3, "unexplained": 4}
+_KINDS = {"busy": 0, "overhead": 1, "other": 2, "idle": 3, "machine_speed": 4, "unexplained": 5}
 
 
 def times(diagnosis: Diagnosis) -> Markup:
@@ -81,8 +81,8 @@ def _segments(rows: Iterable[AccountRow]) -> Iterable[Segment]:
 
 
 def _excess(rows: Sequence[AccountRow]) -> Segment | None:
-    """How much more was found than the step is long: an unexplained row below nought."""
-    over = -sum(row.ms for row in rows if row.kind == "unexplained" and svg.drawable(row.ms))
+    """How much more was found than the step is long: rows below nought."""
+    over = -sum(row.ms for row in rows if svg.drawable(row.ms) and row.ms < 0)
     if over <= FAINT * total(rows):
         return None
     return Segment(over, "unex", "more than the step is long", fmt.step(over))
@@ -96,7 +96,8 @@ def _profiler(cost: ProfilerCost | None) -> Segment | None:
         or not svg.drawable(cost.timed_step_ms)
     ):
         return None
-    more = cost.profiled_step_ms - cost.timed_step_ms
+    beside = cost.beside_step_ms
+    more = cost.profiled_step_ms - (beside if svg.drawable(beside) else cost.timed_step_ms)
     if more <= 0:
         return None
     return Segment(more, "profiler", "the profiler's own cost", f"+{fmt.step(more)}")

@@ -52,6 +52,10 @@ class Script:
         return [order for _, order in self.orders if isinstance(order, kind)]
 
     @property
+    def paired(self):
+        return [block for block in self.of(plan.OpenBlock) if block.pair is not None]
+
+    @property
     def windows(self):
         return [(order.stance, order.purpose) for order in self.of(plan.OpenWindow)]
 
@@ -91,7 +95,7 @@ def test_a_slow_first_compile_is_no_reason_to_give_up():
 def test_pairs_alternate_their_order_and_grow_to_full_length():
     script = Script(device=True)
     assert script.run(plan.Settings(blocks=4))
-    blocks = script.of(plan.OpenBlock)
+    blocks = script.paired
     order = ["eager", "compiled", "compiled", "eager"]
     assert [b.stance for b in blocks[:4]] == order
     assert Counter(b.pair for b in blocks) == dict.fromkeys(range(len(blocks) // 2), 2)
@@ -108,7 +112,10 @@ def test_every_block_leaves_out_the_steps_after_the_switch():
     for index, (_, order) in enumerate(script.orders):
         if isinstance(order, plan.OpenBlock):
             assert script.orders[index - 1][1] == plan.Wait(order.skipped)
-            assert script.orders[index - 2][1] == plan.Take(order.stance)
+            taken = [o for _, o in script.orders[:index] if isinstance(o, plan.Take)]
+            assert taken[-1] == plan.Take(order.stance)
+            before = script.orders[index - 2][1]
+            assert before == taken[-1] or (order.pair is None and before == plan.CloseWindow())
             assert order.skipped >= 1
 
 
@@ -210,9 +217,22 @@ def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
     assert script.run(plan.Settings(blocks=5))
     late = [("eager", "time"), ("compiled", "time")]
     assert script.windows == [*both("eager", "compiled"), *late]
-    orders = [type(order) for _, order in script.orders]
-    last = len(orders) - 1 - orders[::-1].index(plan.OpenBlock)
-    assert orders[last:].count(plan.OpenWindow) == 2
+    orders = [order for _, order in script.orders]
+    last = orders.index(script.paired[-1])
+    beside = ["OpenBlock", "Wait", "CloseBlock"]
+    around = [
+        "Enter",
+        "Take",
+        "Wait",
+        *beside,
+        "OpenWindow",
+        "Wait",
+        "CloseWindow",
+        "Wait",
+        *beside,
+    ]
+    assert [type(order).__name__ for order in orders[last + 3 :]] == around * 2
+    assert {block.steps for block in script.of(plan.OpenBlock) if block.pair is None} == {13, 100}
     lengths = [
         script.orders[at + 1][1].steps
         for at, (_, order) in enumerate(script.orders)

@@ -144,7 +144,8 @@ def _baseline(tables: Tables, run: Row) -> _Side | None:
 
 def _side(tables: Tables, run: Row, stance: str) -> _Side | None:
     """Times of ``stance`` in the process of ``run``: its blocks, else its single steady steps."""
-    blocks = of_process(tables["blocks"], run).filter(pl.col("stance") == stance)
+    mine = of_process(tables["blocks"], run).filter(pl.col("stance") == stance)
+    blocks = mine.filter(pl.col("pair_index").is_not_null())
     quiet = blocks.filter(pl.col("compiles_inside").fill_null(0) == 0)
     usable = [b for b in quiet.iter_rows(named=True) if per_step_ms(b)]
     if usable:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 import polars as pl
 
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
+from traceview.derive.pairs import per_step_ms
 from traceview.derive.region_profile import region_costs
 from traceview.derive.time.accounting import Account, account
 from traceview.derive.time.busy import busy_ns, communication
@@ -19,7 +21,7 @@ from traceview.derive.time.host import (
     lookup_ns,
     working_operators,
 )
-from traceview.derive.time.rows import accounting
+from traceview.derive.time.rows import accounting, machine_speed
 from traceview.derive.windows import STEP_MARK, Window, windows
 from traceview.tables import Tables, from_rows
 
@@ -42,15 +44,22 @@ def profile_tables(
     origins, known = Origins(tables), compile_ids(tables)
     hidden = _hides_kernels(tables, found)
     timed = [_timed(tables, window, step_ms or {}) for window in found]
+    beside = [beside_step_ms(tables, window) for window in found]
     accounts = [
-        account(window, ms, graphs_hold_kernels=hidden)
-        for window, ms in zip(found, timed, strict=True)
+        account(window, ms if near is None or ms is None else near, graphs_hold_kernels=hidden)
+        for window, ms, near in zip(found, timed, beside, strict=True)
     ]
     both = list(zip(found, accounts, strict=True))
     rows: dict[str, list[Row]] = {
-        "accounting": [row for window, mine in both for row in accounting(window, mine)],
+        "accounting": [row for window, mine in both for row in accounting(window, mine)]
+        + [
+            machine_speed(window, ms, near)
+            for window, ms, near in zip(found, timed, beside, strict=True)
+            if ms is not None and near is not None
+        ],
         "step_counts": [
-            _counts(window, mine, ms) for (window, mine), ms in zip(both, timed, strict=True)
+            _counts(window, mine, ms, near)
+            for (window, mine), ms, near in zip(both, timed, beside, strict=True)
         ],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
         "region_costs": region_costs(tables, found),
@@ -70,6 +79,18 @@ def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> floa
     return found
 
 
+def beside_step_ms(tables: Tables, window: Window) -> float | None:
+    """ms a step in the unprofiled blocks right beside a window, their mean; None without any."""
+    rank = pl.lit(window.rank, dtype=pl.Int32)
+    blocks = tables["blocks"].filter(
+        pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0),
+        pl.col("rank").eq_missing(rank),
+        stance=window.stance, **{"pass": window.pass_name},
+    )  # fmt: skip
+    known = [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
+    return mean(known) if known else None
+
+
 def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
     """Table notes with what the windows could not be read as they are for; nothing if all could."""
     rows = (
@@ -84,7 +105,7 @@ def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
     return {"notes": pl.concat([tables["notes"], added]).unique(maintain_order=True)}
 
 
-def _counts(window: Window, mine: Account, step_ms: float | None) -> Row:
+def _counts(window: Window, mine: Account, step_ms: float | None, beside_ms: float | None) -> Row:
     between = gaps(window)
     threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
     marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
@@ -94,6 +115,7 @@ def _counts(window: Window, mine: Account, step_ms: float | None) -> Row:
         "steps": window.steps,
         "step_ms": window.ms_per_step(mine.span_ns),
         "timed_step_ms": step_ms,
+        "beside_step_ms": beside_ms,
         "events": window.per_step(events),
         "event_cost_us": mine.event_us,
         "unexplained_ms": None

@@ -30,6 +30,7 @@ class ProfilerCost:
     stance: str
     profiled_step_ms: float | None
     timed_step_ms: float | None
+    beside_step_ms: float | None
     events: float | None
     event_cost_us: float | None
     unexplained_ms: float | None

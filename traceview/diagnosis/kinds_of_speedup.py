@@ -62,7 +62,7 @@ def kinds_of_speedup(effects: Sequence[Effect]) -> str:
 
 def largest_loss(effects: Sequence[Effect]) -> str:
     """A sentence on the effect that costs most; empty where it is of none of the three kinds."""
-    named = [effect for effect in effects if effect.effect != "unexplained"]
+    named = [effect for effect in effects if effect.effect not in ("unexplained", "machine_speed")]
     largest = max(named, key=lambda effect: effect.ms, default=None)
     if largest is None or largest.ms <= 0:
         return ""

@@ -181,7 +181,9 @@ def _dominant(accounting: Accounting) -> tuple[str, float] | None:
 
 def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
     rows = accounting.get(stance, ())
-    return {row.category: row.ms for row in rows if row.kind != "unexplained"}
+    return {
+        row.category: row.ms for row in rows if row.kind not in ("unexplained", "machine_speed")
+    }
 
 
 def _first(opening: str, findings: Sequence[Finding]) -> str:

@@ -48,6 +48,7 @@ CATEGORIES = {
     "gc": "garbage collection",
     "optimizer_python": "the optimizer's Python",
     "python": "Python and other host time",
+    "machine_speed": "the machine's speed around the profiler window",
     "unexplained": "what is unexplained",
     "sync": "calls that wait for the device",
     "alloc": "calls that allocate memory",

@@ -90,7 +90,7 @@ BLOCKS = table(
     "one timed block of steps in one stance",
     Column("pid", pl.Int64, "process id"),
     Column("block_index", pl.Int32, "in order of running, from 0"),
-    Column("pair_index", pl.Int32, "block pairs (eager with compiled), from 0"),
+    Column("pair_index", pl.Int32, "block pairs (eager with compiled), from 0; null: a block beside a profiler window, which tells how fast the machine was then"),
     _STANCE,
     Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
     Column("first_step", pl.Int64, "index of the first timed step"),

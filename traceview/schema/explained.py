@@ -23,7 +23,7 @@ OP_SOURCES = table(
     Column("line_op_id", pl.Int64, "the same operator in line_ops; null if joined by its forward only"),
     _FILE,
     _LINE,
-    Column("how", pl.String, "line (the lines window saw it), forward (backward operator: the line of its forward)"),
+    Column("how", pl.String, "line (the lines window saw it), forward (backward operator: the line of its forward), frame (of a compiled frame: no line)"),
 )
 
 ACCOUNT_DETAILS = table(
@@ -85,7 +85,7 @@ WATERFALL = table(
     "waterfall",
     "one named effect between the eager median and the compiled one; their sum is the difference",
     Column("order", pl.Int32, "as they are shown, from 0"),
-    Column("effect", pl.String, "fusion, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, unexplained"),
+    Column("effect", pl.String, "fusion, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
     Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where eager has no such thing, or only the difference is known"),
     Column("compiled_ms", pl.Float64, "and in the compiled step"),

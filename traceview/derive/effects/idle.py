@@ -8,6 +8,7 @@ from typing import Any
 from traceview.derive.effects.parts import (
     CUDAGRAPHS,
     LAUNCHES,
+    MACHINE_SPEED,
     OTHER_IDLE,
     OVERHEADS,
     Part,
@@ -93,6 +94,8 @@ def _own_python(line: Sequence[Row]) -> Part:
 def _effect(category: str, kind: str) -> str:
     if category == causes.IN_GRAPH:
         return CUDAGRAPHS
+    if category == causes.SPEED:
+        return MACHINE_SPEED
     if kind == "overhead" or category in _OVERHEADS:
         return OVERHEADS
     return LAUNCHES if category in _DISPATCH else OTHER_IDLE

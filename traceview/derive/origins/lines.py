@@ -22,24 +22,37 @@ def op_sources(
 
     ``marked`` are the rows of ``line_ops`` of the same pass, rank and stance, ``compiles`` those of
     table ``compiles``. What autograd's backward ran has the line of its forward. In the compiled
-    stance a frame's first line is none: Dynamo's bytecode calls the whole graph from there.
+    stance a frame's first line says nothing, and is null: Dynamo's bytecode calls the whole graph
+    from there.
     """
-    own = _own_lines(window, ops, marked)
+    own = _own_lines(window, ops, marked).with_columns(how=pl.lit("line"))
     if window.stance == "compiled":
-        first = compiles.select(file="co_filename", line="co_firstlineno").unique()
-        own = own.join(first, on=["file", "line"], how="anti")
+        own = _without_first_lines(own, compiles)
     backward = ops.filter(pl.col("forward_row").is_not_null()).select("row", "forward_row")
     of_forward = backward.join(
-        own.select(pl.col("row").alias("forward_row"), "file", "line"), on="forward_row"
+        own.drop_nulls("line").select(pl.col("row").alias("forward_row"), "file", "line"),
+        on="forward_row",
     ).join(own.select("row", "line_op_id"), on="row", how="left")  # fmt: skip
     rest = own.join(backward, on="row", how="anti")
     found = pl.concat(
         [
-            rest.with_columns(how=pl.lit("line")),
+            rest,
             of_forward.select("row", "line_op_id", "file", "line", how=pl.lit("forward")),
         ]
     )
     return found.join(ops.select("row", "op_id"), on="row").sort("row")
+
+
+def _without_first_lines(own: pl.DataFrame, compiles: pl.DataFrame) -> pl.DataFrame:
+    """The operators with how ``frame`` and no line where theirs is a compiled frame's first."""
+    first = compiles.select(file="co_filename", line="co_firstlineno", first=True).unique()
+    marked = own.join(first, on=["file", "line"], how="left", maintain_order="left")
+    found = pl.col("first").is_not_null()
+    return marked.select(
+        "row", "line_op_id",
+        file=pl.when(~found).then("file"), line=pl.when(~found).then("line"),
+        how=pl.when(found).then(pl.lit("frame")).otherwise("how"),
+    )  # fmt: skip
 
 
 def _own_lines(window: Window, ops: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:

@@ -43,7 +43,7 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
         for w in windows
     }
     # Lines that one stance alone knows would tear apart what is the same in both.
-    known = all(frame.height for frame in sources.values())
+    known = all(frame["line"].count() for frame in sources.values())
     calls = region_lines(tables, lead)
     words = {word for frame in ops.values() for word in _words(frame)}
     rows: list[Row] = []

@@ -5,15 +5,15 @@
 - busy time of a device is as profiled: the profiler slows the host down, not the kernels;
 - the profiler costs the host about the same time for every event that it records. What an event
   costs is the least with which the profiled window, played again without it (``unprofiled``), takes
-  the timed step, between 0 and ``MOST_EVENT_US``. It is taken away by the number of events: five
-  milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred times the cost.
-  On a CPU an operator's own time holds no event, and stays;
-- what all categories together lack of the timed step, or have too much, is ``unexplained``. It is
+  the step of the blocks beside it, between 0 and ``MOST_EVENT_US``. It is taken away by the number
+  of events: five milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred
+  times the cost. On a CPU an operator's own time holds no event, and stays;
+- the timed step less that of the blocks beside the window is ``machine_speed``, which is measured;
+- what all categories together lack of the step, or have too much, is ``unexplained``. It is
   not spread. The one cost that is free, between its limits, can only shorten a step that the host
   decides, and not below the work of the device or of the operators. So the rest shows where the
-  profiled window and the timed blocks were not the same work at the same speed: a GPU that is held
-  at its power limit in long blocks and not in a short window, a machine that was busy with other
-  things during one of the two, steps that differ, a window so short that its mean says little.
+  profiled window and the blocks were not the same work at the same speed: a script that ended
+  before the blocks beside a window, steps that differ, a window so short that its mean says little.
 
 Without a timed step the account is as profiled, and nothing is said of the profiler.
 """
@@ -52,7 +52,8 @@ class Account:
 
 
 def account(window: Window, step_ms: float | None, *, graphs_hold_kernels: bool) -> Account:
-    """The account of one window; ``step_ms`` is the step without a profiler.
+    """The account of one window; ``step_ms`` is the step without a profiler,
+    best of the blocks right beside it.
 
     ``graphs_hold_kernels`` is meant for ``labels.host_causes``.
     """

@@ -34,6 +34,9 @@ HOST_OPTIMIZER = "optimizer_python"
 PYTHON = "python"  # neither an operator nor a mark of torch.compile's
 HOST = (HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_GC, HOST_OPTIMIZER, PYTHON)
 
+#: The timed step less that of the blocks beside the profiler window: how much slower the machine
+#: was in all blocks than around the window; may be negative.
+SPEED = "machine_speed"
 #: What no category accounts for: timed step less the sum of all others; may be negative.
 UNEXPLAINED = "unexplained"
 #: The collector's own work inside a step: no part of any figure.

@@ -24,6 +24,14 @@ def accounting(window: Window, account: Account) -> list[Row]:
     return rows
 
 
+def machine_speed(window: Window, timed_ms: float, beside_ms: float) -> Row:
+    """The row of ``accounting`` between the step as timed and the step right beside the window."""
+    return {
+        **window.head, "category": causes.SPEED, "kind": causes.SPEED, "clock": _clock(window),
+        "ms": timed_ms - beside_ms, "profiled_ms": None, "count": None,
+    }  # fmt: skip
+
+
 def _busy(window: Window, account: Account) -> list[Row]:
     counts = dict(window.kernels["category"].value_counts().iter_rows())
     return [

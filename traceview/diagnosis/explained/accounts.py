@@ -50,6 +50,7 @@ def profiler(tables: Tables, focus: Focus) -> tuple[ProfilerCost, ...]:
             stance=stance,
             profiled_step_ms=row["step_ms"],
             timed_step_ms=row["timed_step_ms"],
+            beside_step_ms=row["beside_step_ms"],
             events=row["events"],
             event_cost_us=row["event_cost_us"],
             unexplained_ms=row["unexplained_ms"],
