@@ -37,6 +37,7 @@ from traceview.tables import Tables
 
 CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
+GPU_ONLY = True
 
 #: torch's own profiling guide takes less than this for a sign of launch overhead.
 MOST_BUSY_SHARE = 0.60

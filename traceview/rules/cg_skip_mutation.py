@@ -36,6 +36,7 @@ from traceview.tables import Tables
 
 CODE = "TV510"
 NEEDS = frozenset({"compiles"})
+GPU_ONLY = True
 
 _COUNT = re.compile(r"\((\d+) instances?\)")
 _WORDS = "mutated inputs"

@@ -64,6 +64,10 @@ class Finding:
     what_to_do: str
     snippet: Snippet | None = None
     also_at: tuple[Location, ...] = field(default=())
+    #: The functions that it is about, ``co_filename:co_firstlineno``; empty: the whole script.
+    about: frozenset[str] = field(default=frozenset())
+    #: What follows from this cause; ``traceview.diagnosis`` fills it in.
+    symptoms: tuple[Finding, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not self.evidence:

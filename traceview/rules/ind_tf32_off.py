@@ -34,6 +34,7 @@ from traceview.tables import Tables
 
 CODE = "TV401"
 NEEDS = frozenset({"kernel_groups"})
+GPU_ONLY = True
 
 #: Below a fifth of the device time, even a free GEMM would gain less than it risks in accuracy.
 FEWEST_SHARE = 0.20

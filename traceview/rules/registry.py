@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -14,33 +15,35 @@ from traceview.rules.finding import Finding, Severity
 from traceview.rules.needs import in_words
 from traceview.tables import Tables
 
-#: In order of the codes: capture, recompiles, Inductor, launches, compile time, measurement.
-NAMES = (
-    "gb-item", "gb-data-dependent", "gb-side-effect-io", "gb-frame-skipped", "gb-fragmented",
-    "cap-nothing-compiled", "cap-debug-backend", "cap-suppressed-failure",
-    "rc-dynamic-false", "rc-limit-hit", "rc-module-int-attr", "rc-python-constant",
-    "rc-auto-dynamic",
-    "ind-tf32-off", "ap-gemm-bound", "mem-peak-up",
-    "ap-call-overhead", "ap-launch-bound", "cg-skip-mutation",
-    "bm-no-break-even", "bm-cold-in-timing",
-)  # fmt: skip
-#: Rules about kernels and launches on a GPU: a run on a CPU can neither show nor deny them.
-GPU_ONLY = frozenset({"ind-tf32-off", "ap-launch-bound", "cg-skip-mutation"})
 SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "References")
+#: A section that only rules with settings have, before the references: ``- `name`: what it is``.
+SETTINGS = "Settings"
 
+#: A module of a rule is named like it: graph breaks, capture, recompiles, guards, Inductor, gain,
+#: memory, cudagraphs, accuracy, compile time, serving, distributed, the measurement.
+_MODULE = re.compile(r"(?:gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm)_\w+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _SEVERITY = re.compile(r"\"(error|warning|info)\"")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: ``sections`` maps the headings of its docstring, in order, to their text."""
+    """One rule: ``sections`` maps the headings of its docstring, in order, to their text.
+
+    ``follows``: rules whose findings are its cause where both are about the same function.
+    ``gpu_only``: it is about kernels or launches on a GPU, which a run on a CPU can neither show
+    nor deny.
+    ``settings``: the keyword-only parameters of ``check`` with their defaults: its thresholds.
+    """
 
     name: str
     code: str
     needs: frozenset[str]
     sections: Mapping[str, str]
-    check: Callable[[Tables], Iterator[Finding]]
+    check: Callable[..., Iterator[Finding]]
+    follows: frozenset[str] = frozenset()
+    gpu_only: bool = False
+    settings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -62,7 +65,11 @@ class Unchecked:
 @cache
 def catalogue() -> tuple[Rule, ...]:
     """Every rule, in order of its code."""
-    return tuple(_rule(name) for name in NAMES)
+    modules = (
+        found.name for found in pkgutil.iter_modules(import_module("traceview.rules").__path__)
+    )
+    rules = (_rule(name.replace("_", "-")) for name in modules if _MODULE.fullmatch(name))
+    return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
 def run_rules(
@@ -73,7 +80,7 @@ def run_rules(
     unchecked: list[Unchecked] = []
     on_cpu = bool(tables["runs"].height) and set(tables["runs"]["device_name"]) == {"cpu"}
     for rule in catalogue() if rules is None else rules:
-        if on_cpu and rule.name in GPU_ONLY:
+        if on_cpu and rule.gpu_only:
             unchecked.append(Unchecked(rule.name, rule.code, "a GPU: this run was on a CPU", None))
             continue
         missing = sorted(name for name in rule.needs if not tables.has(name))
@@ -104,4 +111,18 @@ def _rule(name: str) -> Rule:
     module = module_of(name)
     parts = _HEADING.split(inspect.cleandoc(module.__doc__ or ""))
     sections = dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
-    return Rule(name, module.CODE, module.NEEDS, sections, module.check)
+    settings = {
+        name: parameter.default
+        for name, parameter in inspect.signature(module.check).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    return Rule(
+        name,
+        module.CODE,
+        module.NEEDS,
+        sections,
+        module.check,
+        follows=getattr(module, "FOLLOWS", frozenset()),
+        gpu_only=getattr(module, "GPU_ONLY", False),
+        settings=settings,
+    )
