@@ -1,24 +1,41 @@
-"""The catalogue itself: every rule is documented, named, needed tables exist, scenarios exist."""
+"""The catalogue itself: what every rule must have, so that it can be found, believed and chosen."""
 
 import ast
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rule_scenarios import SCENARIOS
+from rule_reads import reads, subscripts
+from rule_scenarios import SCENARIOS, recorded
 
-from traceview.rules import catalogue, run_rules
-from traceview.rules.docs import book, page
-from traceview.rules.needs import known
-from traceview.rules.registry import SECTIONS, SETTINGS, module_of, severities
+from traceview.rules import catalogue, needs, run_rules
+from traceview.rules.choice import shown
+from traceview.rules.docs import FOLDER, page, pages
+from traceview.rules.registry import SECTIONS, SETTINGS, severities
 from traceview.schema import all_tables
 from traceview.tables import Tables
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = {rule.name: rule for rule in catalogue()}
-COLUMNS = {column.name for spec in all_tables().values() for column in spec.columns}
+#: Every code and name that was ever given out, one a line, in order. Lines are only added.
+CODES = Path(__file__).with_name("codes.txt")
+#: Names in square brackets that are no column: the stances of a pair.
+STANCES = {"eager", "compiled"}
+#: What every run that traceview collected has: to need it is to need such a run.
+RUN = {"runs"}
+#: Every run that the collector told of has it, or another log tells the same as it.
+OTHERWISE_KNOWN = {"runs", "sources", "calls", "cudagraph_events"}
 STALE = ("nvfuser", "onnxrt", "explain(f,", "prologue fusion", "cuda_time_total")
+
+
+def _bad(rule):
+    return SCENARIOS.get(rule.name, ((), ()))[0]
+
+
+def source_of(rule):
+    return inspect.getsource(import_module(rule.module))
 
 
 @pytest.fixture(params=RULES)
@@ -41,6 +58,15 @@ def test_codes_are_unique_and_in_order():
     assert all(re.fullmatch(r"TV[1-9]\d\d", code) for code in codes)
 
 
+def test_codes_and_names_are_for_ever():
+    """A rule is renamed or taken away only with its users' pyproject.toml and comments."""
+    given = CODES.read_text(encoding="utf-8").splitlines()
+    assert given == sorted(set(given))
+    now = {f"{rule.code} {rule.name}" for rule in catalogue()}
+    assert set(given) - now == set(), "given out once, and gone now"
+    assert now - set(given) == set(), "new: add these lines to tests/rules/codes.txt"
+
+
 def test_sections_in_order(rule):
     assert tuple(rule.sections) in (SECTIONS, (*SECTIONS[:-1], SETTINGS, SECTIONS[-1]))
     assert all(rule.sections.values())
@@ -50,6 +76,19 @@ def test_settings_are_documented_and_numbers(rule):
     documented = re.findall(r"^- `(\w+)`:", rule.sections.get(SETTINGS, ""), re.M)
     assert documented == list(rule.settings)
     assert all(isinstance(value, (int, float)) for value in rule.settings.values())
+
+
+def test_settings_are_used_and_their_defaults_have_names(rule):
+    (check,) = (
+        node
+        for node in ast.parse(source_of(rule)).body
+        if isinstance(node, ast.FunctionDef) and node.name == "check"
+    )
+    assert [argument.arg for argument in check.args.args] == ["tables"]
+    loaded = {node.id for node in ast.walk(check) if isinstance(node, ast.Name)}
+    for setting, default in zip(check.args.kwonlyargs, check.args.kw_defaults, strict=True):
+        assert setting.arg in loaded, f"{setting.arg} is never used"
+        assert getattr(default, "id", None) == setting.arg.upper()
 
 
 def test_rules_that_it_follows_exist(rule):
@@ -70,35 +109,65 @@ def test_torch_sources_that_are_named_exist(rule):
         assert (root / path).exists(), path
 
 
-def test_needed_tables_are_declared_and_have_words(rule):
-    assert rule.needs <= set(all_tables())
-    assert rule.needs <= known()
+def test_needs_are_declared_and_have_words(rule):
+    assert needs.unknown(rule.needs) == []
+    words, command = needs.in_words(rule.needs)
+    assert words
+    assert command
 
 
-def test_tables_and_columns_that_the_source_reads_exist(rule):
-    tree = ast.parse(inspect.getsource(module_of(rule.name)))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
-            "rows",
-            "first",
-            "frame",
-        ):
-            table = node.args[1].value
-            assert table in all_tables(), f"line {node.lineno}: {table}"
-            declared = {column.name for column in all_tables()[table].columns}
-            assert {keyword.arg for keyword in node.keywords} <= declared
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            name = node.slice.value
-            if isinstance(name, str) and not name.startswith("_") and name.islower():
-                assert name in COLUMNS | {"eager", "compiled"}, f"line {node.lineno}: {name}"
+def test_what_it_needs_it_reads(rule):
+    found = reads(rule.module)
+    assert needs.tables_of(rule.needs) - found.tables - RUN == set(), "needed and never read"
+    alternatives = {one for need in rule.needs for one in need.split("|")}
+    columns = {one.partition(".")[2] for one in alternatives if "." in one}
+    assert columns - found.columns == set(), "needed and never read"
+
+
+def test_the_columns_that_it_reads_are_of_its_tables(rule):
+    declared = {
+        column.name for name in reads(rule.module).tables for column in all_tables()[name].columns
+    }
+    groups = set(re.findall(r"\(\?P<(\w+)>", source_of(rule)))
+    for line, name in subscripts(rule.module):
+        own = name.startswith("_") or not name.islower()
+        assert own or name in declared | STANCES | groups, f"line {line}: {name}"
+
+
+def test_with_nothing_but_what_it_needs_it_does_not_fail(rule, tables_of):
+    runs = [
+        scenario.run
+        for scenario in SCENARIOS.get(rule.name, ((), ()))[0]
+        if scenario.run in recorded()
+    ]
+    if not runs:
+        pytest.skip("its bad scenario is not recorded yet")
+    tables = tables_of(runs[0])
+    least = needs.tables_of(rule.needs) & set(tables)
+    findings, _ = run_rules(Tables({name: tables[name] for name in least}), [rule])
+    assert all(finding.evidence for finding in findings)
+
+
+def test_what_it_can_do_without_does_not_silence_it(rule, tables_of):
+    """Where a table is missing that a rule keeps silent without, it must say: not checked."""
+    runs = [scenario.run for scenario in _bad(rule) if scenario.run in recorded()]
+    if not runs:
+        pytest.skip("its bad scenario is not recorded yet")
+    tables = tables_of(runs[0])
+    found = len(run_rules(tables, [rule])[0])
+    optional = reads(rule.module).tables - needs.tables_of(rule.needs) - OTHERWISE_KNOWN
+    for missing in sorted(name for name in optional if tables.has(name)):
+        least = Tables({name: tables[name] for name in tables if name != missing})
+        findings, unchecked = run_rules(least, [rule])
+        assert len(findings) >= found or unchecked, f"silent without {missing}"
 
 
 def test_findings_carry_the_rules_own_name(rule):
-    assert f'rule="{rule.name}"' in inspect.getsource(module_of(rule.name))
+    assert f'rule="{rule.name}"' in source_of(rule)
 
 
 def test_no_stale_advice(rule):
-    source = inspect.getsource(module_of(rule.name))
+    source = source_of(rule)
     assert not [words for words in STALE if words in source]
 
 
@@ -127,17 +196,28 @@ def test_a_rule_without_its_tables_is_not_checked(rule):
 
 
 def test_a_rule_with_empty_tables_finds_nothing(rule, make):
-    findings, unchecked = run_rules(make(**{name: [] for name in rule.needs}), [rule])
-    assert (findings, unchecked) == ((), ())
+    findings, _ = run_rules(make(**{name: [] for name in needs.tables_of(rule.needs)}), [rule])
+    assert findings == ()
 
 
 def test_a_page_has_every_section_and_severity(rule):
     text = page(rule)
     assert text.startswith(f"# {rule.name} ({rule.code})\n")
-    assert all(f"\n## {section}\n" in text for section in SECTIONS)
+    for section, words in rule.sections.items():
+        assert f"\n## {section}\n\n" in text
+        assert section == SETTINGS or words in text
+    assert all(f"\n- `{name}` = {shown(value)}: " in text for name, value in rule.settings.items())
     assert severities(rule)
 
 
-def test_the_docs_page_is_up_to_date():
-    written = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-    assert written == book(), "run: python -m traceview.rules.docs > docs/rules.md"
+def test_the_pages_are_up_to_date():
+    docs = ROOT / "docs"
+    made = pages()
+    written = {f"{FOLDER}/{path.name}" for path in (docs / FOLDER).glob("*.md")}
+    stale = [
+        name
+        for name, text in made.items()
+        if not (docs / name).exists() or (docs / name).read_text(encoding="utf-8") != text
+    ]
+    stale += sorted(written - set(made))
+    assert stale == [], "run: python -m traceview.rules.docs"

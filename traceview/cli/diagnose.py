@@ -61,16 +61,20 @@ def diagnose(
     as_markdown: bool,
     open_report: bool,
     job_steps: int | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
     **options: Any,  # noqa: ANN401 (the collecting options, handed on)
 ) -> int:
     """Collect, explain, print; the exit code that says how it went."""
+    from traceview.cli.config import choice_of
     from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, explain
 
     wanted = Wanted.of(as_json, as_markdown, open_report)
+    choice = choice_of(select, ignore)  # a wrong word is said before anything runs
     run = collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
-    return explain(run, job_steps, wanted, refresh=True)
+    return explain(run, job_steps, wanted, choice, refresh=True)
 
 
 @click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)

@@ -56,6 +56,13 @@ _REPORTING = (
         "--job-steps", type=click.IntRange(1), metavar="N",
         help="Steps of the real job: decides whether compiling pays for itself.",
     ),
+    click.option(
+        "--select", multiple=True, metavar="RULES",
+        help="Check these rules only: names, codes, gb or TV1 for a family, commas between.",
+    ),
+    click.option(
+        "--ignore", multiple=True, metavar="RULES", help="Do not check these; named likewise.",
+    ),
 )  # fmt: skip
 
 _TARGET = (

@@ -15,6 +15,7 @@ from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 
 if TYPE_CHECKING:
     from traceview.diagnosis.model import Diagnosis
+    from traceview.rules.choice import Choice
     from traceview.run import Run
     from traceview.tables import Tables
 
@@ -65,8 +66,10 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     return tables
 
 
-def explain(run: Run, job_steps: int | None, wanted: Wanted, *, refresh: bool) -> int:
-    """Diagnose ``run``, write its reports, print the diagnosis; the exit code.
+def explain(
+    run: Run, job_steps: int | None, wanted: Wanted, choice: Choice, *, refresh: bool
+) -> int:
+    """Diagnose ``run`` by the rules of ``choice``, write its reports, print it; the exit code.
 
     A folder that can't be written takes nothing from what is printed. It is an error (a
     RunFolderError after the printing) where the page was wanted, and a remark where a document on
@@ -74,7 +77,7 @@ def explain(run: Run, job_steps: int | None, wanted: Wanted, *, refresh: bool) -
     """
     from traceview.diagnosis import diagnose
 
-    diagnosis = diagnose(run, tables_of(run, job_steps, refresh=refresh))
+    diagnosis = diagnose(run, tables_of(run, job_steps, refresh=refresh), choice)
     unwritten = _written(run, diagnosis)
     _print(diagnosis, wanted)
     if unwritten is not None and not wanted.on_stdout:

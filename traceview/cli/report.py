@@ -22,10 +22,18 @@ def command(
     as_markdown: bool,
     open_report: bool,
     job_steps: int | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
 ) -> None:
-    """Render the report of the run folder RUN again."""
+    """Render the report of the run folder RUN again.
+
+    Rules are chosen here and now, by these options and the pyproject.toml of the current folder:
+    what was chosen when RUN was made does not count.
+    """
+    from traceview.cli.config import choice_of
     from traceview.cli.pipeline import Wanted, explain
     from traceview.run import Run
 
     wanted = Wanted.of(as_json, as_markdown, open_report)
-    ctx.exit(explain(Run.open(run), job_steps, wanted, refresh=refresh))
+    choice = choice_of(select, ignore)
+    ctx.exit(explain(Run.open(run), job_steps, wanted, choice, refresh=refresh))

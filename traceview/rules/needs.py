@@ -1,60 +1,182 @@
-"""What a rule needs, in words: which record a table is read from, and the command that makes it."""
+"""What a rule needs, whether a run has it, and in words what it has not and how to record it.
+
+A need is a table (``graph_breaks``), or what a table must hold besides:
+
+    kernel_groups:eager          rows of that stance
+    cache_events:warm            the second start, on the warm cache
+    compiles.guard_latency_us    a column that some torch versions do not fill
+    environment|warnings         one of several
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
-_DIAGNOSE = "traceview diagnose SCRIPT"
-_STRUCTURED = ("torch's structured log", "TORCH_TRACE=DIR python SCRIPT")
-_RECOMPILES = ("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT")
-_BREAKS = ("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT")
-_COLLECTED = ("traceview's own record of the run", _DIAGNOSE)
-_TIMED = ("timed blocks of eager and compiled steps", _DIAGNOSE)
-_PROFILED = ("profiler windows of eager and compiled steps", _DIAGNOSE)
+import polars as pl
 
-#: What a run that traceview collected itself has not got.
-_NOT_REACHED = {
-    _STRUCTURED: "a log of compiles: torch wrote none in this run",
-    _RECOMPILES: "a log of compiles: torch wrote none in this run",
-    _BREAKS: "a log of compiles: torch wrote none in this run",
-    _TIMED: "timed blocks: this run has none, as a rule for want of steps",
-    _PROFILED: "profiler windows: this run has none, as a rule for want of steps",
-}
+from traceview.rules._records import (
+    COMPARING,
+    DIAGNOSE,
+    DIAGNOSE_WARM,
+    FIGURES,
+    MEASURED,
+    PROFILED,
+    RECORD_OF,
+    TIMED,
+    UNCACHED,
+    Record,
+)
+from traceview.schema import all_tables
+from traceview.tables import Tables
 
-_RECORDS = {
-    "graph_breaks": _BREAKS,
-    "recompiles": _RECOMPILES,
-    "compiles": _STRUCTURED,
-    "graphs": _STRUCTURED,
-    "cudagraph_events": ("a log of cudagraphs", "TORCH_LOGS=cudagraphs python SCRIPT"),
-    "runs": _COLLECTED,
-    "regions": _COLLECTED,
-    "calls": _COLLECTED,
-    "environment": _COLLECTED,
-    "script_timers": ("the script's source and the stack of its first compiled call", _DIAGNOSE),
-    "memory": ("memory peaks of eager and compiled blocks", _DIAGNOSE),
-    "speedups": _TIMED,
-    "accounting": _PROFILED,
-    "step_counts": _PROFILED,
-    "kernel_groups": _PROFILED,
-    "region_costs": _PROFILED,
-}
+_OR, _WARM, _STANCES = "|", "warm", ("eager", "compiled")
+
+
+class _Lack(NamedTuple):
+    """What a run that traceview collected has not got, why, and what would record it."""
+
+    what: str
+    why: str = ""
+    command: str | None = None
 
 
 def known() -> frozenset[str]:
     """The tables that a rule may need."""
-    return frozenset(_RECORDS)
+    return frozenset(RECORD_OF)
 
 
-def in_words(missing: Iterable[str], recorded: bool = False) -> tuple[str, str | None]:
-    """(what is missing, the command that records it); diagnose records everything at once.
+def unknown(needs: Iterable[str]) -> list[str]:
+    """Those of ``needs`` that no table, column, stance or pass stands for."""
+    return [
+        need
+        for need in sorted(needs)
+        if not all(_is_declared(*_parts(one)) for one in need.split(_OR))
+    ]
 
-    ``recorded``: traceview collected this run itself, so the same command would not record more.
-    """
-    records = list(dict.fromkeys(_RECORDS[name] for name in missing))
-    if recorded:
-        wanted = dict.fromkeys(_NOT_REACHED.get(record, record[0]) for record in records)
-        return " and ".join(wanted), None
-    commands = {command for _, command in records}
-    words = " and ".join(words for words, _ in records)
-    return words, commands.pop() if len(commands) == 1 else _DIAGNOSE
+
+def tables_of(needs: Iterable[str]) -> frozenset[str]:
+    """The tables that these needs are about."""
+    return frozenset(_parts(one)[0] for need in needs for one in need.split(_OR))
+
+
+def in_words(needs: Iterable[str]) -> tuple[str, str]:
+    """(what is needed, the command that records it); diagnose records everything at once."""
+    said = [dict(_said(one) for one in need.split(_OR)) for need in needs]
+    commands = {command for alternatives in said for command in alternatives.values()}
+    words = dict.fromkeys(" or ".join(alternatives) for alternatives in said)
+    return " and ".join(words), commands.pop() if len(commands) == 1 else DIAGNOSE
+
+
+def unmet(
+    tables: Tables, needs: Collection[str], *, gpu_only: bool = False
+) -> tuple[str, str | None] | None:
+    """(what a rule with these needs lacks in this run, the command that records it) or None."""
+    if gpu_only and tables["runs"].height and set(tables["runs"]["device_name"]) == {"cpu"}:
+        return "a GPU: this run was on a CPU", None
+    missing = [
+        need for need in sorted(needs) if not any(_is_met(tables, one) for one in need.split(_OR))
+    ]
+    if not missing:
+        return None
+    if not tables.has("runs"):
+        return in_words(missing)
+    reasons: dict[str, list[str]] = {}
+    lacking = [_lacking(tables, need.split(_OR)[0]) for need in missing]
+    for lack in dict.fromkeys(lacking):
+        reasons.setdefault(lack.why, []).append(lack.what)
+    words = (" and ".join(what) + (f": {why}" if why else "") for why, what in reasons.items())
+    return "; ".join(words), next((lack.command for lack in lacking if lack.command), None)
+
+
+def _parts(need: str) -> tuple[str, str, str]:
+    """(table, ``:`` or ``.`` or nothing, what stands behind it)."""
+    mark = next((mark for mark in ":." if mark in need), "")
+    table, _, rest = need.partition(mark) if mark else (need, "", "")
+    return table, mark, rest
+
+
+def _is_declared(table: str, mark: str, rest: str) -> bool:
+    if table not in RECORD_OF or table not in all_tables():
+        return False
+    columns = {column.name for column in all_tables()[table].columns}
+    if mark == ":":
+        return rest == _WARM or (rest in _STANCES and "stance" in columns)
+    return not mark or rest in columns
+
+
+def _is_met(tables: Tables, need: str) -> bool:
+    name, mark, rest = _parts(need)
+    if not tables.has(name):
+        return False
+    found = tables[name]
+    if mark == ":" and rest == _WARM:
+        return _WARM in {*tables["runs"]["pass"], *found["pass"]}
+    if mark == ":":
+        return not found.filter(pl.col("stance") == rest).is_empty()
+    if found.is_empty():
+        return name not in MEASURED and not (name in UNCACHED and _all_from_cache(tables))
+    column = rest or FIGURES.get(name)
+    return column is None or found[column].null_count() < found.height
+
+
+def _said(need: str) -> tuple[str, str]:
+    """(words, command) for somebody who has nothing yet."""
+    table, mark, rest = _parts(need)
+    record = RECORD_OF[table]
+    if mark == ":" and rest == _WARM:
+        return "a second start on the warm cache", DIAGNOSE_WARM
+    return (_of_stance(record, rest) if mark == ":" else record.words), record.command
+
+
+def _of_stance(record: Record, stance: str) -> str:
+    return record.words.replace("eager and compiled steps", f"{stance} steps")
+
+
+def _lacking(tables: Tables, need: str) -> _Lack:
+    table, mark, rest = _parts(need)
+    record = RECORD_OF[table]
+    if mark == ":" and rest == _WARM and tables.has(table):
+        return _Lack("a second start on the warm cache", command=DIAGNOSE_WARM)
+    if mark == "." and tables.has(table):
+        return _Lack(f"`{rest}` in table {table}", f"{_torch(tables)} did not record it")
+    if (table in COMPARING or rest == "eager") and _left_eager_out(tables):
+        why = "this run has none (--no-baseline leaves them out)"
+        return _Lack(_of_stance(record, "eager"), why, DIAGNOSE)
+    if table in UNCACHED and tables.has(table):
+        return _Lack(record.what, "every graph of this run was in a warm cache", DIAGNOSE)
+    if record is PROFILED and (error := _profiler_error(tables)):
+        return _Lack(record.what, f"here the profiler failed ({error})")
+    if record in (TIMED, PROFILED):
+        return _Lack(record.what, _why_not_timed(tables) or record.why)
+    if record.command == DIAGNOSE and tables.has("regions") and not tables.has(table):
+        # The collector told of this run, but not of that: it was an older one.
+        return _Lack(record.what, "this run was recorded without", DIAGNOSE)
+    return _Lack(record.what, record.why)
+
+
+def _all_from_cache(tables: Tables) -> bool:
+    looked = tables["cache_events"].filter(pl.col("cache") == "fx_graph")
+    return "hit" in (events := set(looked["event"])) and "miss" not in events
+
+
+def _left_eager_out(tables: Tables) -> bool:
+    """Whether compiled steps were measured alone, and no second pass was run all eager."""
+    stances = {*tables["blocks"]["stance"], *tables["profile_windows"]["stance"]}
+    return stances == {"compiled"} and "baseline" not in set(tables["runs"]["pass"])
+
+
+def _profiler_error(tables: Tables) -> str | None:
+    windows = tables["profile_windows"].filter(pl.col("purpose").ne_missing("lines"))
+    errors = windows["error"].drop_nulls()
+    return str(errors[0])[:200] if len(errors) == windows.height and len(errors) else None
+
+
+def _why_not_timed(tables: Tables) -> str | None:
+    reasons = tables["speedups"]["reason"].drop_nulls()
+    return str(reasons[0])[:300] if len(reasons) else None
+
+
+def _torch(tables: Tables) -> str:
+    versions = tables["runs"]["torch_version"].drop_nulls()
+    return f"torch {versions[0]}" if len(versions) else "this torch"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import math
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+import msgspec
+
 from traceview.rules.finding import Finding, Severity
-from traceview.rules.needs import in_words
+from traceview.rules.needs import unmet
 from traceview.tables import Tables
 
 SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "References")
@@ -24,6 +29,14 @@ SETTINGS = "Settings"
 _MODULE = re.compile(r"(?:gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm)_\w+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _SEVERITY = re.compile(r"\"(error|warning|info)\"")
+#: The helpers that grade by cost say warning or info: ``_costs.severity(…)``.
+_SEVERITY_BY_COST = re.compile(r"(?<!def )(?<!\w)(?:_?\w+\.)?severity\(")
+
+
+#: Where the rules of this package come from; another origin is a package's name and version.
+OWN = "traceview"
+
+Setting = bool | int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,8 @@ class Rule:
     ``follows``: rules whose findings are its cause where both are about the same function.
     ``gpu_only``: it is about kernels or launches on a GPU, which a run on a CPU can neither show
     nor deny.
-    ``settings``: the keyword-only parameters of ``check`` with their defaults: its thresholds.
+    ``settings``: the keyword-only parameters of ``check`` with the values in force, which are the
+    defaults until ``traceview.rules.choice`` changes them.
     """
 
     name: str
@@ -41,9 +55,11 @@ class Rule:
     needs: frozenset[str]
     sections: Mapping[str, str]
     check: Callable[..., Iterator[Finding]]
+    module: str
     follows: frozenset[str] = frozenset()
     gpu_only: bool = False
-    settings: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    origin: str = OWN
 
     @property
     def summary(self) -> str:
@@ -64,56 +80,25 @@ class Unchecked:
 
 @cache
 def catalogue() -> tuple[Rule, ...]:
-    """Every rule, in order of its code."""
+    """Every rule of traceview's own, in order of its code."""
     modules = (
         found.name for found in pkgutil.iter_modules(import_module("traceview.rules").__path__)
     )
-    rules = (_rule(name.replace("_", "-")) for name in modules if _MODULE.fullmatch(name))
+    rules = (
+        rule_of(import_module(f"traceview.rules.{name}"), name.replace("_", "-"))
+        for name in modules
+        if _MODULE.fullmatch(name)
+    )
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
-def run_rules(
-    tables: Tables, rules: Iterable[Rule] | None = None
-) -> tuple[tuple[Finding, ...], tuple[Unchecked, ...]]:
-    """(findings, rules that could not be checked); both in the order of the catalogue."""
-    findings: list[Finding] = []
-    unchecked: list[Unchecked] = []
-    on_cpu = bool(tables["runs"].height) and set(tables["runs"]["device_name"]) == {"cpu"}
-    for rule in catalogue() if rules is None else rules:
-        if on_cpu and rule.gpu_only:
-            unchecked.append(Unchecked(rule.name, rule.code, "a GPU: this run was on a CPU", None))
-            continue
-        missing = sorted(name for name in rule.needs if not tables.has(name))
-        if missing:
-            words, command = in_words(missing, recorded=tables.has("runs"))
-            unchecked.append(Unchecked(rule.name, rule.code, words, command))
-        else:
-            findings.extend(rule.check(tables))
-    return tuple(findings), tuple(unchecked)
-
-
-def module_of(name: str) -> ModuleType:
-    """The module of a rule: ``gb-item`` is ``traceview.rules.gb_item``."""
-    return import_module(f"traceview.rules.{name.replace('-', '_')}")
-
-
-def severities(rule: Rule) -> tuple[Severity, ...]:
-    """The severities that the rule's own source names, gravest first."""
-    source = inspect.getsource(module_of(rule.name))
-    named = set(_SEVERITY.findall(source))
-    if re.search(r"_(costs|breaks)\.severity\(", source):
-        named |= {"warning", "info"}
-    order: tuple[Severity, ...] = ("error", "warning", "info")
-    return tuple(severity for severity in order if severity in named)
-
-
-def _rule(name: str) -> Rule:
-    module = module_of(name)
+def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
+    """The rule that ``module`` is."""
     parts = _HEADING.split(inspect.cleandoc(module.__doc__ or ""))
     sections = dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
     settings = {
-        name: parameter.default
-        for name, parameter in inspect.signature(module.check).parameters.items()
+        parameter.name: _default(parameter)
+        for parameter in inspect.signature(module.check).parameters.values()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
     return Rule(
@@ -122,7 +107,83 @@ def _rule(name: str) -> Rule:
         module.NEEDS,
         sections,
         module.check,
+        module.__name__,
         follows=getattr(module, "FOLLOWS", frozenset()),
         gpu_only=getattr(module, "GPU_ONLY", False),
         settings=settings,
+        origin=origin,
     )
+
+
+def _default(parameter: inspect.Parameter) -> Setting:
+    """Its default; a whole number that stands for a float is one, so that 0.5 may replace it."""
+    default: Setting = parameter.default
+    is_float = parameter.annotation in (float, "float") and type(default) is int
+    return float(default) if is_float else default
+
+
+def run_rules(
+    tables: Tables, rules: Iterable[Rule] | None = None
+) -> tuple[tuple[Finding, ...], tuple[Unchecked, ...]]:
+    """(findings, rules that could not be checked); both in the order of ``rules``.
+
+    Without ``rules``, traceview's own are run. A rule of another package that fails is one that
+    could not be checked; a failure of our own is a bug and is raised.
+    """
+    findings: list[Finding] = []
+    unchecked: list[Unchecked] = []
+    for rule in catalogue() if rules is None else rules:
+        lacking = unmet(tables, rule.needs, gpu_only=rule.gpu_only)
+        if lacking is None and rule.origin == OWN:
+            findings.extend(rule.check(tables, **rule.settings))
+        elif lacking is None:
+            try:
+                with redirect_stdout(sys.stderr):  # ours may be a JSON document
+                    findings.extend(_of_another_package(rule, tables))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - not our code
+                lacking = (f"a repair in {rule.origin}: {in_one_line(error)}", None)
+        if lacking is not None:
+            unchecked.append(Unchecked(rule.name, rule.code, *lacking))
+    return tuple(findings), tuple(unchecked)
+
+
+def in_one_line(error: BaseException) -> str:
+    """``KeyError: 'x'``, short enough for a sentence."""
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said[:200]}" if said else type(error).__name__
+
+
+def severities(rule: Rule) -> tuple[Severity, ...]:
+    """The severities that the rule's source names, gravest first; else those of its helpers."""
+    try:
+        module = import_module(rule.module)
+        source = inspect.getsource(module)
+        named = _severities_in(source) or {
+            severity
+            for helper in vars(module).values()
+            if isinstance(helper, ModuleType)
+            for severity in _severities_in(inspect.getsource(helper))
+        }
+    except (ImportError, OSError, TypeError):
+        return ()
+    order: tuple[Severity, ...] = ("error", "warning", "info")
+    return tuple(severity for severity in order if severity in named)
+
+
+def _severities_in(source: str) -> set[str]:
+    by_cost = {"warning", "info"} if _SEVERITY_BY_COST.search(source) else set()
+    return by_cost | set(_SEVERITY.findall(source))
+
+
+def _of_another_package(rule: Rule, tables: Tables) -> list[Finding]:
+    """Its findings, each of them checked: reports rely on what a Finding says that it is."""
+    found = []
+    for item in rule.check(tables, **rule.settings):
+        finding = msgspec.convert(msgspec.to_builtins(item), Finding)
+        if (finding.rule, finding.code) != (rule.name, rule.code):
+            said = f"{finding.rule} ({finding.code})"
+            raise ValueError(f"it gave a finding of {said}, not of {rule.name} ({rule.code})")
+        if not all(map(math.isfinite, (finding.cost.ms_per_step or 0, finding.cost.seconds or 0))):
+            raise ValueError("a cost is not finite")
+        found.append(finding)
+    return found

@@ -1,0 +1,72 @@
+"""Where a record is poorer, a rule that found something still does, or says "not checked"."""
+
+import tarfile
+
+import polars as pl
+import pytest
+from rule_scenarios import RUNS, SCENARIOS, recorded
+
+from traceview.derive import derive
+from traceview.diagnosis.excerpts import source_reader
+from traceview.parse import parse_run, structured
+from traceview.parse.damage import Damage
+from traceview.rules import catalogue, run_rules
+from traceview.run import Run
+from traceview.tables import Tables
+
+RECORDED = recorded()
+RULES = {
+    rule.name: (rule, runs[0])
+    for rule in catalogue()
+    if (runs := [s.run for s in SCENARIOS.get(rule.name, ((),))[0] if s.run in RECORDED])
+}
+PROFILED = ("kernels", "kernel_launches", "cpu_ops", "line_ops")
+
+
+def without_eager(run, tables):
+    """As with --no-baseline."""
+    for name in tables:
+        kept = tables[name].filter(pl.col("pass") != "baseline")
+        if "stance" in kept.columns:
+            kept = kept.filter(pl.col("stance") != "eager")
+        yield name, kept
+
+
+def without_profile(run, tables):
+    """As where the script ended before its profiler windows."""
+    yield from ((name, tables[name]) for name in tables if name not in PROFILED)
+
+
+def structured_log_alone(run, tables):
+    """As where somebody set TORCH_TRACE and kept nothing else."""
+    yield from structured.read_pass(run, run.manifest.passes[0], Damage()).items()
+
+
+@pytest.fixture(scope="session")
+def poorer(tmp_path_factory):
+    """A function: name of a recorded run, what to keep of it → the tables, derived anew."""
+    parsed, made = {}, {}
+
+    def load(name, keep):
+        if name not in parsed:
+            folder = tmp_path_factory.mktemp(name)
+            with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
+                archive.extractall(folder, filter="data")
+            run = Run.open(folder / "run")
+            tables = parse_run(run)
+            parsed[name] = run, tables, source_reader(run, tables)
+        if (name, keep) not in made:
+            run, tables, read = parsed[name]
+            made[name, keep] = derive(Tables(dict(keep(run, tables))), {}, read)
+        return made[name, keep]
+
+    return load
+
+
+@pytest.mark.parametrize("keep", [without_eager, without_profile, structured_log_alone])
+@pytest.mark.parametrize("name", RULES)
+def test_it_is_never_silent_for_want_of_a_record(name, keep, tables_of, poorer):
+    rule, run = RULES[name]
+    found = run_rules(tables_of(run), [rule])[0]
+    findings, unchecked = run_rules(poorer(run, keep), [rule])
+    assert len(findings) >= len(found) or unchecked

@@ -1,0 +1,96 @@
+"""What was asked of the rules: ``[tool.traceview]`` of a pyproject.toml, then the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceview.errors import UsageError
+
+if TYPE_CHECKING:
+    from traceview.rules.choice import Asked, Choice
+
+FILE = "pyproject.toml"
+_KEYS = ("select", "ignore", "rules")
+
+
+def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
+    """The rules in force here; UsageError for a file or word that can't be understood."""
+    from traceview.rules.choice import Asked, choose
+    from traceview.rules.plugins import installed
+
+    found = asked_by_file(Path.cwd())
+    options = Asked(_words(select), _words(ignore), where="the command line")
+    return choose(installed(), *([found] if found else []), options)
+
+
+def asked_by_file(folder: Path) -> Asked | None:
+    """What the nearest pyproject.toml with a [tool.traceview] says, from ``folder`` upwards."""
+    for parent in (folder, *folder.parents):
+        path = parent / FILE
+        if path.is_file():
+            tool = _read(path).get("tool")
+            table = tool.get("traceview") if isinstance(tool, dict) else None
+            if table is not None:
+                return _asked(table, str(path))
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        fact = f"{path} can't be read ({why})."
+        raise UsageError(
+            fact, "Mend it: traceview's settings may stand in it.", slug="toml"
+        ) from error
+    return found
+
+
+def _asked(table: object, where: str) -> Asked:
+    from traceview.rules.choice import Asked
+
+    if not isinstance(table, dict):
+        raise _wrong(
+            "tool.traceview must be a table", "Write [tool.traceview] above its keys", where
+        )
+    for key in table:
+        if key not in _KEYS:
+            near = get_close_matches(str(key), _KEYS, 1)
+            remedy = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_KEYS)}."
+            fact = f"[tool.traceview] has no key called {key} ({where})."
+            raise UsageError(fact, remedy, slug="no-such-key")
+    select, ignore = (tuple(_list(table, key, where)) for key in ("select", "ignore"))
+    return Asked(select, ignore, _settings(table.get("rules", {}), where), where)
+
+
+def _list(table: Mapping[str, Any], key: str, where: str) -> Iterator[str]:
+    words = table.get(key, [])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise _wrong(f"{key} must be a list of names", f'Write {key} = ["gb-item"]', where)
+    yield from _words(words)
+
+
+def _settings(table: object, where: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
+        remedy = "Write [tool.traceview.rules.gb-item] above the settings of gb-item"
+        raise _wrong("tool.traceview.rules must hold one table a rule", remedy, where)
+    return table
+
+
+def _wrong(fact: str, remedy: str, where: str) -> UsageError:
+    return UsageError(f"{fact} ({where}).", f"{remedy}.", slug="wrong-key")
+
+
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    """Single words: an option may be repeated and may hold several, with commas between them."""
+    return tuple(word.strip() for text in given for word in text.split(",") if word.strip())

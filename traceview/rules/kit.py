@@ -1,0 +1,56 @@
+"""What rules of other packages build on: names that stay (docs/adding-a-rule.md).
+
+    rows, first, first_rank         a table of the measured pass as dicts
+    user, compile_call, code_object a row's line of the user's own source
+    about                           the functions that rows are about
+    step_ms, severity               what a step takes, and whether a cost is worth a warning
+    from_row                        evidence with the raw line that a row was read from
+    milliseconds, seconds, percent, plural, shorten    figures and texts as people read them
+
+Whatever else ``traceview.rules`` holds may change.
+"""
+
+from __future__ import annotations
+
+from traceview.rules._costs import severity, step_ms
+from traceview.rules._evidence import from_row, milliseconds, percent, plural, seconds
+from traceview.rules._evidence import short as shorten
+from traceview.rules._places import about, code_object, compile_call, user
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import (
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Severity,
+    Snippet,
+)
+from traceview.tables import Tables
+
+__all__ = [
+    "Confidence",
+    "Cost",
+    "Evidence",
+    "Finding",
+    "Location",
+    "Row",
+    "Severity",
+    "Snippet",
+    "Tables",
+    "about",
+    "code_object",
+    "compile_call",
+    "first",
+    "first_rank",
+    "from_row",
+    "milliseconds",
+    "percent",
+    "plural",
+    "rows",
+    "seconds",
+    "severity",
+    "shorten",
+    "step_ms",
+    "user",
+]

@@ -1,0 +1,97 @@
+"""What of the catalogue a diagnosis rests on: whatever was ignored, changed or silenced is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from traceview.rules.choice import Changed, Choice, shown
+from traceview.rules.ignores import Silenced, UnusedIgnore
+from traceview.rules.registry import OWN
+
+#: Names that a sentence has room for; the JSON has them all.
+_FEW = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A rule of another package that was there to be checked."""
+
+    rule: str
+    code: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulesUsed:
+    """``left_out`` are names, ``refused`` sentences; ``notes`` say all that is worth a word."""
+
+    left_out: tuple[str, ...] = ()
+    settings: tuple[Changed, ...] = ()
+    silenced: tuple[Silenced, ...] = ()
+    unused_ignores: tuple[UnusedIgnore, ...] = ()
+    added: tuple[Added, ...] = ()
+    refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def rules_used(
+    choice: Choice,
+    silenced: Sequence[Silenced] = (),
+    unused: Sequence[UnusedIgnore] = (),
+) -> RulesUsed:
+    """The plain data of a choice and of what comments in the source did to its findings."""
+    others = [rule for rule in choice.installed.rules if rule.origin != OWN]
+    refused = tuple(rule.sentence for rule in choice.installed.refused)
+    return RulesUsed(
+        left_out=tuple(rule.name for rule in choice.left_out),
+        settings=choice.changed,
+        silenced=tuple(silenced),
+        unused_ignores=tuple(unused),
+        added=tuple(Added(rule.name, rule.code, rule.origin) for rule in others),
+        refused=refused,
+        notes=tuple(_notes(choice, silenced, unused)),
+    )
+
+
+def _notes(
+    choice: Choice, silenced: Sequence[Silenced], unused: Sequence[UnusedIgnore]
+) -> Iterator[str]:
+    where = " and ".join(
+        dict.fromkeys(one.where for one in choice.asked if one.select or one.ignore)
+    )
+    if choice.left_out:
+        names = _few(rule.name for rule in choice.left_out)
+        yield f"{_rules(len(choice.left_out))} not asked for ({where}): {names}."
+    if choice.changed:
+        files = " and ".join(dict.fromkeys(one.where for one in choice.asked if one.settings))
+        changes = _few(
+            f"{change.rule}.{change.setting} is {shown(change.value)} "
+            f"instead of {shown(change.default)}"
+            for change in choice.changed
+        )
+        yield f"Settings changed ({files}): {changes}."
+    if silenced:
+        found = "1 finding is" if len(silenced) == 1 else f"{len(silenced)} findings are"
+        places = _few(f"{row.rule} at {_place(row)}" for row in silenced)
+        yield f"{found} silenced by comments in the source: {places}."
+    for row in unused[:_FEW]:
+        yield f"{_place(row)}: `{row.comment}` {row.why}"
+    if len(unused) > _FEW:
+        yield f"{len(unused) - _FEW} more comments in the source silence nothing."
+    yield from (rule.sentence for rule in choice.installed.refused)
+
+
+def _rules(count: int) -> str:
+    return "1 rule was" if count == 1 else f"{count} rules were"
+
+
+def _place(row: Silenced | UnusedIgnore) -> str:
+    return f"{PurePath(row.file).name}:{row.line}"
+
+
+def _few(words: Iterable[str]) -> str:
+    found = list(words)
+    more = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
+    return ", ".join(found[:_FEW]) + more
