@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.tree import everyone
 from traceview.reports import environment as facts
 from traceview.reports import format as fmt
 from traceview.reports import links, names, phrases, pictures, view, words
@@ -67,7 +68,7 @@ def _environment(limits: Limits) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
-    environment.globals.update(phrases=phrases)
+    environment.globals.update(phrases=phrases, everyone=everyone)
     environment.globals.update(environment_groups=facts.environment_groups)
     environment.filters["prose"] = lambda text: view.prose(text, limits.text)
     environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))

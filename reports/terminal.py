@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.diagnosis.model import Diagnosis, Verdict
+from traceview.diagnosis.tree import everyone
 from traceview.reports import format as fmt
 from traceview.reports import phrases, words
 from traceview.reports.text import one_line, wrap
@@ -16,6 +17,7 @@ _OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
 _SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
 _NARROWEST, _WIDEST = 20, 100
 _FINDINGS = 3
+_SYMPTOMS = 3
 _SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
 
 
@@ -100,15 +102,18 @@ def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
 
 
 def _finding(finding: Finding, diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    """What, where and the cost; then what to do."""
+    """What, where and the cost; what follows from it; then what to do."""
     mark = words.SEVERITIES[finding.severity]
     title = one_line(f"{mark} {finding.code} {finding.title}", 200)
     tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
-    facts = (words.place(finding.location, diagnosis), words.cost(finding.cost))
+    facts = (words.spot(finding, diagnosis), words.whole_cost(finding))
     known = one_line(" · ".join(fact for fact in facts if fact), 200)
     yield from _painted(wrap(title, width, hanging="  "), tone, color)
     if known:
         yield from _painted(wrap(known, width, "  "), _DIM, color)
+    for symptom in list(everyone(finding.symptoms))[:_SYMPTOMS]:
+        said = f"└ {symptom.code} {symptom.title}"
+        yield from _painted(wrap(one_line(said, 160), width, "  ", "    "), _DIM, color)
     yield from wrap(one_line(f"→ {finding.what_to_do}", 240), width, "  ", "    ")
 
 
@@ -122,3 +127,5 @@ def _ending(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     if said:
         sentence = f"{'; '.join(said)}: the report says which and why."
         yield from _painted(wrap(sentence, width), _DIM, color)
+    for note in diagnosis.rules.notes:
+        yield from _painted(wrap(one_line(note, 300), width, hanging="  "), _DIM, color)

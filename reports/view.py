@@ -67,6 +67,7 @@ _STEP_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("Synchronising calls", "syncs", fmt.count),
     ("Compiled regions entered", "compiled_regions", fmt.count),
     ("Guard checks (Dynamo cache look-up), host clock", "cache_lookup_ms", fmt.step),
+    ("Memory pages touched for the first time (minor faults)", "page_faults", fmt.count),
     ("Between compiled regions, host clock", "gap_ms", fmt.step),
     ("Peak memory, outside the profiler", "peak_bytes", fmt.size),
     ("Peak memory reserved", "peak_reserved_bytes", fmt.size),

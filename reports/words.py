@@ -11,7 +11,7 @@ from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
 from traceview.reports import names
 from traceview.reports.text import one_line
-from traceview.rules.finding import Cost, Location
+from traceview.rules.finding import Cost, Finding, Location
 
 # outcome: (mark, word). The mark and the word carry the meaning; colour only repeats it.
 OUTCOMES = {
@@ -135,13 +135,28 @@ def clock(name: str | None) -> str:
     return CLOCKS.get(name or "", f"{one_line(name, 30)} clock" if name else "clock not recorded")
 
 
-def cost(value: Cost) -> str | None:
+def cost(value: Cost | None) -> str | None:
     """A cost with its unit and how often it is paid; None where it is not known."""
+    if value is None:
+        return None
+    parts = []
     if value.ms_per_step is not None:
-        return f"{fmt.step(value.ms_per_step)} per step"
+        parts.append(f"{fmt.step(value.ms_per_step)} per step")
     if value.seconds is not None:
-        return f"{fmt.seconds(value.seconds)} once"
-    return None
+        parts.append(f"{fmt.seconds(value.seconds)} once")
+    return " and ".join(parts) or None
+
+
+def whole_cost(finding: Finding) -> str | None:
+    """What a finding costs with all that follows from it."""
+    return cost(finding.whole_cost or finding.cost)
+
+
+def by_itself(finding: Finding) -> str | None:
+    """What a cause costs without its symptoms, where that is another figure than with them."""
+    if not finding.symptoms or cost(finding.cost) == whole_cost(finding):
+        return None
+    return f"by itself {cost(finding.cost) or 'not known'}"
 
 
 def near(file: str, diagnosis: Diagnosis) -> str:
@@ -200,6 +215,12 @@ def place(location: Location | None, diagnosis: Diagnosis) -> str | None:
         return None
     where = line(location.file, location.line, diagnosis)
     return f"{where} in {location.function}" if location.function else where
+
+
+def spot(finding: Finding, diagnosis: Diagnosis) -> str | None:
+    """The user's own line, and the library's that it led to: ``train.py:41 in step → lib.py:7``."""
+    places = [place(at, diagnosis) for at in (finding.location, finding.inside)]
+    return " → ".join(found for found in places if found) or None
 
 
 def break_even(diagnosis: Diagnosis) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.tree import everyone
 from traceview.reports import format as fmt
 from traceview.reports import phrases, words
 from traceview.reports.markdown.explained import explained
@@ -25,6 +26,7 @@ def render(diagnosis: Diagnosis) -> str:
     parts = [
         _head(diagnosis),
         *_findings(diagnosis),
+        *(f"\n{prose(note, 400)}\n" for note in diagnosis.rules.notes),
         *explained(diagnosis),
         *sections(diagnosis),
         _foot(diagnosis),
@@ -75,8 +77,8 @@ def _findings(d: Diagnosis) -> Iterable[str]:
 
 
 def _finding(f: Finding, d: Diagnosis) -> str:
-    where = words.place(f.location, d)
-    facts = (f.severity, words.cost(f.cost), f.confidence, code(where) if where else None)
+    where = words.spot(f, d)
+    facts = (f.severity, words.whole_cost(f), words.by_itself(f), f.confidence, _code(where))
     known = " · ".join(fact for fact in facts if fact)
     evidence = "".join(f"- {prose(row.text, 300)} ({code(row.table)})\n" for row in f.evidence[:5])
     snippet = "\n" + fenced(f.snippet.text, f.snippet.language) if f.snippet else ""
@@ -84,7 +86,22 @@ def _finding(f: Finding, d: Diagnosis) -> str:
         f"\n**{escape(f.code)} {prose(f.title, 300)}**\n\n"
         f"{known}\n\n"
         f"{prose(f.explanation)}\n\n→ {prose(f.what_to_do)}\n{snippet}\n{evidence}"
+        f"{_symptoms(f, d)}"
     )
+
+
+def _symptoms(cause: Finding, d: Diagnosis) -> str:
+    """What follows from ``cause``, a line each."""
+    lines = []
+    for f in list(everyone(cause.symptoms))[:ROWS]:
+        facts = (f.severity, words.cost(f.cost), f.confidence, _code(words.spot(f, d)))
+        known = " · ".join(fact for fact in facts if fact)
+        lines.append(f"- **{escape(f.code)}** {prose(f.title, 300)} ({known})\n")
+    return f"\nWhat follows from it:\n\n{''.join(lines)}" if lines else ""
+
+
+def _code(where: str | None) -> str | None:
+    return code(where) if where else None
 
 
 def _foot(d: Diagnosis) -> str:

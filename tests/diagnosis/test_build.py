@@ -1,5 +1,7 @@
 """A run's tables → the diagnosis: every part joined, attributed and bounded."""
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,8 +19,9 @@ from factories import (
     tables_of,
 )
 
-from traceview.diagnosis import build
+from traceview.diagnosis import build, from_json, ruling, to_json
 from traceview.diagnosis.kernels import ALL_GRAPH_CHARACTERS
+from traceview.reports import html, markdown, terminal
 from traceview.tables import Tables
 
 
@@ -26,7 +29,7 @@ from traceview.tables import Tables
 def rules(monkeypatch):
     """What the rules say in this test; the catalogue itself is tested elsewhere."""
     said = SimpleNamespace(findings=(), missing=())
-    monkeypatch.setattr(build, "run_rules", lambda tables: (said.findings, said.missing))
+    monkeypatch.setattr(ruling, "run_rules", lambda *_: (said.findings, said.missing))
     return said
 
 
@@ -146,6 +149,19 @@ def test_excerpts_come_from_the_runs_own_copies(diagnose, rules):
     assert found[1].lines[3] == (9, "line_9 = 9")
 
 
+def test_a_later_edit_of_the_users_file_shows_nowhere(tmp_path, diagnose, rules):
+    mine = tmp_path / "train.py"
+    mine.write_text("edited_since = True\n" * 20)
+    places = finding(line=9), finding(line=3)
+    rules.findings = tuple(
+        replace(found, location=replace(found.location, file=str(mine))) for found in places
+    )
+    found = diagnose(sources=[{"pass": "cold", "file": str(mine), "copy": "raw/sources/train.py"}])
+    shown = (html.render(found), markdown.render(found), terminal.render(found, 100, color=False))
+    assert "line_9" in shown[0]
+    assert not any("edited_since" in text for text in (*shown, str(to_json(found))))
+
+
 @pytest.mark.parametrize("copy", ["/etc/passwd", "../../etc/passwd", "raw/sources/../../run.json"])
 def test_a_copy_outside_the_sources_is_never_opened(diagnose, rules, copy):
     rules.findings = (finding(),)
@@ -174,6 +190,27 @@ def test_findings_by_what_they_cost_the_job(diagnose, rules):
     assert titles == ["slow start", "slow step", "unknown"]
     long_job = diagnose(speedups=[speedup(job_steps=1_000_000)])
     assert [item.title for item in long_job.findings] == ["slow step", "slow start", "unknown"]
+
+
+def test_a_limit_stands_under_what_led_to_it(diagnose, rules):
+    about = frozenset({"/home/me/train.py:5", "/home/me/net.py:2"})
+    cause = replace(finding("rc-module-int-attr", seconds=8.0, line=7), about=about)
+    limit = replace(finding("rc-limit-hit", "error", ms=0.2, title="the limit"), about=about)
+    rules.findings = (limit, cause, finding(title="a break", ms=0.001))
+    found = diagnose()
+    first, _ = found.findings
+    assert (first.rule, [item.rule for item in first.symptoms]) == (
+        "rc-module-int-attr", ["rc-limit-hit"],
+    )  # fmt: skip
+    assert (first.severity, first.whole_cost.ms_per_step, first.whole_cost.seconds) == (
+        "error", 0.2, 8.0,
+    )  # fmt: skip
+    assert {item.line for item in found.excerpts} >= {7, 9}, "a symptom's lines are shown too"
+    data = to_json(found)
+    assert data["findings"][0]["about"] == sorted(about)
+    assert "ms_per_step" not in data["findings"][0]["cost"]
+    assert data["findings"][0]["symptoms"][0]["cost"]["ms_per_step"] == 0.2
+    assert from_json(json.loads(json.dumps(data))) == found
 
 
 def test_information_comes_last_however_dear(diagnose, rules):

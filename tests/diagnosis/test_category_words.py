@@ -20,7 +20,7 @@ def test_idle_host_and_overhead_have_words():
     named = {
         value for name, value in vars(causes).items() if name.isupper() and isinstance(value, str)
     }
-    assert named - {causes.OWN} == {*causes.IDLE, *causes.HOST, causes.UNEXPLAINED}
+    assert named - {causes.OWN} == {*causes.IDLE, *causes.HOST, causes.SPEED, causes.UNEXPLAINED}
     assert overhead | named - {causes.OWN} <= set(CATEGORIES)
 
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from factories import finding, make_run, tables_of
 
-from traceview.diagnosis import build
+from traceview.diagnosis import build, ruling
 from traceview.diagnosis.contract import from_json, schema, to_json
 from traceview.diagnosis.explanation import Explanation
 from traceview.errors import NothingToAnalyse
@@ -24,13 +24,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md"
 @pytest.fixture
 def full(tmp_path, monkeypatch):
     found = (finding(ms=2.0), finding(seconds=3.0, severity="error"), finding(line=3))
-    monkeypatch.setattr(build, "run_rules", lambda tables: (found, ()))
+    monkeypatch.setattr(ruling, "run_rules", lambda *_: (found, ()))
     return build.diagnose(make_run(tmp_path), tables_of())
 
 
 @pytest.fixture
 def empty(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "run_rules", lambda tables: ((), ()))
+    monkeypatch.setattr(ruling, "run_rules", lambda *_: ((), ()))
     return build.diagnose(make_run(tmp_path), Tables())
 
 

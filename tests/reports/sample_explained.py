@@ -52,8 +52,8 @@ DETAILS = (
     AccountDetail("compiled", "gemm", GEMM, SCRIPT, 44, 0.31, 2.0, "device"),
 )  # fmt: skip
 PROFILER = (
-    ProfilerCost("eager", 5.1, 4.55, 212.0, 1.4, 0.06),
-    ProfilerCost("compiled", 1.2, 0.79, 31.0, 1.4, 0.01, 0.0, None),
+    ProfilerCost("eager", 5.1, 4.55, 4.55, 212.0, 1.4, 0.06),
+    ProfilerCost("compiled", 1.2, 0.79, 0.79, 31.0, 1.4, 0.01, 0.0, None),
 )
 GROUPS = (
     MatchGroup(0, "fused", True, 34.0, 3.42, 1.0, 0.38,

@@ -281,3 +281,16 @@ def test_unknown_words_are_readable():
     text = Page(html.render(dataclasses.replace(sample.helped(), explanation=found))).text
     assert "less of something −3.16 ms" in text
     assert "less_of_something" not in text
+
+
+def test_symptoms_stand_folded_under_their_cause_and_need_no_script():
+    page = html.render(sample.helped())
+    (cause,) = re.findall(
+        r'<article class="finding[^>]*>(?:(?!</article>).)*TV203.*?</article>', page, re.S
+    )
+    folded = re.search(r'<details class="symptom s-error"><summary>(.*?)</summary>', cause, re.S)
+    assert "hit the recompile limit" in folded[1]
+    assert "0.310 ms per step" in folded[1]
+    assert "0.310 ms per step and 12.4 s once" in cause
+    assert "by itself 12.4 s once" in cause
+    assert re.sub("<wbr>", "", cause).count("sched/rates.py:7 in warm") == 1

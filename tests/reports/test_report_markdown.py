@@ -112,3 +112,11 @@ def test_the_explanation_is_told_in_tables():
 def test_odd_numbers_are_no_words_of_a_ticket():
     for offset in range(len(sample_odd.ODD)):
         assert not re.findall(r"(?<![\w.])-?(?:nan|inf)\b", markdown.render(sample.absurd(offset)))
+
+
+def test_what_follows_from_a_cause_is_listed_under_it():
+    page = markdown.render(sample.helped())
+    cause = page[page.index("TV203") : page.index("TV510")]
+    assert "0.310 ms per step and 12.4 s once · by itself 12.4 s once" in cause
+    assert "\nWhat follows from it:\n\n- **TV202** `lr` hit the recompile limit (8) (error" in cause
+    assert "/schedule.py:18 in lr → sched/rates.py:7 in warm`" in cause

@@ -82,3 +82,10 @@ def test_effects_that_the_verdict_tells_are_not_told_twice():
     verdict = dataclasses.replace(base.verdict, sentence=f"torch.compile helped. {said}")
     text = terminal.render(dataclasses.replace(base, verdict=verdict), 100, color=False)
     assert "where the time went" not in text
+
+
+def test_symptoms_stand_under_their_cause():
+    text = terminal.render(sample.helped(), 100, color=False)
+    cause = text[text.index("TV203") : text.index("TV510")]
+    assert "/schedule.py:18 in lr → sched/rates.py:7 in warm · 0.310" in cause
+    assert "\n  └ TV202 `lr` hit the recompile limit (8)\n" in cause

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from traceview.derive.backward_calls import backward_calls
 from traceview.derive.compile_costs import compile_costs, region_compiles
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.effects import effect_tables
@@ -13,6 +14,8 @@ from traceview.derive.limits import limit_tables
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
+from traceview.derive.setting_sites import setting_sites
+from traceview.derive.source_lines import source_lines
 from traceview.derive.speedup import speedups
 from traceview.derive.user_timers import script_timers
 from traceview.derive.windows import windows
@@ -50,6 +53,11 @@ def derive(
         result.put("region_costs", _region_costs(tables, profiled.get("region_costs")))
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
+        result.put("source_lines", source_lines(tables, read_source))
+    if tables.has("sources") and read_source is not None:
+        result.put("backward_calls", backward_calls(tables, read_source))
+    if tables.has("environment") and read_source is not None:
+        result.put("setting_sites", setting_sites(tables, read_source))
     for stage in (compiler_tables, limit_tables, effect_tables):
         for name, frame in stage(result, found).items():
             result.put(name, frame)

@@ -20,6 +20,8 @@ HURT_BELOW = 0.97
 
 #: torch/_dynamo/utils.py, ``get_fake_value``: the error that an operator raised while traced.
 _QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
+#: Behind these words torch appends what fills a page.
+_TOO_LONG = re.compile(r" Stack trace:|, known options are \[")
 
 Outcome = tuple[str, str | None]
 
@@ -82,7 +84,7 @@ def _first_line(run: Row) -> str:
     if not text:
         return ""
     cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
-    said = text.splitlines()[0].partition(" Stack trace:")[0].rstrip(".")
+    said = _TOO_LONG.split(text.splitlines()[0])[0].rstrip(".")
     return f": {said if len(said) <= 200 else said[:199] + '…'}{cause}"
 
 
@@ -121,6 +123,9 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
 
 
 def _never_called(regions: pl.DataFrame) -> str:
+    if regions["error"].is_not_null().all():
+        raised = str(regions["error"][0]).partition(": ")[0]
+        return f"torch.compile raised {raised}, and the script went on in eager"
     methods = sorted(set(regions["methods_used"].explode().drop_nulls()))
     if not methods:
         return "what torch.compile gave back was never called"

@@ -58,7 +58,7 @@ def profile_tables(
             if ms is not None and near is not None
         ],
         "step_counts": [
-            _counts(window, mine, ms, near)
+            _counts(tables, window, mine, ms, near)
             for (window, mine), ms, near in zip(both, timed, beside, strict=True)
         ],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
@@ -105,7 +105,9 @@ def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
     return {"notes": pl.concat([tables["notes"], added]).unique(maintain_order=True)}
 
 
-def _counts(window: Window, mine: Account, step_ms: float | None, beside_ms: float | None) -> Row:
+def _counts(
+    tables: Tables, window: Window, mine: Account, step_ms: float | None, beside_ms: float | None
+) -> Row:
     between = gaps(window)
     threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
     marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
@@ -118,6 +120,7 @@ def _counts(window: Window, mine: Account, step_ms: float | None, beside_ms: flo
         "beside_step_ms": beside_ms,
         "events": window.per_step(events),
         "event_cost_us": mine.event_us,
+        **_page_faults(tables, window),
         "unexplained_ms": None
         if mine.unexplained_ns is None
         else window.ms_per_step(mine.unexplained_ns),
@@ -132,6 +135,18 @@ def _counts(window: Window, mine: Account, step_ms: float | None, beside_ms: flo
         else window.ms_per_step((between["end"] - between["start"]).sum()),
         "gaps": None if between is None else window.per_step(between.height),
         **(_device_counts(window, mine.span_ns) if window.on_device else {}),
+    }
+
+
+def _page_faults(tables: Tables, window: Window) -> Row:
+    mine = {"stance": window.stance, "pass": window.pass_name}
+    rank = pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
+    share = pl.col("page_faults") / pl.col("steps")
+    blocks = tables["blocks"].filter(rank, **mine).select(share)
+    times = tables["profile_windows"].filter(rank, purpose="time", **mine).select(share)
+    return {
+        "page_faults": blocks["page_faults"].median(),
+        "profiled_page_faults": next(reversed(times["page_faults"].drop_nulls().to_list()), None),
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +25,10 @@ from traceview.derive.clock_sites import (
     nodes_of,
     scope_at,
 )
+from traceview.derive.syntax import syntax_tree
 from traceview.tables import Tables, from_rows
 
-#: Longer sources and deeper stacks are not a benchmark script.
-MOST_CHARACTERS = 1_000_000
+#: Deeper stacks are not a benchmark script.
 MOST_STACK_FRAMES = 50
 MOST_SITES = 300
 
@@ -68,7 +67,7 @@ def timers(
 
     ``called_in_loop``: the first call lies in a loop of a function further in.
     """
-    tree = _parse(source)
+    tree = syntax_tree(source)
     if tree is None:
         return []
     scope = scope_at(tree, call_line, function)
@@ -87,18 +86,6 @@ def timers(
         Timer(start, read, call.line, name, clock, several or called_in_loop, True)
         for start, read, clock, several in spans
     ]
-
-
-def _parse(source: str) -> ast.Module | None:
-    """The syntax tree, or None for what is too long or is no Python of this version."""
-    if len(source) > MOST_CHARACTERS:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the script's own concern, said when it ran
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _stack(text: str | None) -> list[Mapping[str, Any]]:
@@ -134,7 +121,7 @@ def _call_site(scope: Scope, line: int) -> Site | None:
 
 
 def _in_loop(source: str, line: int, function: str | None) -> bool:
-    tree = _parse(source)
+    tree = syntax_tree(source)
     call = _call_site(scope_at(tree, line, function), line) if tree else None
     return bool(call and call.loops())
 

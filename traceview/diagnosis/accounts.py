@@ -13,7 +13,7 @@ STANCES = ("eager", "compiled")
 SOURCES = ("allocator", "profiler", "process")
 COUNTS = (
     "step_ms", "device_busy_ms", "device_idle_ms", "kernels", "launches", "graph_launches", "syncs",
-    "compiled_regions", "cache_lookup_ms", "gap_ms",
+    "compiled_regions", "cache_lookup_ms", "gap_ms", "page_faults",
 )  # fmt: skip
 
 

@@ -16,14 +16,16 @@ from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.kinds_of_step import other_steps
-from traceview.diagnosis.model import Diagnosis, GraphBreakSite, NotChecked, Region
+from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
 from traceview.diagnosis.notes import notes, order_note
-from traceview.diagnosis.order import job_steps, ordered
+from traceview.diagnosis.order import job_steps
 from traceview.diagnosis.reading import links, reading
 from traceview.diagnosis.regions import regions
+from traceview.diagnosis.ruling import ruling
 from traceview.diagnosis.sentence import sentence
+from traceview.diagnosis.tree import everyone, tree
 from traceview.diagnosis.verdict import verdict_of
-from traceview.rules import run_rules
+from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
 from traceview.tables import Tables
@@ -33,18 +35,20 @@ PAIR_COLUMNS = (
 )  # fmt: skip
 
 
-def diagnose(run: Run, tables: Tables) -> Diagnosis:
-    """The diagnosis of ``run``; ``tables`` hold what was read from it and what was derived."""
+def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosis:
+    """The diagnosis of ``run``; ``tables`` hold what was read from it and what was derived.
+
+    Without a ``choice``, traceview's own rules are checked, all with their default settings.
+    """
     focus = Focus.of(tables)
     verdict, reason = verdict_of(tables, focus)
     steps = job_steps(tables)
-    found, missing = run_rules(tables)
-    findings = ordered(found, steps[0])
+    rules = ruling(run, tables, choice)
+    findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
     explained = explanation(tables, focus)
     said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall)
-    more = other_steps(tables, focus, verdict)
-    verdict = replace(verdict, sentence=f"{said} {more}".rstrip())
+    verdict = replace(verdict, sentence=f"{said} {other_steps(tables, focus, verdict)}".rstrip())
     shown, cut = graphs(tables, focus)
     callables, sites = regions(tables, focus), break_sites(tables, focus)
     remarks = notes(run, tables, focus, verdict, per_step)
@@ -58,7 +62,8 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
         regions=callables,
         findings=findings,
         excerpts=excerpts(source_reader(run, tables), _places(findings, callables, sites)),
-        not_checked=tuple(NotChecked(x.rule, x.code, x.needs, x.command) for x in missing),
+        not_checked=rules.not_checked,
+        rules=rules.used,
         reading=reading(tables),
         environment=environment(run, tables, focus),
         kernels=kernel_groups(tables, focus),
@@ -69,7 +74,7 @@ def diagnose(run: Run, tables: Tables) -> Diagnosis:
         graphs=shown,
         pairs=_pairs(tables, focus),
         explanation=explained,
-        notes=(*remarks, *(note for note in last if note)),
+        notes=(*remarks, *rules.used.notes, *(note for note in last if note)),
         links=links(run),
         target=" ".join(run.manifest.target),
         created=_when(run.manifest.created_us),
@@ -86,7 +91,7 @@ def _places(
     findings: Sequence[Finding], callables: Sequence[Region], sites: Sequence[GraphBreakSite]
 ) -> Iterator[Place]:
     """Every place that the report shows, the most important first."""
-    for finding in findings:
+    for finding in everyone(findings):
         for location in (finding.location, *finding.also_at):
             if location is not None:
                 yield location.file, location.line

@@ -35,7 +35,7 @@ def to_json(diagnosis: Diagnosis) -> dict[str, Any]:
     data: dict[str, Any] = _plain(msgspec.to_builtins(diagnosis))
     compile_seconds = data["compile_time"]["seconds"]
     for finding in data["findings"]:
-        finding["cost"] = {k: v for k, v in finding["cost"].items() if v is not None}
+        _tidy(finding)
     verdict, pays = data.pop("verdict"), data.pop("break_even_steps")
     return {
         "format": FORMAT,
@@ -83,6 +83,16 @@ def write_schema() -> None:
     """Write schema.json anew, after a change of the model."""
     target = Path(__file__).with_name("schema.json")
     target.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+
+
+def _tidy(finding: dict[str, Any]) -> None:
+    """Costs without what is not known, sets in an order; the same for the symptoms."""
+    for key in ("cost", "whole_cost"):
+        if finding[key] is not None:
+            finding[key] = {k: v for k, v in finding[key].items() if v is not None}
+    finding["about"] = sorted(finding["about"])
+    for symptom in finding["symptoms"]:
+        _tidy(symptom)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -11,6 +11,7 @@ from typing import Any
 
 from traceview.diagnosis.explanation import Explanation
 from traceview.rules.finding import Finding
+from traceview.rules.used import RulesUsed
 
 FORMAT = 1
 
@@ -58,6 +59,7 @@ class StanceCounts:
     compiled_regions: float | None = None
     cache_lookup_ms: float | None = None
     gap_ms: float | None = None
+    page_faults: float | None = None
     peak_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     peak_source: str | None = None
@@ -262,6 +264,7 @@ class Diagnosis:
     graphs: tuple[Graph, ...] = ()
     pairs: tuple[dict[str, Any], ...] = ()
     explanation: Explanation = field(default_factory=Explanation)
+    rules: RulesUsed = field(default_factory=RulesUsed)
     notes: tuple[str, ...] = ()
     links: dict[str, str] = field(default_factory=dict)
     target: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,8 @@ from traceview.diagnosis.words import milliseconds, plural
 from traceview.run import Run
 from traceview.tables import Tables
 
+#: More pages than this a step are no coincidence; this part of a step unexplained is worth a word.
+MORE_PAGES, UNEXPLAINED = 100, 0.02
 #: A profiled step that is this much dearer than the unprofiled one is worth a word.
 PROFILER_COST = 1.1
 
@@ -32,6 +35,7 @@ def notes(
                 *_measurement(tables, focus, verdict),
                 *_collector(tables),
                 *_profiler(verdict, counts),
+                *_page_faults(tables, focus),
                 *_ranks(tables),
             ]
         )
@@ -86,6 +90,21 @@ def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str
             f"A step costs more under the profiler than without it ({', '.join(dearer)}): the "
             "accounting is scaled to the time without."
         )
+
+
+def _page_faults(tables: Tables, focus: Focus) -> Iterator[str]:
+    """The profiler's own blocks split freed tensors, and tensors move to memory not used before."""
+    for row in focus.rows(tables["step_counts"]):
+        timed, profiled = row["page_faults"], row["profiled_page_faults"]
+        if timed is None or profiled is None or profiled < timed + MORE_PAGES:
+            continue
+        if (row["unexplained_ms"] or 0.0) < -UNEXPLAINED * (row["timed_step_ms"] or math.inf):
+            yield (
+                f"Profiled {row['stance']} steps touched {profiled - timed:,.0f} more memory pages "
+                "for the first time than timed ones: the allocator could not reuse what was freed, "
+                "and operators were slower for it. Under jemalloc (LD_PRELOAD=libjemalloc.so.2) "
+                "the accounting would be truer."
+            )
 
 
 def _ranks(tables: Tables) -> Iterator[str]:

@@ -9,7 +9,8 @@ from traceview.tables import Tables
 
 #: Steps that a job is taken to have where its length is not known.
 ASSUMED_STEPS = 1000
-_SEVERITY = {"error": 0, "warning": 1, "info": 2}
+#: The gravest first.
+SEVERITIES = ("error", "warning", "info")
 
 
 def job_steps(tables: Tables) -> tuple[int, bool]:
@@ -22,9 +23,9 @@ def job_steps(tables: Tables) -> tuple[int, bool]:
 
 
 def seconds_over_job(finding: Finding, steps: int) -> float:
-    """What it costs a job of ``steps`` steps; 0 where the cost is not known."""
-    every_step = (finding.cost.ms_per_step or 0.0) * steps / 1000.0
-    return every_step + (finding.cost.seconds or 0.0)
+    """What it costs a job of ``steps`` steps, with what follows from it; 0 where not known."""
+    cost = finding.whole_cost or finding.cost
+    return (cost.ms_per_step or 0.0) * steps / 1000.0 + (cost.seconds or 0.0)
 
 
 def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
@@ -41,7 +42,7 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
             not (finding.severity == "error" and cost == 0.0),
             finding.severity == "info",
             -cost,
-            _SEVERITY[finding.severity],
+            SEVERITIES.index(finding.severity),
             finding.code,
             place.file if place else "",
             place.line if place else 0,

@@ -29,8 +29,6 @@ VERY_NOISY = 1.5
 FEW_BLOCKS = 6
 #: Host time outside of every operator: the script's own code, data loading, dispatch.
 PYTHON = "python"
-#: Work that runs in the same library kernels either way.
-LIBRARY = ("gemm", "convolution", "attention")
 
 Accounting = Mapping[str, Sequence[AccountRow]]
 Counts = Mapping[str, StanceCounts]
@@ -47,7 +45,9 @@ def sentence(
     """The sentence for ``verdict``; ``findings`` in their final order, ``effects`` all of them."""
     cause = _first("What costs most", findings)
     if verdict.outcome == "failed":
-        return _join(f"{_upper(reason or 'the script failed')}.", _until_then(verdict))
+        errors = [found for found in findings if found.severity == "error"]
+        why = _first("The cause", errors)
+        return _join(f"{_upper(reason or 'the script failed')}.", why, _until_then(verdict))
     if verdict.outcome == "not_compiled":
         others = [found for found in findings if found.rule != "cap-nothing-compiled"]
         used = "had no effect" if findings else "was not used"
@@ -58,14 +58,14 @@ def sentence(
     if verdict.outcome == "helped":
         opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
         why = kinds_of_speedup(effects) or _saving(accounting, counts)
-        return _join(opening, _noise(verdict, VERY_NOISY), why)
+        left = _first("What still costs most", findings)
+        return _join(opening, _noise(verdict, VERY_NOISY), why, left)
     if verdict.outcome == "hurt":
         why = cause or kinds_of_speedup(effects) or largest_loss(effects) or _growth(accounting)
         opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
         return _join(opening, _noise(verdict, VERY_NOISY), why)
     same = _dominant(accounting)
-    settled = same is not None and same[0] in LIBRARY  # then there is no cause to look for
-    return _join(_neutral(verdict, same), _noise(verdict, NOISY), "" if settled else cause)
+    return _join(_neutral(verdict, same), _noise(verdict, NOISY), cause)
 
 
 def _neutral(verdict: Verdict, same: tuple[str, float] | None) -> str:
@@ -187,13 +187,12 @@ def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
 
 
 def _first(opening: str, findings: Sequence[Finding]) -> str:
-    """The dearest finding about a step, else about the start, that is more than information.
+    """The first cause that is more than information, as the reports list them.
 
     What is wrong with the measurement or the script's own timer (TV9xx) slows no step down.
     """
-    serious = [f for f in findings if f.severity != "info" and not f.code.startswith("TV9")]
-    per_step = [found for found in serious if found.cost.ms_per_step]
-    first = next(iter(per_step or serious), None)
+    serious = (f for f in findings if f.severity != "info" and not f.code.startswith("TV9"))
+    first = next(serious, None)
     return f"{opening}: {first.title.rstrip('.')}." if first else ""
 
 

@@ -6,30 +6,33 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from traceview.rules import _costs, _places
+from traceview.rules import _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
 from traceview.rules._rows import Row, first, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Location, Severity
+from traceview.rules.finding import Evidence, Location
 from traceview.tables import Tables
 
 #: torch's ids (torch/_dynamo/graph_break_registry.json): Tensor.item() and what calls it.
 ITEM = frozenset({"GB0124"})
+#: A "data dependent operator" (GB0033) that is ``tolist`` or a NumPy scalar on its way to Python.
+_SCALAR = "_local_scalar_dense"
 DATA_DEPENDENT = frozenset({"GB0170", "GB0035", "GB0034"})
 LOGGING = frozenset({"GB0291", "GB0296"})
 #: Builtins that Dynamo cannot trace because they talk to the outside: GB0059 names them.
 _IO_BUILTIN = re.compile(
     r"builtin operator `?(print|open|input|breakpoint)\b|builtin: (print|open)\b"
 )
-_IO_CALL = re.compile(r"\b(warnings\.warn|logging|builtins\.(print|open|input)|_io\.)")
-
-#: What the cost of a break is, in words.
-GAP = "host time between compiled regions, as profiled; lost fusion comes on top"
+_IO_CALL = re.compile(
+    r"\b(warnings\.warn|module: _warnings|logging|LoggingLogger|builtins\.(print|open|input)|_io\.)"
+)
 
 Kind = Callable[[Row], bool]
 
 
 def is_item(row: Row) -> bool:
     """A tensor's value is turned into a Python number."""
+    if row["gb_id"] == "GB0033" and _SCALAR in (row["context"] or ""):
+        return True
     return row["gb_id"] in ITEM or "Tensor.item" in (row["gb_type"] or "")
 
 
@@ -49,13 +52,26 @@ def is_io(row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One line where graphs break: its rows (never empty) and its place, where recorded."""
+    """One line where graphs break: its rows (never empty) and its place, where recorded.
+
+    ``inside``: the library's line, where the break is in code that the user's line only calls.
+    ``about``: the functions whose graphs break there.
+    """
 
     rows: tuple[Row, ...]
     place: Location | None
+    inside: Location | None = None
+    about: frozenset[str] = frozenset()
 
     @property
     def source(self) -> str | None:
+        """The user's own line, as the log quotes it."""
+        quoted = (_places.source_text(row, self.place) for row in self.rows if self.place)
+        return next(filter(None, quoted), None)
+
+    @property
+    def broken(self) -> str | None:
+        """The line that breaks, be it a library's."""
         return next(filter(None, map(_places.source_text, self.rows)), None)
 
     @property
@@ -74,15 +90,18 @@ class Site:
 
 
 def sites(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
-    """The user's own lines where breaks of ``kind`` happened; torch's own lines are left out."""
-    found: dict[tuple[str | None, int | None], list[Row]] = {}
+    """The user's own lines where breaks of ``kind`` happened; torch's own breaks are left out."""
+    owners = _places.Owners(tables)
+    found: dict[tuple[str, int] | None, list[tuple[Row, _places.Spot]]] = {}
     for row in rows(tables, "graph_breaks"):
-        if kind(row):
-            found.setdefault((row["user_file"], row["user_line"]), []).append(row)
+        if kind(row) and not owners.is_torchs(row):
+            spot = owners.spot(row)
+            key = (spot.place.file, spot.place.line) if spot.place else None
+            found.setdefault(key, []).append((row, spot))
     for group in found.values():
-        place = _places.user(group[0])
-        if not _places.in_torch(place):
-            yield Site(tuple(group), place)
+        spot = group[0][1]
+        own = tuple(row for row, _ in group)
+        yield Site(own, spot.place, spot.inside, owners.about(*own))
 
 
 def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
@@ -90,47 +109,11 @@ def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
     return (site for site in sites(tables, kind) if not site.skipped)
 
 
-def severity(tables: Tables, cost: Cost) -> Severity:
-    """As ``_costs.severity``; info too where nothing ran compiled behind it and nothing was lost.
-
-    Then there is no graph that it could have been fused with.
-    """
-    if gap_ms(tables) == 0 and _costs.outcome(tables) in ("helped", "neutral"):
-        return "info"
-    return _costs.severity(tables, cost.ms_per_step)
-
-
 def effect(tables: Tables) -> str:
     """What a break does to the graph: there is a second part only where more ran compiled."""
-    return "ends the graph" if gap_ms(tables) == 0 else "cuts the graph in two"
-
-
-def gap_ms(tables: Tables) -> float | None:
-    """Host time between the compiled regions of a step, on the scale of the timed step.
-
-    The profiler stretches short steps, so what it saw is scaled by timed over profiled step.
-    """
     counts = first(tables, "step_counts", stance="compiled")
-    if counts is None or counts["gap_ms"] is None:
-        return None
-    profiled, timed = counts["step_ms"], _costs.step_ms(tables, "compiled")
-    scale = min(1.0, timed / profiled) if profiled and timed else 1.0
-    return float(counts["gap_ms"]) * scale
-
-
-def gap_cost(tables: Tables) -> tuple[Cost, Confidence]:
-    """One site's part of the host time between compiled regions, shared evenly by all sites."""
-    gap = gap_ms(tables)
-    if gap is None:
-        return Cost(about="host time between compiled regions: not measured"), "heuristic"
-    if not gap:
-        about = "nothing more ran compiled after it in the profiled steps, so no gap was measured"
-        return Cost(about=about), "heuristic"
-    sharing = sum(1 for _ in sites(tables)) or 1
-    about = GAP
-    if sharing > 1:
-        about += f", shared evenly by {sharing} places"
-    return Cost(ms_per_step=gap / sharing, about=about), "measured" if sharing == 1 else "derived"
+    alone = counts is not None and counts["gap_ms"] == 0
+    return "ends the graph" if alone else "cuts the graph in two"
 
 
 def _said(message: str, found: list[Row]) -> str:

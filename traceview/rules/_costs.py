@@ -10,8 +10,12 @@ from traceview.tables import Tables
 
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
 DEAR_SHARE = 0.05
-#: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost.
+#: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost …
 DEAR_MS = 0.05
+#: … but what is below 1 % of a step nobody will ever see.
+UNSEEN_SHARE = 0.01
+#: In a step that compiling slows down, a fifth of what is lost is worth a warning.
+LOST_SHARE = 0.20
 
 
 def measured(tables: Tables) -> Row | None:
@@ -43,16 +47,16 @@ def step_ms(tables: Tables, stance: str) -> float | None:
 
 
 def severity(tables: Tables, ms_per_step: float | None) -> Severity:
-    """Warning where it is dear, or where we cannot say that it is cheap; else info.
-
-    Cheap is only what was measured to be below both thresholds in a script that compiling helped:
-    elsewhere a small cost may be the visible part of what it fails to gain.
-    """
-    compiled = step_ms(tables, "compiled")
-    if ms_per_step is None or compiled is None or outcome(tables) != "helped":
+    """Warning where it is dear, or where nobody can say that it is cheap; else info."""
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+    judged = outcome(tables) in ("helped", "neutral", "hurt")
+    if ms_per_step is None or compiled is None or not judged:
         return "warning"
-    dear = ms_per_step >= DEAR_MS or ms_per_step >= DEAR_SHARE * compiled
-    return "warning" if dear else "info"
+    dear = min(DEAR_SHARE * compiled, max(DEAR_MS, UNSEEN_SHARE * compiled))
+    lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0
+    if lost > 0:
+        dear = min(dear, LOST_SHARE * lost)
+    return "warning" if ms_per_step >= dear else "info"
 
 
 def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:

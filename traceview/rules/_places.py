@@ -1,15 +1,147 @@
-"""From rows to lines of the user's own source."""
+"""From rows to lines of the user's own source.
+
+What happens often happens in code that the user did not write: torch's wrappers, ``contextlib``,
+hooks, a helper library. A ``Spot`` is the innermost line of the user's own on the stack, with the
+library's line under it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
+from typing import Any
 
-from traceview.rules._rows import Row
+from traceview.derive.compile_costs import assign_regions
+from traceview.parse.frames import StackFrame, is_user_frame, torch_roots
+from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Location
+from traceview.tables import Tables
 
 #: Code of torch's own: a break there is not at a line that the user wrote.
-_TORCH = "/site-packages/torch/"
+_TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
+#: What is installed beside it: the folder of the top package, or a module of its own.
+_PACKAGE = re.compile(r".*/(?:site|dist)-packages/[^/]+(?:/|$)")
+#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The user's own line; ``inside``: the library's line that it led to, if that is another."""
+
+    place: Location | None
+    inside: Location | None = None
+
+
+class Owners:
+    """Whose code a stack frame is.
+
+    Paths tell as a rule. Files that the collector kept a copy of are the user's wherever they lie:
+    it knows the script's own folder, which may be a package that is installed.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        return frozenset(self._tables["sources"]["file"].drop_nulls())
+
+    @cached_property
+    def _packages(self) -> tuple[str, ...]:
+        """Installed packages that the script belongs to."""
+        return tuple({match[0] for file in self._kept if (match := _PACKAGE.match(file))})
+
+    @cached_property
+    def _compiles(self) -> dict[str, Row]:
+        return {row["compile_key"]: row for row in reversed(rows(self._tables, "compiles"))}
+
+    def owns(self, frame: StackFrame, roots: frozenset[str] = frozenset()) -> bool:
+        """Whether ``frame`` is the user's own code; ``roots`` are torch's folders."""
+        if frame.file in self._kept or frame.file.startswith(self._packages):
+            return True
+        return is_user_frame(frame, roots)
+
+    def spot(self, row: Row) -> Spot:
+        """Where the event of ``row`` (``user_stack``, ``compile_key``) lies in the user's code."""
+        stack = _frames(row["user_stack"])
+        found = self._innermost(stack) if stack else Spot(None)
+        if found.place is None:  # a text log may quote no more than the compiled frame
+            outer = _frames(self._compiled(row).get("stack"))[:-1]
+            found = self._innermost((*outer, *stack)) if stack else found
+        return found if found.place else Spot(user(row))
+
+    def code(self, row: Row) -> Spot:
+        """The compiled code object of ``row``; where that is a library's, the call that led there.
+
+        ``row`` is one of ``compiles``, or names one by its ``compile_key``.
+        """
+        own = code_object(row)
+        if own is None or self.owns(StackFrame(own.file, own.line, own.function)):
+            return Spot(own)
+        named = row if "stack" in row else self._compiled(row)
+        found = self._innermost(_frames(named.get("stack"))[:-1])
+        return Spot(found.place, own) if found.place else Spot(own)
+
+    def caller(self, row: Row) -> Location | None:
+        """The user's own line that called the code object of a row of ``compiles``."""
+        return self._innermost(_frames(row["stack"])[:-1]).place
+
+    def is_torchs(self, row: Row) -> bool:
+        """Whether it happened in torch's own code and none of the user's was compiled around it."""
+        stack = self._traced(row)
+        if not stack:
+            return in_torch(user(row))
+        return in_torch(_of_frame(stack[-1])) and self._innermost(stack).place is None
+
+    def about(self, *found: Row) -> frozenset[str]:
+        """What graph breaks are about: the code behind each, which Dynamo compiles by itself.
+
+        Where there is none (nothing follows, or the frame was skipped), the function that breaks.
+        """
+        behind = {
+            f"{frame.file}:{frame.line}"
+            for row in found
+            for frame in self._traced(row)
+            if (frame.file, frame.line) in self._resumed
+        }
+        return frozenset(behind) or self.about_compiles(*found)
+
+    @cached_property
+    def _resumed(self) -> frozenset[tuple[str, int]]:
+        """File and line of breaks behind which code was compiled: there its code object begins."""
+        return frozenset(
+            (row["co_filename"], row["co_firstlineno"])
+            for row in rows(self._tables, "compiles")
+            if _RESUMED.fullmatch(row["co_name"] or "")
+        )
+
+    def about_compiles(self, *found: Row) -> frozenset[str]:
+        """The functions whose compiles ``found`` belong to (rows with a ``compile_key``)."""
+        return about(*filter(None, map(self._compiled, found)))
+
+    def _compiled(self, row: Row) -> Row:
+        """The compile that ``row`` belongs to; empty where it is not known."""
+        return self._compiles.get(row["compile_key"] or "", {})
+
+    def _traced(self, row: Row) -> tuple[StackFrame, ...]:
+        """The part of ``user_stack`` that Dynamo traced: from the compiled frame inward."""
+        stack, code = _frames(row["user_stack"]), self._compiled(row)
+        file, name = code.get("co_filename"), code.get("co_name")
+        starts = [n for n, at in enumerate(stack) if (at.file, at.function) == (file, name)]
+        return stack[starts[-1] :] if starts else stack
+
+    def _innermost(self, stack: tuple[StackFrame, ...]) -> Spot:
+        roots = torch_roots(frame.file for frame in stack)
+        mine = next((frame for frame in reversed(stack) if self.owns(frame, roots)), None)
+        if mine is None:
+            return Spot(None)
+        inside = None if stack[-1] is mine else _of_frame(stack[-1])
+        return Spot(_of_frame(mine), inside)
 
 
 def user(row: Row) -> Location | None:
@@ -27,9 +159,39 @@ def compile_call(row: Row) -> Location | None:
     return _location(row["call_file"], row["call_line"], row["call_function"])
 
 
+def about(*found: Mapping[str, Any]) -> frozenset[str]:
+    """The functions of rows of ``compiles`` or ``recompiles``, as ``Finding.about`` names them."""
+    return frozenset(
+        f"{row['co_filename']}:{row['co_firstlineno']}"
+        for row in found
+        if row["co_filename"] and row["co_firstlineno"] is not None
+    )
+
+
+def about_region(row: Row | None) -> frozenset[str]:
+    """The same for the callable of a row of ``regions``."""
+    if row is None or not row["target_file"] or row["target_line"] is None:
+        return frozenset()
+    return frozenset({f"{row['target_file']}:{row['target_line']}"})
+
+
+def about_calls(tables: Tables, region: Row | None) -> frozenset[str]:
+    """All functions that were compiled in the calls of a row of ``regions``, itself included."""
+    if region is None:
+        return frozenset()
+    inside = (
+        row for (_, pid, number), row in assign_regions(tables)
+        if (pid, number) == (region["pid"], region["region_id"])
+    )  # fmt: skip
+    return about_region(region) | about(*inside)
+
+
 def in_torch(place: Location | None) -> bool:
     """Whether the line lies in torch's own sources."""
-    return place is not None and _TORCH in place.file.replace("\\", "/")
+    if place is None:
+        return False
+    file = place.file.replace("\\", "/")
+    return bool(_TORCH.search(file) or torch_roots((file,)))
 
 
 def short(place: Location | None) -> str:
@@ -37,19 +199,42 @@ def short(place: Location | None) -> str:
     return f"{PurePath(place.file).name}:{place.line}" if place else "an unknown line"
 
 
-def source_text(row: Row) -> str | None:
-    """The source line at the inner end of ``user_stack``, as the log quotes it."""
+def source_text(row: Row, place: Location | None = None) -> str | None:
+    """The source line at ``place``, or at the inner end of ``user_stack``, as the log quotes it."""
+    found = [
+        frame.code.strip()
+        for frame in _frames(row["user_stack"])
+        if frame.code and (place is None or (frame.file, frame.line) == (place.file, place.line))
+    ]
+    return found[-1] or None if found else None
+
+
+def _frames(stack: str | None) -> tuple[StackFrame, ...]:
+    """A stack as the tables keep it, outermost first; what is no such stack has no frames."""
     try:
-        stack = json.loads(row["user_stack"] or "[]")
+        entries = json.loads(stack or "[]")
     except ValueError:
-        return None
-    entries = (
-        [entry for entry in stack if isinstance(entry, dict)] if isinstance(stack, list) else []
+        return ()
+    found = entries if isinstance(entries, list) else ()
+    return tuple(map(_frame, filter(lambda entry: isinstance(entry, dict), found)))
+
+
+def _frame(entry: Row) -> StackFrame:
+    file, line, function, code = (entry.get(key) for key in ("file", "line", "function", "code"))
+    return StackFrame(
+        file if isinstance(file, str) else "",
+        line if isinstance(line, int) else None,
+        function if isinstance(function, str) else None,
+        code if isinstance(code, str) else None,
     )
-    same = [entry for entry in entries if entry.get("line") == row["user_line"]]
-    code = (same or entries or [{}])[-1].get("code")
-    return code.strip() if isinstance(code, str) and code.strip() else None
+
+
+def _of_frame(frame: StackFrame) -> Location | None:
+    return _location(frame.file, frame.line, frame.function)
 
 
 def _location(file: str | None, line: int | None, function: str | None) -> Location | None:
-    return Location(file, line, function) if file and line is not None else None
+    if not file or line is None:
+        return None
+    resumed = _RESUMED.fullmatch(function or "")
+    return Location(file, line, resumed[1] if resumed else function)

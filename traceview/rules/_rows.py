@@ -14,7 +14,7 @@ Row = dict[str, Any]
 _PASSES = ("cold", "logs", "baseline", "warm")
 
 
-def frame(tables: Tables, name: str, **equal: object) -> pl.DataFrame:
+def frame(tables: Tables, name: str, /, **equal: object) -> pl.DataFrame:
     """Table ``name`` of one pass, the measured one where it has rows, filtered on columns."""
     table = tables[name]
     present = set(table["pass"].unique())
@@ -26,7 +26,7 @@ def frame(tables: Tables, name: str, **equal: object) -> pl.DataFrame:
     return table
 
 
-def rows(tables: Tables, name: str, **equal: object) -> list[Row]:
+def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
     """``frame`` as dicts, in the table's own order, every rank."""
     return frame(tables, name, **equal).to_dicts()
 
@@ -37,7 +37,7 @@ def first_rank(found: list[Row]) -> list[Row]:
     return [row for row in found if row["rank"] == min(ranks)] if ranks else found
 
 
-def first(tables: Tables, name: str, **equal: object) -> Row | None:
+def first(tables: Tables, name: str, /, **equal: object) -> Row | None:
     """The first row of the first rank, or None."""
     found = first_rank(rows(tables, name, **equal))
     return found[0] if found else None

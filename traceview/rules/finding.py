@@ -66,8 +66,12 @@ class Finding:
     also_at: tuple[Location, ...] = field(default=())
     #: The functions that it is about, ``co_filename:co_firstlineno``; empty: the whole script.
     about: frozenset[str] = field(default=frozenset())
+    #: The library's line that the user's own line led to, where that is another one.
+    inside: Location | None = None
     #: What follows from this cause; ``traceview.diagnosis`` fills it in.
     symptoms: tuple[Finding, ...] = field(default=())
+    #: What it costs with its symptoms, nothing counted twice; None where it has none.
+    whole_cost: Cost | None = None
 
     def __post_init__(self) -> None:
         if not self.evidence:

@@ -1,0 +1,21 @@
+"""The syntax tree of a user's source; nothing of it is run or imported."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+#: Longer sources are not a script that somebody wrote.
+MOST_CHARACTERS = 1_000_000
+
+
+def syntax_tree(source: str) -> ast.Module | None:
+    """The tree, or None for what is too long or is no Python of this version."""
+    if len(source) > MOST_CHARACTERS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the script's own concern, said when it ran
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

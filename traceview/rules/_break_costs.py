@@ -1,0 +1,136 @@
+"""What graph breaks cost a step, as far as its profile shows it.
+
+Seen are Python between the compiled regions and entering one region more for each break; on a GPU
+what the device idles meanwhile, and while a value is read. Fusion lost across the cut is not seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from traceview.rules import _breaks, _costs
+from traceview.rules._evidence import milliseconds
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import Confidence, Cost, Severity
+from traceview.tables import Tables
+
+#: Python at breaks: on a CPU its time, on a GPU what the device idles meanwhile.
+_GAPS = ("graph_break", "idle_graph_break")
+#: Entering compiled code, which each break makes happen once more.
+_ENTRIES = (
+    "overhead_cache_lookup", "overhead_pregraph_bytecode", "overhead_runtime_wrappers",
+    "overhead_generated_wrapper", "overhead_compiled_region", "idle_guards", "idle_call_overhead",
+)  # fmt: skip
+_WAIT = "idle_sync"
+#: A figure is measured where what fusion could add to it is at most this part of it.
+UNKNOWN_SHARE = 0.25
+
+Line = tuple[str, int] | None
+
+
+class Breaks:
+    """The breaks of a compiled step: what all of them cost, and what each one does."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._sites = tuple(_breaks.sites(tables))
+        self._counts: Row = first(tables, "step_counts", stance="compiled") or {}
+        self._accounts = first_rank(rows(tables, "accounting", stance="compiled"))
+        self._at: dict[Line, float] = defaultdict(float)
+        self._waits: dict[Line, float] = defaultdict(float)
+        for row in first_rank(rows(tables, "account_details", stance="compiled")):
+            line = (row["file"], row["line"]) if row["file"] and row["line"] else None
+            kept = self._at if row["category"] in _GAPS else self._waits
+            if row["category"] in (*_GAPS, _WAIT):
+                kept[line] += row["ms"] or 0.0
+
+    @property
+    def gap_ms(self) -> float | None:
+        """Python between the compiled regions of a step; 0 where nothing ran behind a break.
+
+        Of the step as timed; without an accounting of it, as profiled and scaled to it.
+        """
+        gap: float | None = self._counts.get("gap_ms")
+        if gap and self._accounts:
+            return self._sum(_GAPS)
+        profiled, timed = self._counts.get("step_ms"), _costs.step_ms(self._tables, "compiled")
+        scale = min(1.0, timed / profiled) if profiled and timed else 1.0
+        return None if gap is None else gap * scale
+
+    @property
+    def cut_ms(self) -> float | None:
+        """All that is seen of the breaks of a step: ``gap_ms``, and entering more regions."""
+        gap, regions = self.gap_ms, self._counts.get("compiled_regions")
+        if not (self._counts.get("gap_ms") and self._counts.get("gaps") and regions):
+            return gap
+        extra: float = min(1.0, self._counts["gaps"] / regions)
+        return (gap or 0.0) + self._sum(_ENTRIES) * extra
+
+    def cost(self, site: _breaks.Site | None = None) -> tuple[Cost, Confidence]:
+        """What is seen of the break at ``site``; without one, of a break like any other."""
+        total = self.cut_ms
+        if total is None:
+            return Cost(about="host time between compiled regions: not measured"), "heuristic"
+        if not self._counts["gap_ms"]:
+            about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
+            return Cost(about=about), "heuristic"
+        places = len(self._sites) or 1
+        unplaced = max(0.0, total - sum(self._at[_line(other)] for other in self._sites))
+        cost = min(total, self._own(site) + unplaced / places) + self._waited(site)
+        fusible = self._fusible_ms()
+        sure = places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
+        known: Confidence = "measured" if sure else "derived"
+        return Cost(ms_per_step=cost, about=_about(places, fusible)), known
+
+    def _own(self, site: _breaks.Site | None) -> float:
+        return self._at[_line(site)] if site is not None and site.place else 0.0
+
+    def _waited(self, site: _breaks.Site | None) -> float:
+        """What the device idles because ``site`` reads a value.
+
+        In a compiled function the profile shows no line of a wait: such are shared by the readers.
+        """
+        if site is None or not _reads(site):
+            return 0.0
+        readers = sum(1 for other in self._sites if _reads(other)) or 1
+        own = self._waits[_line(site)] if site.place else 0.0
+        return own + self._waits[None] / readers
+
+    def _fusible_ms(self) -> float | None:
+        """Time of a step in kernels that Inductor wrote: no fusion can save more."""
+        busy = [row for row in self._accounts if row["kind"] == "busy"]
+        made = [row["ms"] or 0.0 for row in busy if row["category"].startswith("generated_")]
+        return sum(made) if busy else None
+
+    def _sum(self, categories: tuple[str, ...]) -> float:
+        found = (row["ms"] or 0.0 for row in self._accounts if row["category"] in categories)
+        return float(sum(found))
+
+
+def severity(tables: Tables, cost: Cost) -> Severity:
+    """As ``_costs.severity``; info too where nothing ran compiled behind it and nothing is lost.
+
+    Then there is no graph that it could have been fused with.
+    """
+    counts = first(tables, "step_counts", stance="compiled")
+    alone = counts is not None and counts["gap_ms"] == 0
+    if alone and _costs.outcome(tables) in ("helped", "neutral"):
+        return "info"
+    return _costs.severity(tables, cost.ms_per_step)
+
+
+def _line(site: _breaks.Site | None) -> Line:
+    return (site.place.file, site.place.line) if site is not None and site.place else None
+
+
+def _reads(site: _breaks.Site) -> bool:
+    return any(_breaks.is_item(row) or _breaks.is_data_dependent(row) for row in site.rows)
+
+
+def _about(places: int, fusible: float | None) -> str:
+    about = "Python at the break, and entering compiled code once more"
+    if places > 1:
+        about += f"; what no line shows is shared evenly by {places} places"
+    if fusible:
+        about += f"; what fusing across it would save comes on top, at most {milliseconds(fusible)}"
+    return about

@@ -1,0 +1,77 @@
+"""Small changes of the user's own line, as diffs: shown, never applied.
+
+Only where the whole of what changes stands on that one line; else there is no diff.
+"""
+
+from __future__ import annotations
+
+import re
+
+from traceview.rules._rows import rows
+from traceview.rules.finding import Location, Snippet
+from traceview.tables import Tables
+
+_VALUE = r"""("[^"]*"|'[^']*'|[\w.]+)"""
+_CALL = re.compile(r"\btorch\.compile\(")
+_LOST = re.compile(r"torch\.compile\(([A-Za-z_][\w.]*)(?:,\s*([^()]*))?\)")
+_DECORATOR = re.compile(r"@torch\.compile$")
+
+
+def source_line(tables: Tables, place: Location | None) -> str | None:
+    """The user's text at ``place``, a torch.compile call; None where it was not kept."""
+    if place is None:
+        return None
+    found = rows(tables, "source_lines", file=place.file, line=place.line)
+    return found[0]["text"] if found else None
+
+
+def without(line: str | None, argument: str) -> Snippet | None:
+    """``line`` without a keyword argument of its call."""
+    named = rf"\b{re.escape(argument)}\s*=\s*{_VALUE}"
+    for pattern in map(re.compile, (rf",\s*{named}(?=\s*[,)])", rf"{named}\s*(?:,\s*|(?=\)))")):
+        if line is not None and len(pattern.findall(line)) == 1:
+            return diff(line, pattern.sub("", line))
+    return None
+
+
+def added(line: str | None, argument: str) -> Snippet | None:
+    """``line`` with one more argument in its only call of torch.compile."""
+    text = (line or "").strip()
+    if _DECORATOR.fullmatch(text):
+        return diff(text, f"{text}({argument})")
+    calls = list(_CALL.finditer(text))
+    end = _closing(text, calls[0].end()) if len(calls) == 1 else None
+    if end is None:
+        return None
+    inside = text[calls[0].end() : end].rstrip()
+    comma = "" if not inside else " " if inside.endswith(",") else ", "
+    return diff(text, text[:end].rstrip() + comma + argument + text[end:])
+
+
+def kept(line: str | None, *, in_place: bool) -> Snippet | None:
+    """``line``, a torch.compile call whose result is lost, with a use for the result.
+
+    ``in_place``: what is compiled is a module, which can compile itself.
+    """
+    found = _LOST.fullmatch((line or "").strip())
+    if found is None:
+        return None
+    call = f"{found[1]}.compile({found[2] or ''})" if in_place else f"{found[1]} = {found[0]}"
+    return diff(found[0], call)
+
+
+def diff(old: str, new: str) -> Snippet:
+    """One line for another."""
+    return Snippet("diff", f"- {old.strip()}\n+ {new.strip()}")
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the bracket that is open at ``start`` closes; None: not here, or a string is around."""
+    depth = 1
+    for index, character in enumerate(text[start:], start):
+        if character in "\"'#":
+            return None
+        depth += (character in "([{") - (character in ")]}")
+        if not depth:
+            return index
+    return None
