@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from .memory import Memory
+from .memory import Memory, page_faults
 from .plan import OpenBlock
+from .processors import ThreadTime, thread_time
 from .recorder import Recorder
 
 
@@ -19,6 +20,8 @@ class _Block:
     compiles: int
     calls: int
     opened_ns: int
+    thread: ThreadTime
+    faults: int
     start: Any = None
     end: Any = None
 
@@ -58,7 +61,7 @@ class BlockTimer:
             "started_us": time.time_ns() / 1000,
         }
         self._next_index += 1
-        block = _Block(keys, compiles, calls, 0)
+        block = _Block(keys, compiles, calls, 0, thread_time(), page_faults())
         self._open = block
         block.start = self._edge()
         block.opened_ns = time.perf_counter_ns()
@@ -69,6 +72,9 @@ class BlockTimer:
         if block is None:
             return
         block.end = self._edge()
+        used = thread_time().since(block.thread)
+        block.keys.update(thread_ms=used.running, queued_ms=used.queued)
+        block.keys["page_faults"] = page_faults() - block.faults
         block.keys["host_ms"] = (now - block.opened_ns) / 1e6
         block.keys["region_calls"] = calls - block.calls
         block.keys["compiles_inside"] = compiles - block.compiles

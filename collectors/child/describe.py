@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any
@@ -14,11 +15,11 @@ CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
 def arguments(
     compile_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """All arguments by name with torch's defaults; only the keywords if they don't bind."""
+    """All arguments by name with torch's defaults; those as given if they don't bind."""
     try:
         bound = inspect.signature(compile_fn).bind(*args, **kwargs)
     except (TypeError, ValueError):
-        return dict(kwargs)
+        return {**dict(zip(("model",), args, strict=False)), **kwargs}
     bound.apply_defaults()
     return dict(bound.arguments)
 
@@ -36,6 +37,15 @@ def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
         "disable": bool(given.get("disable")),
         "options": None if options is None else json.dumps(options, default=repr, skipkeys=True),
     }
+
+
+def backends_offered() -> list[str]:
+    """Every backend that this torch knows by name, those for debugging too."""
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    try:
+        return list(registry.list_backends(exclude_tags=()))  # type: ignore[union-attr]
+    except Exception:  # noqa: BLE001 - torch's internals differ between versions
+        return []
 
 
 def uses_cudagraphs(given: Mapping[str, Any]) -> bool:

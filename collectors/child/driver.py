@@ -58,6 +58,13 @@ class Driver:
         return self.step + (passed if region or self.step < 1 else passed - 1)
 
     @property
+    def step_now(self) -> int:
+        """Index of the step that runs: `step`, and those counted down since that edge."""
+        region = self.anchor.region
+        left = region.left if region else self.anchor.left
+        return self.step + max(0, self._granted - max(left, 0) - 1)
+
+    @property
     def own_stance(self) -> plan.Stance:
         """The stance that the pass is about: compiled, or eager in a baseline pass."""
         return self._settings.stances[-1]

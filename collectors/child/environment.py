@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .processors import usable
 from .recorder import Recorder
 
 _VARIABLES = ("TORCH", "PYTORCH", "CUDA", "CUBLAS", "NVIDIA", "NCCL", "OMP", "MKL", "TRITON",
-              "INDUCTOR", "KMP", "ATEN")  # fmt: skip
+              "INDUCTOR", "KMP", "ATEN", "CXX")  # fmt: skip
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",
     "inductor_config": "torch._inductor.config",
     "functorch_config": "torch._functorch.config",
+    "compiler_config": "torch.compiler.config",
 }
 # what the variables that the parent sets change in torch's configs
 _OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracking_level"})
@@ -77,6 +79,7 @@ def _versions(torch: Any) -> dict[str, Any]:
         if cuda
         else None,
         "cpu_threads": torch.get_num_threads(),
+        "cpu_count": usable(),
         "torch_file": torch.__file__,
     }
 

@@ -18,7 +18,9 @@ class Listener(Protocol):
     def before(self, region: Region) -> Opened | None:
         """An outermost call begins: a step edge may be here. None: don't time the call."""
 
-    def after(self, region: Region, opened: Opened) -> None:
+    def after(
+        self, region: Region, opened: Opened, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         """The call that ``before`` opened has ended."""
 
     def nested(self, region: Region) -> Opened | None:
@@ -53,7 +55,7 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
         finally:
             control.depth = 0
             if opened is not None:
-                listener.after(region, opened)
+                listener.after(region, opened, args, kwargs)
 
     return call
 

@@ -10,6 +10,7 @@ from typing import Any
 from .driver import Driver
 from .gate import Opened
 from .parts import Parts
+from .sizes import note_sizes
 from .state import FOREVER, Region
 
 UNCOMPILED_STEPS = 100
@@ -43,8 +44,10 @@ class Calls:
             region.left = 0 if watching else self._driver.anchor.patience
         return self._open(region, outermost=True) if watching else None
 
-    def after(self, region: Region, opened: Opened) -> None:
-        self._close(region, opened, outermost=True)
+    def after(
+        self, region: Region, opened: Opened, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._close(region, opened, outermost=True, given=(*args, *kwargs.values()))
 
     def nested(self, region: Region) -> Opened | None:
         if not self._control.depth and self._driver.step < 0:
@@ -99,7 +102,9 @@ class Calls:
             mark = self._parts.window.mark_call(region.region_id)
         return (time.time_ns() // 1000, time.perf_counter_ns(), self._control.compiles, mark)
 
-    def _close(self, region: Region, opened: Opened, *, outermost: bool) -> None:
+    def _close(
+        self, region: Region, opened: Opened, *, outermost: bool, given: tuple[Any, ...] = ()
+    ) -> None:
         started_us, started_ns, compiles, mark = opened
         host_ms = (time.perf_counter_ns() - started_ns) / 1e6
         if mark is not None:
@@ -110,9 +115,11 @@ class Calls:
         row += [self._control.compiles - compiles, outermost]
         if not self._parts.window.open:
             self._record(region, row)
+            note_sizes(region, given, self._parts.torch.Tensor)
             return
         with self._parts.window.own_work():
             self._record(region, row)
+            note_sizes(region, given, self._parts.torch.Tensor)
 
     def _record(self, region: Region, row: list[Any]) -> None:
         """``row`` is one of the ``calls`` event."""

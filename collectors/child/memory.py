@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ class Memory:
             peak_reserved_bytes=reserved,
             start_bytes=self._start,
         )
+
+
+def page_faults() -> int:
+    """Pages that the process has touched for the first time (getrusage(2), ru_minflt)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _reset_peak() -> bool:

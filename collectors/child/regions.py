@@ -24,6 +24,9 @@ from .state import Control, Gate, Region
 
 # torch's own ways to torch.compile: the decorator with arguments, and nn.Module.compile
 _DOORS = (os.path.join("torch", "__init__.py"), os.path.join("nn", "modules", "module.py"))  # noqa: PTH118
+#: Regions that one line makes of one function. A script that compiles for each call would have as
+#: many regions as steps; what it makes after these counts as the last of them.
+MOST_ALIKE = 64
 
 
 class Regions:
@@ -42,6 +45,7 @@ class Regions:
         self._recorder = recorder
         self._frames = frames
         self._sources = sources
+        self._alike: dict[tuple[Any, ...], list[Region]] = {}
         self.on_first: Callable[[], None] | None = None
 
     def install(self, listener: Listener) -> None:
@@ -55,15 +59,16 @@ class Regions:
             if self._control.off or model is None or self._from_torch(sys._getframe(1)):
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
-            cudagraphs = describe.uses_cudagraphs(given)
-            region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
-            self._control.regions.append(region)
+            region = self._region(event, describe.uses_cudagraphs(given))
             try:
                 result = compile_fn(*args, **kwargs)
             except Exception as error:
-                self._recorder.write("region", **event, error=f"{type(error).__name__}: {error}")
+                offered = describe.backends_offered()
+                raised = f"{type(error).__name__}: {error}"
+                self._recorder.write("region", **event, error=raised, backends_offered=offered)
                 raise
-            self._recorder.write("region", **event, error=None)
+            if region.compile_calls == 1:
+                self._recorder.write("region", **event, error=None)
             return self._count(result, model, region, listener)
 
         self._torch.compile = compile
@@ -90,6 +95,18 @@ class Regions:
             "call_function": site.get("function"),
             **describe.options_of(given),
         }
+
+    def _region(self, event: dict[str, Any], cudagraphs: bool) -> Region:
+        """A new region; or the last one that this line made of this function, of too many."""
+        site = tuple(event[key] for key in ("call_file", "call_line", "target_file", "target_line"))
+        alike = self._alike.setdefault(site, [])
+        if len(alike) == MOST_ALIKE:
+            alike[-1].compile_calls += 1
+            return alike[-1]
+        region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
+        alike.append(region)
+        self._control.regions.append(region)
+        return region
 
     def _count(self, result: Any, model: Any, region: Region, listener: Listener) -> Any:
         try:

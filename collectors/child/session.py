@@ -21,6 +21,7 @@ from .optimizers import on_optimizer_step
 from .parts import Parts
 from .recorder import Recorder
 from .regions import Regions
+from .resets import watch_resets
 from .sources import Sources
 from .stances import Stances
 from .state import Control
@@ -47,7 +48,7 @@ class Session:
             memory=memory,
             timer=BlockTimer(torch, recorder, memory),
             window=Window(torch, recorder, frames, sources),
-            compiles=Compiles(control, recorder, lambda: self._driver.step),
+            compiles=Compiles(control, recorder, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._calls = Calls(self._parts, self._driver)
@@ -67,6 +68,7 @@ class Session:
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
+        watch_resets(self._parts, lambda: self._driver.step_now)
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -94,6 +96,8 @@ class Session:
                 methods_used=region.methods_used,
                 collected_uncalled=region.collected_uncalled,
                 is_anchor=region is self._driver.anchor.region,
+                compile_calls=region.compile_calls,
+                input_sizes=list(region.sizes.items()),
             )
 
     def _try(self, what: str, act: Any) -> None:

@@ -13,11 +13,14 @@ FOREVER = 1 << 60
 class Region:
     """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
 
+    ``compile_calls`` is more than 1 where a line compiles one function again and again.
+
     Holds no reference to the user's objects: it outlives them.
     """
 
     __slots__ = (
         "collected_uncalled",
+        "compile_calls",
         "cudagraphs",
         "first_called",
         "left",
@@ -26,6 +29,7 @@ class Region:
         "nested",
         "outermost",
         "region_id",
+        "sizes",
         "was_anchor",
     )
 
@@ -39,7 +43,9 @@ class Region:
         self.first_called = False
         self.collected_uncalled = False
         self.was_anchor = False
+        self.compile_calls = 1
         self.methods_used: list[str] = []
+        self.sizes: dict[str, int] = {}
 
     @property
     def calls(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from .frames import Frames
 from .gcmarks import Collections
 from .lines import LineMarks
+from .memory import page_faults
 from .plan import Purpose
 from .recorder import Recorder
 from .regions import hide_from_dynamo
@@ -39,6 +40,7 @@ class Window:
         self._steps = 0
         self._started_us = 0.0
         self._started_ns = 0
+        self._faults = 0
         self._files: dict[str, list[Path]] = {}
         self.device = False
 
@@ -62,6 +64,7 @@ class Window:
                 self._profiler.start()
             self._hide()
             self._collections.start()
+            self._faults = page_faults()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._profiler = None
             self._write(None, 0.0, error)
@@ -73,6 +76,7 @@ class Window:
             return
         try:
             self._end_marks()
+            self._faults = page_faults() - self._faults
             self._synchronise()
             host_ms = (time.perf_counter_ns() - self._started_ns) / 1e6
             profiler.stop()
@@ -168,6 +172,7 @@ class Window:
             steps=self._steps,
             started_us=self._started_us or None,
             host_ms=host_ms if error is None else None,
+            page_faults=self._faults if error is None else None,
             file=file,
             error=None if error is None else f"{type(error).__name__}: {error}",
             **self._marked_lines(),

@@ -240,3 +240,11 @@ def test_a_plan_that_gave_up_is_not_complete(tmp_path):
     torch = TORCH | {"device_name": None}
     row = read(tmp_path, (7, [BEGIN, torch, done]))[0]["runs"].row(0, named=True)
     assert (row["plan_complete"], row["device_name"]) == (False, "cpu")
+
+
+def test_resets_are_a_table_where_there_were_any(tmp_path):
+    reset = {"event": "reset", "t": 3, "file": "/w/t.py", "line": 9, "function": "f", "step": 4}
+    tables, _ = read(tmp_path / "some", (7, [BEGIN, TORCH, reset]))
+    assert tables["resets"].select("pid", "file", "line", "step").rows() == [(7, "/w/t.py", 9, 4)]
+    tables, _ = read(tmp_path / "none", (7, [BEGIN, TORCH]))
+    assert "resets" not in tables, "an older collector did not look"

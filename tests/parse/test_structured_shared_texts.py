@@ -192,7 +192,7 @@ SOURCE = "  # return x + k  # ork/s.py:53 in g"
             "backend: f. New backend: g. If this is unexpected, wrap",
             "backend", None, None, "f", "g",
         ),
-        ("Cache line invalidated because x got deallocated", "other", None, None, None, None),
+        ("Cache line invalidated because x got deallocated", "obj_id", "x", None, None, None),
     ],
 )  # fmt: skip
 def test_every_kind_of_guard(text, kind, source, dim, old, new):

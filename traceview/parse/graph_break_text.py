@@ -43,7 +43,8 @@ _SKIPPED = re.compile(
     re.MULTILINE,
 )
 _PREAMBLE = re.compile(
-    r"\A(?:Failed to handle graph break gracefully\..*?Graph break encountered:\s*"
+    r"\A(?:(?:Failed to handle graph break gracefully|Encountered graph break that we cannot resume"
+    r" from)\..*?Graph break encountered:\s*"
     r"|Encountered graph break when attempting to trace [^\n]*:\s*\n"
     r"|Graph break under [^\n]*\n\s*"
     r"|Graph break: torch\.compile cannot properly resume[^\n]*\n\s*"

@@ -19,8 +19,11 @@ _USER_STACK = re.compile(r"^[\s-]*User stack trace:.*$", re.MULTILINE)
 _COMMENT = re.compile(
     r"\s+# (?P<code>.*?)  # (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
 )
-_PLAIN_COMMENT = re.compile(r"\s+# (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)")
+_PLAIN_COMMENT = re.compile(
+    r"\s+# \(?(?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
+)
 _LOCAL = re.compile(r"\bL\[\s*['\"](.*?)['\"]\s*\]")
+_VARIABLE = re.compile(r'\(HINT: guard on "(?P<name>\w+)"(?P<rest>[^\s,()]*)')
 _LIMIT = 16_000  # characters: no guard is longer, and patterns stay bounded work
 _MEANING_LIMIT = 2_000
 _MODULE_INT = "integer attributes of the nn.Module"
@@ -31,6 +34,8 @@ _TENSOR = re.compile(
 _EXPECTED = re.compile(
     r"expected(?: [a-z_ ]*? to be)? (?:requires_grad=)?(?P<old>.+?)(?:, actual (?P<new>.+))?$", re.I
 )
+#: torch appends advice to the values of a guard on a parameter (torch/csrc/dynamo/guards.cpp).
+_ON_PARAMETER = ". Guard failed on a parameter, "
 _TENSOR_KINDS = {
     "size": "size", "stride": "stride", "dtype": "dtype", "rank": "rank",
     "requires_grad": "requires_grad", "dispatch key set": "dispatch_keys",
@@ -43,17 +48,38 @@ _CHECK = re.compile(
     r"___check_(?P<what>type|obj)_id\((?P<name>.+), (?P<id>\d+)\)(?:, type=(?P<type><.*>|\S+))?"
 )
 _LENGTH = re.compile(r"(?:len|___\w+_len)\((?P<name>.+?)\) (?:==|!=) (?P<old>\d+)")
+_EMPTY = re.compile(r"not (?P<name>(?!___|hasattr\()[^\s=<>!]+)")
+_KEYS = re.compile(
+    r"(?:not )?(?:___dict_contains\(.*, (?P<dict>[^,]+)\)|set\.__contains__\((?P<set>.+?), .*\)"
+    r"|list\((?:dict\.keys\((?P<keys>.+)\)|(?P<view>.+)\.keys\(\))\)(?:\[\d+\])? == (?P<old>.+))",
+    re.DOTALL,
+)
+_GONE = re.compile(r"Cache line invalidated because (?P<name>.+) got deallocated")
+_ALIAS = re.compile(
+    r"Duplicate tensors found: \[['\"](?P<first>.+?)['\"],"
+    r"|(?P<name>[^=<>!]+?) is (?!not |None$)\S+\Z"
+)
 _BACKEND = re.compile(
     r"BACKEND_MATCH.*?Cached backend: (?P<old>.*?)\. New backend: (?P<new>.*?)\. If ", re.DOTALL
 )
 _STATE = re.compile(
-    r"(?:GLOBAL_STATE changed: (?P<name>[\w ,]*?)|___check_global_state\(\)"
-    r"|___check_torch_function\w*\(.*\))\s*\Z"
+    r"(?:GLOBAL_STATE changed: (?P<name>[\w ,()]*?)|___check_global_state\(\))\s*\Z"
 )
+#: Guards on torch's state that stand beside GLOBAL_STATE: how they begin → what they look at.
+_AMBIENT = {
+    "___check_torch_function": "torch_function_mode_stack",
+    "utils_device.CURRENT_DEVICE ": "default_device",
+    "torch.autograd.forward_ad._current_level ": "forward_ad",
+    "torch._functorch.pyfunctorch.compare_functorch_state(": "functorch",
+    "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ": "saved_tensors_hooks",
+}
 _SIZES = re.compile(
     r"(?P<name>[^\s()<>=*+,!%/-]+)\.(?:size|stride)\(\)\[(?P<dim>\d+)\]|\.storage_offset\(\)"
 )
 _DEVICE = re.compile(r"str\((?P<name>.+)\.device\) == (?P<old>.+)")
+_OPERATOR = re.compile(r"[-+*/%]")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_READ = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*(?![\w(.\[])")
 _VALUE = re.compile(r"(?P<name>[^=<>!]+?) (?:==|is) (?P<old>.+)", re.DOTALL)
 
 
@@ -105,7 +131,7 @@ def parse_guard(text: str) -> GuardText:
     return GuardText(
         guard=guard,
         kind=kind,
-        source_name=found.source_name,
+        source_name=_closed_over(found.source_name, line),
         dim=found.dim,
         old=found.old,
         new=found.new,
@@ -116,6 +142,12 @@ def parse_guard(text: str) -> GuardText:
     )
 
 
+def _closed_over(source: str | None, line: str) -> str | None:
+    """``scale`` for ``fn.__closure__[0].cell_contents``: torch's hint has the variable's name."""
+    hint = _VARIABLE.search(line) if source and "__closure__" in source else None
+    return hint["name"] + hint["rest"] if hint else source
+
+
 def _meaning(guard: str) -> _Meaning:
     return next((found for read in _READERS if (found := read(guard[:_MEANING_LIMIT]))), _Meaning())
 
@@ -124,7 +156,7 @@ def _tensor(guard: str) -> _Meaning | None:
     match = _TENSOR.match(guard)
     if match is None:
         return None
-    values = _EXPECTED.search(guard, match.end())
+    values = _EXPECTED.search(guard.partition(_ON_PARAMETER)[0], match.end())
     old, new = (values["old"], values["new"]) if values else (None, None)
     kind = _TENSOR_KINDS.get(match["what"], "other")
     if kind == "requires_grad" and old in ("0", "1"):
@@ -146,13 +178,17 @@ def _backend(guard: str) -> _Meaning | None:
 
 def _state(guard: str) -> _Meaning | None:
     match = _STATE.match(guard)
-    return _Meaning("global_state", (match["name"] or "").strip() or None) if match else None
+    if match is not None:
+        return _Meaning("global_state", (match["name"] or "").strip() or None)
+    ambient = next((name for start, name in _AMBIENT.items() if guard.startswith(start)), None)
+    return _Meaning("global_state", ambient) if ambient else None
 
 
 def _identity(guard: str) -> _Meaning | None:
     match = _CHECK.match(guard)
     if match is None:
-        return None
+        gone = _GONE.match(guard)
+        return _Meaning("obj_id", gone["name"]) if gone else None
     if match["what"] == "type":
         return _Meaning("type_id", match["name"], None, match["type"])
     return _Meaning("obj_id", match["name"], None, f"id {match['id']}")
@@ -160,7 +196,23 @@ def _identity(guard: str) -> _Meaning | None:
 
 def _length(guard: str) -> _Meaning | None:
     match = _LENGTH.match(guard)
-    return _Meaning("length", match["name"], None, match["old"]) if match else None
+    if match is not None:
+        return _Meaning("length", match["name"], None, match["old"])
+    empty = _EMPTY.fullmatch(guard)
+    return _Meaning("length", empty["name"], None, "0") if empty else None
+
+
+def _keys(guard: str) -> _Meaning | None:
+    match = _KEYS.match(guard)
+    if match is None:
+        return None
+    name = next(filter(None, match.group("dict", "set", "keys", "view")), None)
+    return _Meaning("keys", name, None, match["old"])
+
+
+def _alias(guard: str) -> _Meaning | None:
+    match = _ALIAS.match(guard)
+    return _Meaning("alias", (match["first"] or match["name"]).strip()) if match else None
 
 
 def _sizes(guard: str) -> _Meaning | None:
@@ -177,9 +229,16 @@ def _device(guard: str) -> _Meaning | None:
 
 def _value(guard: str) -> _Meaning | None:
     match = _VALUE.match(guard)
-    return _Meaning("value", match["name"].strip(), None, match["old"].strip()) if match else None
+    if match is None:
+        return None
+    name = match["name"].strip()
+    if not _OPERATOR.search(_QUOTED.sub("", name)):
+        return _Meaning("value", name, None, match["old"].strip())
+    read = set(_READ.findall(name))  # 0.1*self.p / 5.0 == 0.09: what was calculated from self.p
+    return _Meaning("value", read.pop() if len(read) == 1 else name)
 
 
 _READERS: tuple[Callable[[str], _Meaning | None], ...] = (
-    _tensor, _not_a_tensor, _backend, _state, _identity, _length, _sizes, _device, _value,
+    _tensor, _not_a_tensor, _backend, _state, _identity, _length, _keys, _sizes, _device, _alias,
+    _value,
 )  # fmt: skip

@@ -34,6 +34,7 @@ RUNS = table(
     Column("device_capability", pl.String, "CUDA compute capability, as 9.0"),
     Column("platform", pl.String, "operating system and processor"),
     Column("cpu_threads", pl.Int32, "torch.get_num_threads()"),
+    Column("cpu_count", pl.Int32, "processors that the process may use: its affinity, less if a cgroup's quota is lower"),
     Column("step_kind", pl.String, "what began a step: optimizer or call; null if no step was seen"),
     Column("steps_seen", pl.Int64, "steps seen in all"),
     Column("quiet_after_step", pl.Int64, "first step after which no compile ran; null if never"),
@@ -49,7 +50,7 @@ RUNS = table(
 ENVIRONMENT = table(
     "environment",
     "one setting in force in one process",
-    Column("section", pl.String, "env, dynamo_config, inductor_config, functorch_config, precision, torch"),
+    Column("section", pl.String, "env, dynamo_config, inductor_config, functorch_config, compiler_config, precision, torch"),
     Column("name", pl.String, "variable or config name"),
     Column("value", pl.String, "its value as text"),
     Column("default", pl.String, "torch's default as text, null where there is none"),
@@ -82,7 +83,18 @@ REGIONS = table(
     Column("collected_uncalled", pl.Boolean, "what torch.compile gave back died without a call"),
     Column("methods_used", pl.List(pl.String), "other methods fetched through the compiled module"),
     Column("error", pl.String, "torch.compile itself raised: class and message"),
+    Column("backends_offered", pl.List(pl.String), "where it raised: the backends that this torch knows by name; null otherwise"),
     Column("is_anchor", pl.Boolean, "its calls are the steps that were timed"),
+    Column("compile_calls", pl.Int32, "torch.compile calls it stands for: above 1 where one line compiles one function again and again"),
+)
+
+INPUT_SIZES = table(
+    "input_sizes",
+    "one combination of sizes that the tensors had which a region was called with",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "see regions"),
+    Column("sizes", pl.String, "of its tensors in the order of the arguments: 32x64, 32; others: too many to tell apart"),
+    Column("calls", pl.Int64, "watched calls with them: outermost ones outside of the timed blocks"),
 )
 
 BLOCKS = table(
@@ -99,8 +111,11 @@ BLOCKS = table(
     Column("clock", pl.String, "device (CUDA events at the edges) or host"),
     Column("duration_ms", pl.Float64, "time between the edges by that clock"),
     Column("host_ms", pl.Float64, "host time between the edges"),
+    Column("thread_ms", pl.Float64, "of it the thread of the steps was on a processor"),
+    Column("queued_ms", pl.Float64, "of it that thread was ready to run and had no processor; null where Linux does not tell"),
     Column("region_calls", pl.Int64, "calls of all regions in the block"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside the block"),
+    Column("page_faults", pl.Int64, "pages that the process touched for the first time (minor faults)"),
     Column("started_us", pl.Float64, "Unix time of the first edge, µs"),
 )
 
@@ -142,6 +157,17 @@ COMPILE_INTERVALS = table(
     Column("step", pl.Int64, "step in which it fell"),
 )
 
+RESETS = table(
+    "resets",
+    "one torch.compiler.reset() of the script's (at most 1000 a process)",
+    Column("pid", pl.Int64, "process id"),
+    Column("file", pl.String, "file of the call (user's own)"),
+    Column("line", pl.Int32, "line of that call"),
+    Column("function", pl.String, "function that made the call"),
+    Column("started_us", pl.Float64, "Unix time, µs"),
+    Column("step", pl.Int64, "step in which it fell"),
+)
+
 MEMORY = table(
     "memory",
     "a memory peak in one stance",
@@ -165,6 +191,7 @@ PROFILE_WINDOWS = table(
     Column("host_ms", pl.Float64, "host time of the window, synchronised at both ends"),
     Column("error", pl.String, "why there is no trace, null if there is one"),
     Column("file", pl.String, "trace file relative to the run folder"),
+    Column("page_faults", pl.Int64, "minor faults in the window, the profiler's own among them"),
     Column("purpose", pl.String, "time (several steps, as they are), lines (one step, the user's lines marked)"),
 )
 
@@ -200,6 +227,6 @@ NOTES = table(
 )
 
 TABLES = (
-    RUNS, ENVIRONMENT, REGIONS, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, MEMORY, PROFILE_WINDOWS,
+    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, RESETS, MEMORY, PROFILE_WINDOWS,
     CEILINGS, SOURCES, NOTES,
 )  # fmt: skip

@@ -119,7 +119,7 @@ RECOMPILES = table(
     Column("order", pl.Int32, "0: newest cache entry, the guard that decided"),
     Column("failed_compile_id", pl.String, "the cache entry whose guard failed"),
     Column("guard", pl.String, "the guard as torch wrote it"),
-    Column("kind", pl.String, "size, stride, dtype, rank, device, requires_grad, dispatch_keys, value, module_int, type_id, obj_id, length, global_state, shape_guard, backend, other"),
+    Column("kind", pl.String, "size, stride, dtype, rank, device, requires_grad, dispatch_keys, value, module_int, type_id, obj_id, length, keys, alias, global_state, shape_guard, backend, other"),
     Column("source_name", pl.String, "what the guard reads: x, self.step, k"),
     Column("dim", pl.Int32, "dimension, for size and stride"),
     Column("old", pl.String, "value the guard expected"),

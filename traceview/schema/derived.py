@@ -86,6 +86,8 @@ STEP_COUNTS = table(
     Column("events", pl.Float64, "host events that the profiler wrote per step, on the thread that runs the steps"),
     Column("event_cost_us", pl.Float64, "what one of them cost the host: the least with which the window takes the step of the blocks beside it (else the timed step); null: this window does not tell"),
     Column("unexplained_ms", pl.Float64, "timed step less all categories"),
+    Column("page_faults", pl.Float64, "minor faults per step in the timed blocks, median; null where not recorded"),
+    Column("profiled_page_faults", pl.Float64, "minor faults per step in the window"),
     Column("exposed_communication_ms", pl.Float64, "communication while nothing else ran on the device; null without any"),
     Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
 )
@@ -152,6 +154,31 @@ SCRIPT_TIMERS = table(
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
 )
 
+BACKWARD_CALLS = table(
+    "backward_calls",
+    "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("call", pl.String, "what stands there: backward, grad, fit, torch.optim, …"),
+)
+
+SETTING_SITES = table(
+    "setting_sites",
+    "one line of the user's own that names a setting of torch's, in the source's order",
+    Column("name", pl.String, "as in environment"),
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function around it, or <module>"),
+)
+
+SOURCE_LINES = table(
+    "source_lines",
+    "the user's own text at one line that calls torch.compile",
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("text", pl.String, "that line of the run's copy"),
+)
+
 SETTINGS = table(
     "settings",
     "one setting of the analysis",
@@ -161,5 +188,5 @@ SETTINGS = table(
 
 TABLES = (
     BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
-    SCRIPT_TIMERS, SETTINGS,
+    SCRIPT_TIMERS, SETTING_SITES, SOURCE_LINES, BACKWARD_CALLS, SETTINGS,
 )  # fmt: skip

@@ -22,8 +22,8 @@ _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources and notes of one pass, and ceilings where any was measured; ``runs``
-    alone if no process wrote an event.
+    profile_windows, sources and notes of one pass; input_sizes, ceilings and resets where there
+    was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     tables = {"runs": table_of("runs", run_rows(record, processes))}
@@ -41,8 +41,11 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
         "sources": list(_sources(record, processes)),
         "notes": list(_plain(record, processes, "note")),
     }
-    if ceilings := list(_plain(record, processes, "ceiling")):
-        rows["ceilings"] = ceilings
+    if sizes := list(_input_sizes(record, processes)):
+        rows["input_sizes"] = sizes
+    for name, kind in (("ceilings", "ceiling"), ("resets", "reset")):
+        if found := list(_plain(record, processes, kind)):
+            rows[name] = found
     return tables | {name: table_of(name, found) for name, found in rows.items()}
 
 
@@ -100,6 +103,18 @@ def _regions(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
                 "first_call_stack": call.get("stack"),
                 **_head(record, process),
             }
+
+
+def _input_sizes(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+    """What the last totals of each region say of the sizes that it was called with."""
+    for process in processes:
+        totals = {event.get("region_id"): event for event in process.of("region_end")}
+        for region_id, total in totals.items():
+            counted = total.get("input_sizes")
+            for pair in counted if isinstance(counted, list) else ():
+                if isinstance(pair, list) and len(pair) == len(("sizes", "calls")):
+                    row = {"region_id": region_id, "sizes": pair[0], "calls": pair[1]}
+                    yield row | _head(record, process)
 
 
 def _counted(process: Process, region_id: object) -> Row:

@@ -39,6 +39,7 @@ def _run(record: PassRecord, process: Process, *, alone: bool) -> dict[str, Any]
         "device_count": torch.get("device_count"),
         "device_capability": torch.get("device_capability"),
         "cpu_threads": torch.get("cpu_threads"),
+        "cpu_count": torch.get("cpu_count"),
         **_progress(process),
     }
 

@@ -61,6 +61,14 @@ def cache_artifact(reader: Reader, record: Record) -> None:
     reader.process.add("cache_events", record, compile, row)
 
 
+def disabled_cache(reader: Reader, record: Record, name: str) -> None:
+    """A cache that is switched off: since 2.8 torch says so in a chromium instant alone."""
+    match = PATTERN.fullmatch(name)
+    if match is not None and match["event"] == "disabled":
+        row = {"cache": match["cache"], "event": "disabled"}
+        reader.process.add("cache_events", record, reader.process.find(record), row)
+
+
 def code_state_artifact(reader: Reader, record: Record) -> None:
     """Profile-guided state of automatic dynamic shapes was read or written."""
     match = CODE_STATE.fullmatch(record.name or "")

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from traceview.parse.structured.autotune import autotuned
+from traceview.parse.structured.caches import disabled_cache
 from traceview.parse.structured.compiles import metrics_row
 from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.records import Record
@@ -32,14 +33,16 @@ _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 
 def chromium_event(reader: Reader, record: Record) -> None:
-    """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; instants are counted only."""
+    """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; most instants are counted only."""
     event = decode(reader, record, record.payload, _EVENT)
     if event is None:
         return
     process = reader.process
     if not process.clock.fixed:
         process.clock.observe(record.stamp, event.ts)
-    if event.ph == "B":
+    if event.ph == "i":
+        disabled_cache(reader, record, event.name)
+    elif event.ph == "B":
         opening = "chromium" if event.name == _OPENING else None
         compile = process.find(record, opening=opening)
         if opening and compile is not None and compile.started_us is None:

@@ -1,0 +1,43 @@
+"""What the script had of its processors."""
+
+import time
+
+import pytest
+
+from traceview.collectors.child import processors
+from traceview.collectors.child.processors import ThreadTime, thread_time, usable
+
+
+def test_a_thread_that_sleeps_runs_nowhere():
+    before = thread_time()
+    time.sleep(0.02)
+    used = thread_time().since(before)
+    assert 0 <= used.running < 20
+
+
+def test_what_linux_does_not_tell_is_not_known(monkeypatch):
+    monkeypatch.setattr(processors, "_SCHEDSTAT", "/nowhere")
+    assert thread_time().queued is None
+    assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, None)) == ThreadTime(4.0, None)
+    assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, 1.0)) == ThreadTime(4.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("files", "processors_left"),
+    [
+        ({}, 4),
+        ({"cpu.max": "max 100000"}, 4),
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "5000 100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu.max": "nonsense"}, 4),
+    ],
+)
+def test_a_quota_lowers_the_number_of_processors(monkeypatch, tmp_path, files, processors_left):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    monkeypatch.setattr(processors, "_CGROUP", tmp_path)
+    monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    assert usable() == processors_left

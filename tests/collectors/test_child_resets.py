@@ -1,0 +1,72 @@
+"""torch.compiler.reset() and compiles between edges, as the collector sees them."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from traceview.collectors.child import resets
+from traceview.collectors.child.driver import Driver
+from traceview.collectors.child.frames import Frames
+
+
+class Recorder(list):
+    def write(self, event, **keys):
+        self.append((event, keys))
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Parts that note what is asked of them, beside a torch whose reset says so."""
+    listened = []
+    dynamo = SimpleNamespace(reset=lambda: listened.append("reset"))
+    monkeypatch.setitem(sys.modules, "torch._dynamo", dynamo)
+    return SimpleNamespace(
+        control=SimpleNamespace(off=False),
+        recorder=Recorder(),
+        frames=Frames(None, None),
+        sources=SimpleNamespace(keep=lambda file: None),
+        compiles=SimpleNamespace(listen=lambda: listened.append("listen")),
+        listened=listened,
+        dynamo=dynamo,
+    )
+
+
+def test_a_reset_is_an_event_with_the_users_line(parts):
+    resets.watch_resets(parts, lambda: 7)
+    parts.dynamo.reset()
+    ((event, keys),) = parts.recorder
+    assert (event, keys["file"], keys["step"]) == ("reset", __file__, 7)
+    assert keys["function"] == "test_a_reset_is_an_event_with_the_users_line"
+    assert parts.listened == ["reset", "listen"], "torch has dropped our callbacks by then"
+
+
+def test_many_resets_are_not_all_written(parts, monkeypatch):
+    monkeypatch.setattr(resets, "MOST_EVENTS", 2)
+    resets.watch_resets(parts, lambda: 0)
+    for _ in range(5):
+        parts.dynamo.reset()
+    assert (len(parts.recorder), parts.listened.count("reset")) == (2, 5)
+
+
+def test_where_collecting_is_over_it_is_torchs_own(parts):
+    resets.watch_resets(parts, lambda: 0)
+    parts.control.off = True
+    parts.dynamo.reset()
+    assert (parts.recorder, parts.listened) == ([], ["reset"])
+
+
+def test_a_torch_without_it_is_left_alone(parts, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch._dynamo")
+    resets.watch_resets(parts, lambda: 0)
+
+
+@pytest.mark.parametrize(
+    ("granted", "left", "step"), [(1, 0, 10), (5, 4, 10), (5, 3, 11), (5, 0, 14), (5, -1, 14)]
+)
+def test_the_step_of_a_compile_is_counted_on_from_the_last_edge(granted, left, step):
+    region = SimpleNamespace(left=left)
+    driver = SimpleNamespace(
+        step=10, _granted=granted, anchor=SimpleNamespace(region=region, left=0)
+    )
+    assert Driver.step_now.fget(driver) == step

@@ -1,0 +1,60 @@
+"""Lines of the user's own that name a setting of torch's."""
+
+import pytest
+
+from traceview.derive.setting_sites import setting_sites
+from traceview.tables import Tables, from_rows
+
+FILE = "/u/train.py"
+NAMES = (
+    ("env", "TORCHINDUCTOR_CACHE_DIR"),
+    ("inductor_config", "cpp.threads"),
+    ("inductor_config", "freezing"),
+    ("compiler_config", "force_disable_caches"),
+    ("precision", "float32_matmul_precision"),
+)
+
+
+def sites(source):
+    settings = [{"pass": "cold", "section": s, "name": n, "value": "1"} for s, n in NAMES]
+    tables = Tables(
+        {
+            "environment": from_rows("environment", settings),
+            "sources": from_rows("sources", [{"pass": "cold", "file": FILE}]),
+        }
+    )
+    found = setting_sites(tables, {FILE: source}.get)
+    return [(row["name"], row["line"], row["function"]) for row in found.to_dicts()]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("inductor.force_disable_caches = True", [("force_disable_caches", 1, "<module>")]),
+        ("def f():\n  config.freezing = True", [("freezing", 2, "f")]),
+        ("self.freezing = True", []),
+        ("with config.patch(force_disable_caches=True): pass",
+         [("force_disable_caches", 1, "<module>")]),
+        ("patch({'torch._inductor.config.force_disable_caches': 1})",
+         [("force_disable_caches", 1, "<module>")]),
+        ("os.environ['TORCHINDUCTOR_CACHE_DIR'] = d", [("TORCHINDUCTOR_CACHE_DIR", 1, "<module>")]),
+        ("# force_disable_caches = True", []),
+        ("force_disable_caches", []),
+        ("set('float32_matmul_precision')", []),
+        ("x = (", []),
+    ],
+)  # fmt: skip
+def test_what_names_a_setting(source, found):
+    assert sites(source) == found
+
+
+def test_they_come_in_the_order_of_the_source():
+    source = "a.force_disable_caches = 1\n\ndef f():\n    a.force_disable_caches = 0\n"
+    assert [line for _, line, _ in sites(source)] == [1, 4]
+
+
+@pytest.mark.parametrize("terms", [500, 3000, 100_000])
+def test_an_expression_deeper_than_pythons_stack(terms):
+    last = [("force_disable_caches", 2, "<module>")]
+    found = sites("x = " + " + ".join(["1"] * terms) + "\nc.force_disable_caches = 1")
+    assert found in (last, []), "the parser itself may give up"
