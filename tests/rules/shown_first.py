@@ -3,13 +3,25 @@
 from rule_scenarios import good, on
 
 SCENARIOS = {
-    "gb-item": (on("bad", ("gb_item", "peak = ")), good("good/gb_item")),
+    "gb-item": (
+        on(
+            "bad",
+            ("gb_item", "peak = "),
+            ("gb_item_library", "metricslib.watch(h"),
+            ("gb_item_hook", 'peaks["hidden"] ='),
+        ),
+        good("good/gb_item"),
+    ),
     "gb-data-dependent": (
         on("bad", ("gb_data_dependent", "if y.abs().max() > 3.0")),
         good("good/gb_data_dependent"),
     ),
     "gb-side-effect-io": (
-        on("bad", ("gb_side_effect_io", 'print("gated"')),
+        on(
+            "bad",
+            ("gb_side_effect_io", 'print("gated"'),
+            ("gb_side_effect_io_decorated", 'print(end="")'),
+        ),
         good("good/gb_side_effect_io"),
     ),
     "gb-frame-skipped": (
@@ -46,12 +58,26 @@ SCENARIOS = {
         good("good/rc_limit_hit"),
     ),
     "rc-module-int-attr": (
-        on("bad", ("rc_module_int_attr", "self.step += 1")),
+        on(
+            "bad",
+            ("rc_module_int_attr", "self.step += 1"),
+            ("rc_module_int_attr_layers", "(1 + self.depth)"),
+        ),
         good("good/rc_module_int_attr"),
     ),
     "rc-python-constant": (
-        on("bad", ("rc_python_constant", "return ACTIVATIONS[kind]")),
-        good("good/rc_python_constant", "healthy/int_argument"),
+        on(
+            "bad",
+            ("rc_python_constant", "return ACTIVATIONS[kind]"),
+            ("rc_python_constant_lr", "self.apply_gradients()"),
+            ("rc_python_constant_temperature", "logits = "),
+        ),
+        good(
+            "good/rc_python_constant",
+            "good/rc_python_constant_lr",
+            "good/rc_python_constant_temperature",
+            "healthy/int_argument",
+        ),
     ),
     "rc-auto-dynamic": (
         on("bad", ("rc_auto_dynamic", "def score(x)")),

@@ -1,5 +1,7 @@
 """Rules on hand-made rows: thresholds, severities, and what a CPU recording cannot show."""
 
+import json
+
 import pytest
 
 from traceview.rules import catalogue, run_rules
@@ -47,7 +49,7 @@ def test_a_break_is_a_warning_where_it_is_dear(make, gap, compiled, severity):
     (finding,) = found("gb-item", tables)
     assert finding.severity == severity
     assert finding.cost.ms_per_step == gap
-    assert finding.confidence == "measured"
+    assert finding.confidence == "derived", "what fusion could save on top is not known"
     assert (finding.location.line, finding.evidence[0].raw_line) == (7, 12)
 
 
@@ -58,14 +60,80 @@ def test_a_break_of_unknown_cost_is_a_warning(make):
 
 
 def test_two_places_share_the_gap(make):
-    other = {**BREAK, "user_line": 9}
+    other = {**BREAK, "user_line": 9, "user_stack": None}
     tables = make(graph_breaks=[BREAK, other], step_counts=counts(gap_ms=0.2))
     assert [f.cost.ms_per_step for f in found("gb-item", tables)] == [0.1, 0.1]
 
 
+def profiled(*accounts, **columns):
+    """A compiled step of 1 ms with one gap between two regions."""
+    rows = [
+        {"stance": "compiled", "clock": "host", "kind": kind, "category": category, "ms": ms}
+        for kind, category, ms in accounts
+    ]
+    seen = {"gap_ms": 0.5, "gaps": 1.0, "compiled_regions": 2.0, **columns}
+    return {"accounting": rows, "step_counts": counts(**seen), "speedups": speedup(2.0, 1.0)}
+
+
+def test_a_break_costs_its_python_and_one_more_entry(make):
+    rows = profiled(
+        ("other", "graph_break", 0.3), ("overhead", "overhead_cache_lookup", 0.2),
+        ("busy", "generated_pointwise", 0.05),
+    )  # fmt: skip
+    (finding,) = found("gb-item", make(graph_breaks=[BREAK], **rows))
+    assert finding.cost.ms_per_step == pytest.approx(0.3 + 0.2 / 2)
+    assert finding.confidence == "measured", "fusion could save 0.05 ms at most"
+    rows["accounting"].append({"stance": "compiled", "kind": "busy", "clock": "host",
+                               "category": "generated_reduction", "ms": 0.2})  # fmt: skip
+    (finding,) = found("gb-item", make(graph_breaks=[BREAK], **rows))
+    assert finding.confidence == "derived"
+    assert "at most 0.25 ms" in finding.cost.about
+
+
+def test_what_a_line_shows_is_its_own_and_the_rest_is_shared(make):
+    rows = profiled(("other", "graph_break", 0.5))
+    at = {"stance": "compiled", "category": "graph_break", "what": "Python", "file": "/u/train.py"}
+    details = [{**at, "line": 7, "ms": 0.3}, {**at, "line": 99, "ms": 0.2}]
+    breaks = [BREAK, {**BREAK, "user_line": 9, "user_stack": None}]
+    findings = found("gb-item", make(graph_breaks=breaks, account_details=details, **rows))
+    assert [f.cost.ms_per_step for f in findings] == pytest.approx([0.4, 0.1])
+
+
+def test_what_a_gpu_idles_while_a_value_is_read_is_the_readers(make):
+    rows = profiled(("idle", "idle_graph_break", 0.1), ("idle", "idle_sync", 0.4))
+    wait = {"stance": "compiled", "category": "idle_sync", "what": "cudaStreamSynchronize"}
+    details = [{**wait, "ms": 0.4}]
+    io = {**BREAK, "user_line": 9, "user_stack": None, "gb_id": "GB0291", "gb_type": "logging"}
+    tables = make(graph_breaks=[BREAK, io], account_details=details, **rows)
+    assert found("gb-item", tables)[0].cost.ms_per_step == pytest.approx(0.05 + 0.4)
+    assert found("gb-side-effect-io", tables)[0].cost.ms_per_step == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("gap", "compiled", "severity"), [(0.4, 1.0, "warning"), (0.4, 100.0, "info")]
+)
+def test_the_same_break_is_dear_in_a_short_step_and_cheap_in_a_long_one(
+    make, gap, compiled, severity
+):
+    tables = make(
+        graph_breaks=[BREAK], step_counts=counts(gap_ms=gap), speedups=speedup(200.0, compiled)
+    )
+    assert found("gb-item", tables)[0].severity == severity
+
+
 def test_breaks_in_torchs_own_code_are_not_the_users(make):
     inside = "/v/lib/python3.12/site-packages/torch/optim/optimizer.py"
-    assert found("gb-item", make(graph_breaks=[{**BREAK, "user_file": inside}])) == ()
+    own = {**BREAK, "user_file": inside, "user_stack": None}
+    assert found("gb-item", make(graph_breaks=[own])) == ()
+    frames = [("/u/train.py", "main"), (inside, "wrapper"), (inside, "step")]
+    stack = json.dumps([{"file": f, "line": 9, "function": n} for f, n in frames])
+    whole = {**BREAK, "user_stack": stack}
+    wrapped = {"compile_key": BREAK["compile_key"], "co_filename": inside, "co_name": "wrapper"}
+    assert found("gb-item", make(graph_breaks=[whole], compiles=[wrapped])) == ()
+    mine = {**wrapped, "co_filename": "/u/train.py", "co_name": "main", "co_firstlineno": 2}
+    (finding,) = found("gb-item", make(graph_breaks=[whole], compiles=[mine]))
+    assert (finding.location.file, finding.inside.file) == ("/u/train.py", inside)
+    assert finding.about == {"/u/train.py:2"}, "nothing was compiled behind it"
 
 
 def test_a_skipped_frame_is_named_once(make):
@@ -130,6 +198,7 @@ def test_an_int_that_becomes_symbolic_is_information(make):
     tables = make(
         recompiles=[recompile(1, source_name="k")],
         compiles=[compiled(0), compiled(1, dynamic_symbols=1)],
+        symbols=[{"compile_key": "cold:1:0:0/1", "event": "create", "source_name": "L['k']"}],
     )
     (finding,) = found("rc-auto-dynamic", tables)
     assert (finding.severity, finding.cost.seconds) == ("info", 1.0)
@@ -148,11 +217,17 @@ def test_train_and_eval_are_two_variants_by_nature(make):
 
 
 def test_dynamic_false_needs_the_setting_and_two_sizes(make):
-    sizes = [recompile(n, "size", source_name="x", dim=0) for n in (1, 2)]
-    fixed = [{**REGION, "dynamic": "False"}]
-    assert found("rc-dynamic-false", make(recompiles=sizes, regions=fixed))[0].location.line == 20
-    assert found("rc-dynamic-false", make(recompiles=sizes[:1], regions=fixed)) == ()
-    assert found("rc-dynamic-false", make(recompiles=sizes, regions=[REGION])) == ()
+    sizes = [recompile(n, "size", source_name="x", dim=0, old=str(4 + n)) for n in (1, 2)]
+    compiles = [compiled(n, pid=1) for n in (1, 2)]
+    region = {**REGION, "target_file": "/u/train.py", "target_line": 5}
+    fixed = [{**region, "dynamic": "False"}]
+
+    def said(rows, regions):
+        return found("rc-dynamic-false", make(recompiles=rows, regions=regions, compiles=compiles))
+
+    assert said(sizes, fixed)[0].location.line == 20
+    assert said(sizes[:1], fixed) == ()
+    assert said(sizes, [region]) == ()
 
 
 def gemm(name, ms, category="gemm"):

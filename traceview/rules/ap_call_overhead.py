@@ -15,6 +15,10 @@ that got faster is not named.
 Compile a larger piece: the function that holds the loop, not its body. Or leave this one in
 eager. With fixed shapes on a GPU, `mode="reduce-overhead"` takes the launches away as well.
 
+## Settings
+- `fewest_overhead_share`: part of the compiled step that entering must take.
+- `fewest_ratio`: compiled over eager time of a step that it must reach.
+
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
 - torch/_dynamo/eval_frame.py
@@ -27,12 +31,15 @@ from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
 
 CODE = "TV501"
 NEEDS = frozenset({"step_counts", "speedups"})
+#: Each break adds an entry, each variant of a function one more set of guards to try.
+FOLLOWS = GRAPH_BREAKS | {"gb-fragmented", "rc-limit-hit", "gd-guard-overhead"}
 
 #: Below this share the slowdown has another main cause.
 FEWEST_OVERHEAD_SHARE = 0.30
@@ -40,18 +47,23 @@ FEWEST_OVERHEAD_SHARE = 0.30
 FEWEST_RATIO = 1.1
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(
+    tables: Tables,
+    *,
+    fewest_overhead_share: float = FEWEST_OVERHEAD_SHARE,
+    fewest_ratio: float = FEWEST_RATIO,
+) -> Iterator[Finding]:
     """At most one finding: at the region that is called most."""
     counts = first(tables, "step_counts", stance="compiled")
     ratio = _costs.ratio(tables)
     eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
     if not (counts and counts["call_overhead_ms"] and ratio):
         return
-    if not (eager and compiled) or ratio <= FEWEST_RATIO:
+    if not (eager and compiled) or ratio <= fewest_ratio:
         return
     # The profiler stretches a step of microseconds many times over: the timed step is the measure.
     share = min(1.0, counts["call_overhead_ms"] / compiled)
-    if share <= FEWEST_OVERHEAD_SHARE:
+    if share <= fewest_overhead_share:
         return
     yield _finding(tables, share, min(counts["call_overhead_ms"], compiled), eager, compiled)
 
@@ -76,8 +88,9 @@ def _finding(
             "little it does."
         ),
         cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
-        confidence="derived",
+        confidence="measured",
         location=_places.compile_call(region) if region else None,
+        about=_places.about_calls(tables, region),
         evidence=(
             Evidence(
                 f"look-up and wrappers {milliseconds(overhead)} as profiled, of a timed step of "

@@ -16,6 +16,10 @@ ceilings were measured, how near to them these kernels come.
 Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune-no-cudagraphs"`
 lets Triton's GEMMs compete with the library's on a GPU.
 
+## Settings
+- `fewest_share`: part of the busy time that library kernels must take in both stances.
+- `most_change`: relative change of the step's time from which nothing is said.
+
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
@@ -35,6 +39,7 @@ from traceview.tables import Tables
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
+FOLLOWS = frozenset({"ind-tf32-off"})
 
 #: With 30 % left for everything else, fusing all of that away could not reach 1.5×.
 FEWEST_SHARE = 0.70
@@ -47,14 +52,16 @@ MOST_KNOWN = 0.90
 _LIBRARY = ("gemm", "convolution", "attention")
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(
+    tables: Tables, *, fewest_share: float = FEWEST_SHARE, most_change: float = MOST_CHANGE
+) -> Iterator[Finding]:
     """At most one finding: the step as a whole."""
     ratio = _costs.ratio(tables)
     shares = {stance: _share(tables, stance) for stance in ("eager", "compiled")}
     eager, compiled = shares["eager"], shares["compiled"]
     if ratio is None or eager is None or compiled is None:
         return
-    if abs(ratio - 1) >= MOST_CHANGE or min(eager, compiled) < FEWEST_SHARE:
+    if abs(ratio - 1) >= most_change or min(eager, compiled) < fewest_share:
         return
     yield Finding(
         code=CODE,

@@ -17,6 +17,10 @@ step or fewer, or a mode that asks for cudagraphs already.
 wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
 Launches of eager code, such as an optimizer's, need that code to be compiled first.
 
+## Settings
+- `most_busy_share`: part of the step that the device may be busy.
+- `fewest_launch_share`: part of its idle time that must lie before launches.
+
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
@@ -28,15 +32,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _places
+from traceview.rules import _costs, _edits, _places
 from traceview.rules._device import idle_ms
 from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import Row, first, frame
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
+#: What keeps launches out of a cudagraph, or makes more of them.
+FOLLOWS = GRAPH_BREAKS | {
+    "gb-fragmented", "cg-skip-mutation", "cap-debug-backend", "cap-suppressed-failure",
+    "rc-limit-hit",
+}  # fmt: skip
 GPU_ONLY = True
 
 #: torch's own profiling guide takes less than this for a sign of launch overhead.
@@ -45,14 +55,22 @@ MOST_BUSY_SHARE = 0.60
 FEWEST_LAUNCH_SHARE = 0.50
 #: A replay takes about as long on the host as a handful of launches.
 FEW_LAUNCHES = 4
+#: Below that part, much of the idle time lies before launches that no cudagraph takes over.
+MOST_IN_GRAPHS = 0.75
 _CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
 _REMEDY = (
-    "Record the launches as a cudagraph (fixed shapes, no writes into inputs), or give each launch "
-    "more work with a larger batch."
+    "Record the launches as a cudagraph, or give each launch more work with a larger batch. A "
+    "cudagraph wants fixed shapes and no writes into inputs, keeps its memory, and the next call "
+    "overwrites its results: clone what is kept."
 )
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(
+    tables: Tables,
+    *,
+    most_busy_share: float = MOST_BUSY_SHARE,
+    fewest_launch_share: float = FEWEST_LAUNCH_SHARE,
+) -> Iterator[Finding]:
     """At most one finding: the compiled step as a whole."""
     counts = first(tables, "step_counts", stance="compiled")
     step = _costs.step_ms(tables, "compiled")
@@ -60,7 +78,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     if not (counts and counts["device_busy_ms"] and step and idle and launch):
         return
     busy = counts["device_busy_ms"] / step
-    if busy >= MOST_BUSY_SHARE or launch < FEWEST_LAUNCH_SHARE * idle:
+    if busy >= most_busy_share or launch < fewest_launch_share * idle:
         return
     region = first(tables, "regions")
     gains_nothing = _gains_nothing(counts, region)
@@ -75,18 +93,11 @@ def check(tables: Tables) -> Iterator[Finding]:
             "cannot launch them any faster."
         ),
         cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
-        confidence="measured",
+        confidence=_confidence(tables),
         location=_places.compile_call(region) if region else None,
-        evidence=(
-            Evidence(_launches(tables, counts), "step_counts"),
-            Evidence(
-                f"idle {milliseconds(idle)} of a step, {percent(launch / idle)} of it before "
-                "launches",
-                "accounting",
-            ),
-        ),
+        evidence=_proof(tables, counts, idle, launch),
         what_to_do=gains_nothing or _REMEDY,
-        snippet=None if gains_nothing else _snippet(region),
+        snippet=None if gains_nothing else _snippet(tables, region),
     )
 
 
@@ -101,22 +112,39 @@ def _gains_nothing(counts: Row, region: Row | None) -> str | None:
     return None
 
 
+def _confidence(tables: Tables) -> Confidence:
+    share = _in_graphs(tables)
+    return "derived" if share is not None and share < MOST_IN_GRAPHS else "measured"
+
+
+def _proof(tables: Tables, counts: Row, idle: float, launch: float) -> tuple[Evidence, ...]:
+    share = percent(launch / idle)
+    text = f"idle {milliseconds(idle)} of a step, {share} of it before launches"
+    return Evidence(_launches(tables, counts), "step_counts"), Evidence(text, "accounting")
+
+
 def _launches(tables: Tables, counts: Row) -> str:
     launches = counts["launches"] or 0.0
     found = f"{launches:.0f} launches per step"
     if counts["graph_launches"]:
         return f"{found}, {counts['graph_launches']:.0f} of them of cudagraphs"
+    share = _in_graphs(tables)
+    return found if share is None else f"{found}, {percent(share)} of them in compiled graphs"
+
+
+def _in_graphs(tables: Tables) -> float | None:
+    """Part of the launches that a cudagraph could take over; None where none was recorded."""
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
-    if made.is_empty():
-        return found
-    return f"{found}, {percent(made['graph_key'].count() / made.height)} of them in compiled graphs"
+    return None if made.is_empty() else float(made["graph_key"].count() / made.height)
 
 
 def _each(counts: Row) -> str:
     return milliseconds(counts["device_busy_ms"] / max(1.0, counts["kernels"] or 1.0))
 
 
-def _snippet(region: Row | None) -> Snippet | None:
+def _snippet(tables: Tables, region: Row | None) -> Snippet | None:
     if region is None or region["mode"] is not None or region["options"] is not None:
         return None
-    return Snippet("python", 'torch.compile(..., mode="reduce-overhead")')
+    line = _edits.source_line(tables, _places.compile_call(region))
+    asked = 'mode="reduce-overhead"'
+    return _edits.added(line, asked) or Snippet("python", f"torch.compile(..., {asked})")

@@ -15,6 +15,9 @@ it. And compiling took more than 20 % of the time of all compiled calls that wer
 Call it a few times before the clock starts (three times with cudagraphs: warm-up, record,
 replay), and synchronise the GPU before reading the clock.
 
+## Settings
+- `fewest_compile_share`: part of the compiled calls' time that compiling must take.
+
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
 - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
@@ -38,7 +41,9 @@ NEEDS = frozenset({"script_timers", "calls"})
 FEWEST_COMPILE_SHARE = 0.20
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(
+    tables: Tables, *, fewest_compile_share: float = FEWEST_COMPILE_SHARE
+) -> Iterator[Finding]:
     """One finding a clock of the script's."""
     calls = [row for row in first_rank(rows(tables, "calls")) if row["outermost"]]
     seen: set[tuple[str, int, int]] = set()
@@ -51,7 +56,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         own = [row for row in calls if row["region_id"] == timer["region_id"]]
         total = sum(row["host_ms"] for row in own)
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"])
-        if total and compiling / total > FEWEST_COMPILE_SHARE:
+        if total and compiling / total > fewest_compile_share:
             yield _finding(timer, compiling, total)
 
 

@@ -38,6 +38,10 @@ from traceview.tables import Tables
 
 CODE = "TV601"
 NEEDS = frozenset({"speedups"})
+#: What makes every step slower. Recompiles and breaks are not the whole of what is not earned back.
+FOLLOWS = frozenset({
+    "rc-limit-hit", "ap-call-overhead", "cap-debug-backend", "ct-repeated-same-compile",
+})  # fmt: skip
 
 
 def check(tables: Tables) -> Iterator[Finding]:

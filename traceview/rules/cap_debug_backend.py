@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _places
+from traceview.rules import _costs, _edits, _places
 from traceview.rules._evidence import milliseconds, plural
 from traceview.rules._rows import first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
@@ -67,6 +67,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=_cost(tables),
             confidence="measured",
             location=place,
+            about=_places.about_calls(tables, region),
             evidence=(
                 Evidence(
                     f"torch.compile({region['name']}, backend={region['backend']})", "regions"
@@ -79,6 +80,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 ),
             ),
             what_to_do="Leave backend= out: Inductor is the default.",
+            snippet=_edits.without(_edits.source_line(tables, place), "backend"),
         )
 
 

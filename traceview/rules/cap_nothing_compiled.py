@@ -10,8 +10,9 @@ The script runs in eager and looks as if it were compiled.
 ## Evidence
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
-called counts only where no other one was called either: its turn may come later in the job. For
-(d): calls were counted, compiling was watched, and nothing was compiled in the whole run.
+called counts only where no other one was called either and no exception ended the script: its turn
+may come later in the job. For (d): calls were counted, compiling was watched, and nothing was
+compiled in the whole run, or in no call of a torch.nn module that was compiled in place.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _places
+from traceview.rules import _edits, _places
 from traceview.rules._evidence import times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
@@ -46,8 +47,8 @@ _IN_TORCH = (
     "starts."
 )
 _SKIPPED = (
-    "Dynamo passes over torch's own code and other files on its skip list, and found no other code "
-    "in these calls."
+    "Dynamo passes over torch's own code, other files on its skip list, and functions that it "
+    "cannot trace as a whole, such as generators. It found no other code in these calls."
 )
 _MODULES = ("module", "module_compile")
 
@@ -61,23 +62,42 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _forced(_places.compile_call(regions[0]), *switched_off)
         return
     called = any(row["calls"] for row in regions)
+    cut_short = any(row["error_type"] for row in runs)
     for region in regions:
         place = _places.compile_call(region)
         if region["disable"]:
             fact = f"torch.compile({region['name']}, disable=True) at {_places.short(place)}"
-            yield _forced(place, fact, "Remove disable=True.", "regions")
+            removed = _edits.without(_edits.source_line(tables, place), "disable")
+            yield _forced(place, fact, "Remove disable=True.", "regions", removed)
         elif not region["calls"] and region["error"] is None:
             if region["methods_used"] and region["kind"] in _MODULES:
                 yield _bypassed(region, place)
-            elif region["collected_uncalled"] or not called:
-                yield _dropped(region, place)
-        elif region["calls"] and _nothing_compiled(tables):
+            elif region["collected_uncalled"] or not (called or cut_short):
+                yield _dropped(region, place, _edits.source_line(tables, place))
+        elif region["calls"] and _nothing_compiled(tables, region):
             yield _passed_over(region, place)
 
 
-def _nothing_compiled(tables: Tables) -> bool:
-    watched = tables.has("compile_intervals")
-    return watched and not rows(tables, "compile_intervals") and not rows(tables, "compiles")
+def _nothing_compiled(tables: Tables, region: Row) -> bool:
+    """Whether nothing was compiled at all, or in no call of a module of torch's own, in place.
+
+    Of other callables each call may be served by what was compiled for another one.
+    """
+    if not tables.has("compile_intervals"):
+        return False
+    if not rows(tables, "compile_intervals") and not rows(tables, "compiles"):
+        return True
+    file = region["target_file"]
+    if region["kind"] != "module_compile" or not file or not _places.in_torch(Location(file, 1)):
+        return False
+    target = (file, region["target_line"])
+    alike = {
+        row["region_id"]
+        for row in rows(tables, "regions")
+        if (row["target_file"], row["target_line"]) == target
+    }
+    calls = [row for row in rows(tables, "calls", stance="compiled") if row["region_id"] in alike]
+    return bool(calls) and not any(row["compiles_inside"] for row in calls)
 
 
 def _switch(tables: Tables, runs: list[Row]) -> tuple[str, str, str] | None:
@@ -94,7 +114,9 @@ def _switch(tables: Tables, runs: list[Row]) -> tuple[str, str, str] | None:
     return None
 
 
-def _forced(place: Location | None, fact: str, remedy: str, table: str) -> Finding:
+def _forced(
+    place: Location | None, fact: str, remedy: str, table: str, change: Snippet | None = None
+) -> Finding:
     return Finding(
         code=CODE,
         rule="cap-nothing-compiled",
@@ -106,6 +128,7 @@ def _forced(place: Location | None, fact: str, remedy: str, table: str) -> Findi
         location=place,
         evidence=(Evidence(fact, table),),
         what_to_do=remedy,
+        snippet=change,
     )
 
 
@@ -139,8 +162,9 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
     )
 
 
-def _dropped(region: Row, place: Location | None) -> Finding:
+def _dropped(region: Row, place: Location | None, line: str | None) -> Finding:
     died = bool(region["collected_uncalled"])
+    in_place = region["kind"] in _MODULES
     return Finding(
         code=CODE,
         rule="cap-nothing-compiled",
@@ -162,13 +186,11 @@ def _dropped(region: Row, place: Location | None) -> Finding:
         ),
         what_to_do=(
             "Call the module's own compile(), which works in place."
-            if region["kind"] in _MODULES
+            if in_place
             else "Assign what torch.compile gives back, and call that."
         ),
-        snippet=Snippet(
-            "python",
-            "model.compile()" if region["kind"] in _MODULES else "f = torch.compile(f)",
-        ),
+        snippet=_edits.kept(line, in_place=in_place)
+        or Snippet("python", "model.compile()" if in_place else "f = torch.compile(f)"),
     )
 
 
@@ -186,7 +208,7 @@ def _passed_over(region: Row, place: Location | None) -> Finding:
         location=place,
         evidence=(
             Evidence(f"defined in {file}, called {times(region['calls'])}", "regions"),
-            Evidence("Dynamo compiled nothing in the whole run", "compile_intervals"),
+            Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
         ),
         what_to_do=(
             "Use torch.compile(module) and call what it gives back: it starts at the module's own "

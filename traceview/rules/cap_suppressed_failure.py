@@ -32,7 +32,8 @@ from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
 
 CODE = "TV112"
-NEEDS = frozenset({"compiles"})
+NEEDS = frozenset({"compiles", "environment|warnings"})
+FOLLOWS = frozenset({"cap-customop-no-fake"})
 
 #: torch/_dynamo/utils.py, ``get_fake_value``.
 _QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
@@ -49,16 +50,16 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function that was given up."""
     failed = _failures(tables)
     warned = rows(tables, "warnings", kind="suppressed_failure")
-    places: dict[Key, Location | None] = {}
+    owners, spots = _places.Owners(tables), dict[Key, _places.Spot]()
     for row in warned:
         at = Location(row["file"], row["line"], row["function"]) if row["file"] else None
-        places.setdefault((row["file"], row["line"]), at)
+        spots.setdefault((row["file"], row["line"]), _places.Spot(at))
     for row in failed:
-        places.setdefault((row["co_filename"], row["co_firstlineno"]), _places.code_object(row))
-    for key, place in places.items():
+        spots.setdefault((row["co_filename"], row["co_firstlineno"]), owners.code(row))
+    for key, spot in spots.items():
         compiles = [row for row in failed if (row["co_filename"], row["co_firstlineno"]) == key]
         messages = [row for row in warned if (row["file"], row["line"]) == key]
-        yield _finding(place, compiles, messages)
+        yield _finding(spot, compiles, messages)
 
 
 def _failures(tables: Tables) -> list[Row]:
@@ -74,8 +75,9 @@ def _failures(tables: Tables) -> list[Row]:
     return failed if switches or warned else []
 
 
-def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -> Finding:
-    name = f"{place.function}()" if place and place.function else "A function"
+def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Finding:
+    failed = spot.inside or spot.place
+    name = f"{failed.function}()" if failed and failed.function else "A function"
     reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
     reason = reason or next((row["category"] for row in messages if row["category"] != "W"), None)
     cause = _cause(compiles, messages)
@@ -99,7 +101,9 @@ def _finding(place: Location | None, compiles: list[Row], messages: list[Row]) -
             about="spent on the compile that failed; what it would have saved is not known",
         ),
         confidence="measured",
-        location=place,
+        location=spot.place,
+        inside=spot.inside,
+        about=_places.about(*compiles),
         evidence=_proof(compiles, messages),
         what_to_do=remedy,
         snippet=Snippet("python", paste),

@@ -35,7 +35,7 @@ from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
 
 CODE = "TV510"
-NEEDS = frozenset({"compiles"})
+NEEDS = frozenset({"compiles", "cudagraph_events"})
 GPU_ONLY = True
 
 _COUNT = re.compile(r"\((\d+) instances?\)")
@@ -45,13 +45,14 @@ _WORDS = "mutated inputs"
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that writes into an input."""
     found: dict[str, list[tuple[str, Row]]] = {}
+    owners = _places.Owners(tables)
     for table, row, reason in _skips(tables):
-        place = _places.user(row) if table == "cudagraph_events" else _places.code_object(row)
+        place = _spot(owners, table, row).place
         found.setdefault(_places.short(place), []).append((table, {**row, "_reason": reason}))
     if len(found) > 1:  # the same skip as logged without its line
         found.pop(_places.short(None), None)
     for group in found.values():
-        yield _finding(tables, group)
+        yield _finding(tables, owners, group)
 
 
 def _skips(tables: Tables) -> Iterator[tuple[str, Row, str]]:
@@ -68,9 +69,14 @@ def _skips(tables: Tables) -> Iterator[tuple[str, Row, str]]:
             yield "compiles", row, row["cudagraph_skip_reason"]
 
 
-def _finding(tables: Tables, group: list[tuple[str, Row]]) -> Finding:
+def _spot(owners: _places.Owners, table: str, row: Row) -> _places.Spot:
+    return owners.spot(row) if table == "cudagraph_events" else owners.code(row)
+
+
+def _finding(tables: Tables, owners: _places.Owners, group: list[tuple[str, Row]]) -> Finding:
     table, row = group[0]
-    place = _places.user(row) if table == "cudagraph_events" else _places.code_object(row)
+    spot = _spot(owners, table, row)
+    place = spot.place
     count = _COUNT.search(row["_reason"])
     inputs = plural(int(count[1]), "input") if count else "an input"
     cost, confidence = _cost(tables)
@@ -86,6 +92,8 @@ def _finding(tables: Tables, group: list[tuple[str, Row]]) -> Finding:
         cost=cost,
         confidence=confidence,
         location=place,
+        inside=spot.inside,
+        about=owners.about_compiles(*(entry for _, entry in group)),
         evidence=tuple(_proof(name, entry) for name, entry in group[:3]),
         what_to_do=(
             "Give the new value back instead of writing it in place, or register the tensor as a "

@@ -8,13 +8,13 @@ graph, Python decides, and each branch gets a graph of its own: no fusion across
 guarded entries a call, and on a GPU a wait for the device at each decision.
 
 ## Evidence
-A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is the host time
-between the compiled regions of one call in the profiler window, shared evenly where several lines
-break.
+A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is what the profile
+shows of it: Python at the break and entering compiled code once more; on a GPU what the device
+idles meanwhile, and while the value is read. What no line shows is shared evenly by all lines that
+break. It is called measured where what fusion could save on top is small beside it.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms; also where compiling did not hurt and nothing more
-runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
+or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
 
 ## What to do
 Compute both and choose with `torch.where` where both are cheap; `torch.cond` where they are not;
@@ -32,25 +32,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _places
+from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV102"
 NEEDS = frozenset({"graph_breaks"})
+#: Around a compiled training step, which is the thing to change, there is Python as a rule.
+FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 
 _WHERE = "y = torch.where(condition, value_if_true, value_if_false)"
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that branches on a tensor."""
-    cost, confidence = _breaks.gap_cost(tables)
+    breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_data_dependent):
-        word = _keyword(site.source)
+        cost, confidence = breaks.cost(site)
+        word = _keyword(site.broken)
         yield Finding(
             code=CODE,
             rule="gb-data-dependent",
-            severity=_breaks.severity(tables, cost),
+            severity=_break_costs.severity(tables, cost),
             title=f"{word} at {_places.short(site.place)} branches on a tensor's value",
             explanation=(
                 "Which way to go is known only when the graph has run, so Dynamo ends the graph "
@@ -59,10 +62,14 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=cost,
             confidence=confidence,
             location=site.place,
+            inside=site.inside,
+            about=site.about,
             evidence=site.evidence(),
             what_to_do=(
-                "Compute both sides and choose with torch.where; use torch.cond if a side is "
-                "dear; or decide before the compiled call and pass the result in."
+                "Compute both sides and choose with torch.where (gradients flow through both, NaN "
+                "too); use torch.cond if a side is dear (both must give the same shapes and types "
+                "and change nothing outside); or decide before the compiled call and pass the "
+                "result in."
             ),
             snippet=Snippet("python", _WHERE),
         )

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _places
+from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules._evidence import from_row, seconds, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
@@ -38,6 +38,7 @@ NEEDS = frozenset({"graph_breaks", "compiles"})
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line whose break made Dynamo give the frame up."""
+    breaks, owners = _break_costs.Breaks(tables), _places.Owners(tables)
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
     for site in _breaks.sites(tables):
         if not site.skipped:
@@ -45,16 +46,17 @@ def check(tables: Tables) -> Iterator[Finding]:
         frames = [
             compiles[row["compile_key"]] for row in site.rows if row["compile_key"] in compiles
         ]
-        name = next((row["co_name"] for row in frames if row["co_name"]), None)
-        function = f"{name}()" if name else "the function around it"
-        cost, confidence = _cost(tables, frames)
+        own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
+        name = next(own, None)  # not torch's wrapper around it
+        function = f"{name}()" if name else "the function"
+        cost, confidence = _cost(breaks.cost(site), frames)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
             severity="warning",
             title=(
-                f"{function} runs in eager: a graph break at {_places.short(site.place)} cannot "
-                "resume"
+                f"{function if name else 'A function'} runs in eager: a graph break at "
+                f"{_places.short(site.place)} cannot resume"
             ),
             explanation=(
                 f"The break ({short(_cause(site))}) lies inside a loop, try or with block. Dynamo "
@@ -64,6 +66,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=cost,
             confidence=confidence,
             location=site.place,
+            inside=site.inside,
+            about=site.about,
             evidence=(*site.evidence(), *_outcomes(frames)),
             what_to_do=(
                 "Take this line out of the loop or block: decide before it, after it, or in the "
@@ -79,11 +83,10 @@ def _cause(site: _breaks.Site) -> str:
     )
 
 
-def _cost(tables: Tables, frames: list[Row]) -> tuple[Cost, Confidence]:
+def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confidence]:
     """The eager code between what still compiles, if profiled; else the compile spent in vain."""
-    gap, confidence = _breaks.gap_cost(tables)
-    if gap.ms_per_step:
-        return gap, confidence
+    if seen[0].ms_per_step:
+        return seen
     spent = {row["compile_key"]: row["duration_us"] for row in frames if row["duration_us"]}
     about = "spent on tracing a function that then stays in eager; what it loses is not known"
     return Cost(seconds=sum(spent.values()) / 1e6 if spent else None, about=about), "heuristic"

@@ -9,12 +9,13 @@ fuses across the cut, every call pays for two guarded entries, and on a GPU the 
 device before it can launch anything more.
 
 ## Evidence
-A graph break of torch's type GB0124 at the line. The cost is the host time between the compiled
-regions of one call in the profiler window; it is shared evenly where several lines break.
+A graph break of torch's type GB0124 at the line. The cost is what the profile shows of it: Python
+at the break and entering compiled code once more; on a GPU what the device idles meanwhile, and
+while the value is read. What no line shows is shared evenly by all lines that break. It is called
+measured where what fusion could save on top is small beside it.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms; also where compiling did not hurt and nothing more
-runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
+or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
 
 ## What to do
 Keep the value a tensor, and read it outside of the compiled function, every k-th step if it is
@@ -34,12 +35,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _places
+from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV101"
 NEEDS = frozenset({"graph_breaks"})
+#: Around a compiled training step, which is the thing to change, there is Python as a rule.
+FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 
 #: ``x.float()`` is a cast and reads nothing; ``float(x)`` does.
 _READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
@@ -47,13 +50,14 @@ _READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that turns a tensor into a number."""
-    cost, confidence = _breaks.gap_cost(tables)
+    breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_item):
-        what = _read(site.source)
+        cost, confidence = breaks.cost(site)
+        what = _read(site.broken)
         yield Finding(
             code=CODE,
             rule="gb-item",
-            severity=_breaks.severity(tables, cost),
+            severity=_break_costs.severity(tables, cost),
             title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} needs the tensor's value, which exists only when the graph has run: "
@@ -63,10 +67,13 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=cost,
             confidence=confidence,
             location=site.place,
+            inside=site.inside,
+            about=site.about,
             evidence=site.evidence(),
             what_to_do=(
-                "Keep it a tensor here and read the number outside of the compiled function. If "
-                "the number itself must be used inside, let Dynamo capture it."
+                "Keep it a tensor here and read the number outside of the compiled function, every "
+                "k-th step if it is for a log. If the number itself must be used inside, let "
+                "Dynamo capture it with capture_scalar_outputs: an `if` on it still breaks."
             ),
             snippet=_snippet(site.source),
         )

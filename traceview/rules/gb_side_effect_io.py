@@ -9,12 +9,13 @@ makes the host wait for the device.
 
 ## Evidence
 A graph break whose reason names the builtin (GB0059), a logger's method (GB0291) or
-`warnings.warn`, at the line. The cost is the host time between the compiled regions of one call
-in the profiler window, shared evenly where several lines break.
+`warnings.warn`, at the line. The cost is what the profile shows of it: Python
+at the break and entering compiled code once more; on a GPU what the device idles meanwhile, and
+while the value is read. What no line shows is shared evenly by all lines that break. It is called
+measured where what fusion could save on top is small beside it.
 
-It is information, not a warning, where compiling helped and that time was measured to be below
-5 % of the compiled step and below 0.05 ms; also where compiling did not hurt and nothing more
-runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
+or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
 
 ## What to do
 Move it out of the compiled function, or guard it with `if not torch.compiler.is_compiling():`.
@@ -32,26 +33,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _places
+from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV103"
 NEEDS = frozenset({"graph_breaks"})
+#: Around a compiled training step, which is the thing to change, there is Python as a rule.
+FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 
 _CALL = re.compile(r"\b(print|open|input|breakpoint|warnings\.warn|\w*log\w*\.\w+)\(")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that prints, logs or opens."""
-    cost, confidence = _breaks.gap_cost(tables)
+    breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_io):
-        match = _CALL.search(site.source or "")
+        cost, confidence = breaks.cost(site)
+        match = _CALL.search(site.broken or "")
         what = f"`{match[1]}()`" if match else "Input or output"
         yield Finding(
             code=CODE,
             rule="gb-side-effect-io",
-            severity=_breaks.severity(tables, cost),
+            severity=_break_costs.severity(tables, cost),
             title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} reaches outside of the graph and must keep its order, so Dynamo ends the "
@@ -60,8 +64,13 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=cost,
             confidence=confidence,
             location=site.place,
+            inside=site.inside,
+            about=site.about,
             evidence=site.evidence(),
-            what_to_do="Move it out of the compiled function, or leave it out while compiling.",
+            what_to_do=(
+                "Move it out of the compiled function, or leave it out of compiled code: with "
+                "is_compiling() it happens in eager only."
+            ),
             snippet=_snippet(site.source),
         )
 

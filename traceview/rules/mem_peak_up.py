@@ -15,6 +15,10 @@ Look for tensors that eager code frees on the way (`del`, `pop`, rebinding) and 
 its end; leave cudagraphs out (each recorded size keeps its inputs); use `no_grad` for inference;
 and for training try `torch._functorch.config.activation_memory_budget` below 1.
 
+## Settings
+- `most_ratio`: compiled over eager peak up to which nothing is said.
+- `most_bytes`: bytes above the eager peak up to which nothing is said.
+
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html
 - https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
@@ -34,7 +38,10 @@ from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
 
 CODE = "TV420"
-NEEDS = frozenset({"memory"})
+NEEDS = frozenset({"memory:eager", "memory:compiled"})
+#: With gradients on, a graph keeps what a backward would need until its results are freed.
+FOLLOWS = frozenset({"ap-grad-inference"})
+GPU_ONLY = True
 
 #: A tenth more is what fragmentation and alignment may explain.
 MOST_RATIO = 1.1
@@ -42,7 +49,9 @@ MOST_RATIO = 1.1
 MOST_BYTES = 64 * 2**20
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(
+    tables: Tables, *, most_ratio: float = MOST_RATIO, most_bytes: float = MOST_BYTES
+) -> Iterator[Finding]:
     """At most one finding: the device on which the difference is largest."""
     peaks = _peaks(tables)
     devices = {device for _, device in peaks}
@@ -52,7 +61,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         if ("compiled", device) in peaks and ("eager", device) in peaks
     ]
     more = [
-        pair for pair in pairs if pair[0] > MOST_RATIO * pair[1] and pair[0] - pair[1] > MOST_BYTES
+        pair for pair in pairs if pair[0] > most_ratio * pair[1] and pair[0] - pair[1] > most_bytes
     ]
     if not more:
         return
@@ -62,9 +71,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         code=CODE,
         rule="mem-peak-up",
         severity="warning",
-        title=(
-            f"Compiled steps peak at {binary_bytes(compiled)}, eager ones at {binary_bytes(eager)}"
-        ),
+        title=f"Compiled steps peak at {binary_bytes(compiled)}, eager ones at "
+        f"{binary_bytes(eager)}",
         explanation=(
             f"The compiled step needs {binary_bytes(compiled - eager)} more on {device}. "
             f"{_why(region)}"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles
+from traceview.rules import _recompiles, _sizes
 from traceview.rules._evidence import from_row, plural
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Finding, Snippet
@@ -32,24 +32,38 @@ from traceview.tables import Tables
 CODE = "TV205"
 NEEDS = frozenset({"recompiles", "compiles"})
 
-_KINDS = ("size", "value")
-
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and source that became symbolic."""
     limited = _recompiles.limited_frames(tables)
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
-    for cause in _recompiles.causes(tables):
-        again = compiles.get(cause.row["compile_key"])
-        single = len({row["compile_key"] for row in cause.rows}) == 1
-        if cause.row["kind"] not in _KINDS or cause.is_choice or not single or again is None:
-            continue
-        if again["dynamic_symbols"] and _recompiles.frame_of(cause.row) not in limited:
+    changed = (*_sizes.of_reason(tables, "first_change"), *_single_values(tables))
+    for cause in changed:
+        again = compiles.get(cause.rows[-1]["compile_key"])
+        if _recompiles.frame_of(cause.row) not in limited and again and again["dynamic_symbols"]:
             yield _finding(tables, cause, again)
 
 
+def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
+    """Numbers that changed once and are symbolic in the code that was compiled for it."""
+    created, pinned = (_named(tables, event) for event in ("create", "specialize"))
+    for cause in _recompiles.causes(tables):
+        named = (cause.row["compile_key"], cause.row["source_name"])
+        numbers = cause.row["kind"] == "value" and not cause.is_choice
+        if numbers and len(cause.rows) == 1 and named in created and named not in pinned:
+            yield cause
+
+
+def _named(tables: Tables, event: str) -> set[tuple[str, str]]:
+    """Compile and source of each symbol to which ``event`` happened."""
+    found = rows(tables, "symbols", event=event)
+    return {(row["compile_key"], _recompiles.plain(row["source_name"])) for row in found}
+
+
 def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
-    marks = cause.marks()
+    first_met = {row["old"] for row in cause.rows}
+    marks = "" if first_met & {"0", "1"} else cause.marks()  # torch takes these for constants
+    spot = _recompiles.spot(tables, cause)
     symbols = again["dynamic_symbols"]
     return Finding(
         code=CODE,
@@ -65,7 +79,9 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
         ),
         cost=cause.cost(tables),
         confidence="measured",
-        location=_recompiles.place(tables, cause),
+        location=spot.place,
+        inside=spot.inside,
+        about=cause.about,
         evidence=(
             *cause.evidence(),
             from_row(

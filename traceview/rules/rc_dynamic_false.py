@@ -11,9 +11,15 @@ At least two recompiles of one function because of the size of the same tensor, 
 `dynamic=False` in a torch.compile call or `automatic_dynamic_shapes = False` in the
 configuration.
 
+Information where compiling helped and all sizes are powers of two or multiples of 16, short of the
+recompile limit: that is what padding to a few sizes looks like. Else a warning.
+
 ## What to do
 Leave `dynamic=` out: after the first change torch compiles one graph for all sizes. Where static
 code is worth it, pad to a few sizes instead.
+
+## Settings
+- `most_padded`: from this many recompiles on it is a warning whatever the sizes are.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -25,43 +31,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompiles
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules import _costs, _places, _recompiles, _sizes
+from traceview.rules._rows import Row
 from traceview.rules.finding import Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
 
 CODE = "TV201"
-NEEDS = frozenset({"recompiles", "regions"})
+NEEDS = frozenset({"recompiles", "regions", "compiles"})
+#: A service that keeps a few sizes apart on purpose has only to compile them before it opens.
+FOLLOWS = frozenset({"sv-cold-requests"})
 
 #: One recompile for a second size is what dynamic=False asks for; a second one is a pattern.
 FEWEST_RECOMPILES = 2
-_SWITCH = "automatic_dynamic_shapes"
+MOST_PADDED = 8
+#: Whoever pads, pads to powers of two or multiples of this.
+_PADDING = 16
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding]:
     """One finding a function and tensor."""
-    regions = first_rank(rows(tables, "regions"))
-    switch = next(
-        (r for r in rows(tables, "environment") if r["name"] == _SWITCH and r["value"] == "False"),
-        None,
-    )
-    for cause in _recompiles.causes(tables):
-        region = _static_region(regions, cause)
-        if region is None and switch is None:
-            continue
-        if cause.row["kind"] == "size" and len(cause.rows) >= FEWEST_RECOMPILES:
-            yield _finding(tables, cause, region)
+    limited = _recompiles.limited_frames(tables)
+    sizes = _sizes.Sizes(tables)
+    for cause in _sizes.of_reason(tables, "static"):
+        if len(cause.rows) >= FEWEST_RECOMPILES:
+            few = len(cause.rows) < most_padded and _recompiles.frame_of(cause.row) not in limited
+            meant = few and _padded(cause) and _costs.outcome(tables) == "helped"
+            yield _finding(tables, cause, sizes.static_region(cause.row), meant)
 
 
-def _static_region(regions: list[Row], cause: _recompiles.Cause) -> Row | None:
-    """The dynamic=False region of the function that recompiled; the first one if it is in none."""
-    frame = _recompiles.frame_of(cause.row)
-    own = [row for row in regions if (row["target_file"], row["target_line"]) == frame]
-    return next((row for row in own or regions if row["dynamic"] == "False"), None)
+def _padded(cause: _recompiles.Cause) -> bool:
+    """Whether all sizes look as if somebody had chosen them."""
+    met = [row[column] for row in cause.rows for column in ("old", "new")]
+    sizes = [int(size) for size in met if size is not None and size.isdecimal()]
+    return bool(sizes) and all(n % _PADDING == 0 or n & (n - 1) == 0 for n in sizes)
 
 
-def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Finding:
-    setting = "dynamic=False" if region else f"torch._dynamo.config.{_SWITCH} = False"
+def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None, meant: bool) -> Finding:
+    setting = "dynamic=False" if region else f"torch._dynamo.config.{_sizes.SWITCH} = False"
     place: Location | None = _places.compile_call(region) if region else None
     proof = Evidence(
         f"torch.compile({region['name']}, dynamic=False) at {_places.short(place)}"
@@ -72,7 +78,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Fi
     return Finding(
         code=CODE,
         rule="rc-dynamic-false",
-        severity="warning",
+        severity="info" if meant else "warning",
         title=(
             f"{setting}: {cause.function} is compiled anew whenever {cause.subject} changes "
             f"({len(cause.rows)} recompiles)"
@@ -84,6 +90,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Fi
         cost=cause.cost(tables),
         confidence="measured",
         location=place or cause.place(),
+        about=cause.about,
         evidence=(proof, *cause.evidence()),
         what_to_do=(
             "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
@@ -95,7 +102,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None) -> Fi
 
 def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet | None:
     if region is None:
-        return Snippet("python", f"torch._dynamo.config.{_SWITCH} = True")
+        return Snippet("python", f"torch._dynamo.config.{_sizes.SWITCH} = True")
     marks = cause.marks()
     note = "# before the first call, and without dynamic=False"
     return Snippet("python", f"{note}\n{marks}") if marks else None

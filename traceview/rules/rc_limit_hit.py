@@ -29,14 +29,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _recompiles
+from traceview.derive.compile_costs import assign_regions
+from traceview.rules import _costs, _recompiles, _sizes
 from traceview.rules._evidence import from_row, milliseconds, short
+from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompiles"})
+FOLLOWS = RECOMPILES
 
 #: Values that a title has room for.
 FEW = 3
@@ -45,7 +48,9 @@ _REMEDIES = {
     "module_int": (
         "Keep {source} out of forward: count in the caller, or register it as a buffer tensor."
     ),
-    "size": "Let the size be symbolic (no dynamic=False), or pad to a few sizes.",
+    "static": "Let the size be symbolic (no dynamic=False), or pad to a few sizes.",
+    "pinned": "Do not decide on the size inside, nor look anything up with it.",
+    "parameter": "Hand in plain tensors (parameter.data): sizes of parameters are never symbolic.",
     "value": "Pass {source} as a tensor, or keep it constant.",
     "choice": "Compile one function for each value of {source}, and choose between them outside.",
     "obj_id": "Create {source} once, outside of the call.",
@@ -75,7 +80,9 @@ def _finding(
     name = name or next((row["function"] for row in warned if row["function"]), None)
     limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
     later = _calls_later(tables, compiles)
-    because = f" because {cause.subject} changed ({cause.values(FEW)})" if cause else ""
+    values = cause.values(FEW) if cause else ""
+    met = f" ({values})" if values else ""
+    because = f" because {cause.subject} changed{met}" if cause else ""
     function = _recompiles.function_name(name)
     place = _recompiles.place(tables, cause) if cause else _place(frame, name)
     return Finding(
@@ -92,8 +99,9 @@ def _finding(
         cost=_cost(tables, compiles),
         confidence="measured",
         location=place,
+        about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
         evidence=_proof(compiles, warned, cause),
-        what_to_do=_remedy(cause),
+        what_to_do=_remedy(tables, cause),
     )
 
 
@@ -103,8 +111,12 @@ def _place(frame: _recompiles.Frame, name: str | None) -> Location | None:
 
 
 def _calls_later(tables: Tables, compiles: list[Row]) -> int:
-    """Calls of compiled callables in the script beyond one for each compile of this function."""
-    calls = sum(row["calls"] or 0 for row in first_rank(rows(tables, "regions")))
+    """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
+    mine = {row["compile_key"] for row in compiles}
+    owners = {key for key, row in assign_regions(tables) if row["compile_key"] in mine}
+    regions = first_rank(rows(tables, "regions"))
+    own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
+    calls = sum(row["calls"] or 0 for row in own or regions)
     return max(0, calls - len(first_rank(compiles)))
 
 
@@ -133,16 +145,22 @@ def _cost(tables: Tables, compiles: list[Row]) -> Cost:
     )
 
 
-def _remedy(cause: _recompiles.Cause | None) -> str:
+def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
     if cause and cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
-    kind = "choice" if cause and cause.is_choice else cause.row["kind"] if cause else None
-    known = _REMEDIES.get(str(kind))
+    known = _REMEDIES.get(_kind(tables, cause)) if cause else None
     first = known.format(source=cause.source) if known and cause else "Cure what the guards name."
     return (
         f"{first} Raising torch._dynamo.config.recompile_limit helps only where the number of "
         "variants is finite."
     )
+
+
+def _kind(tables: Tables, cause: _recompiles.Cause) -> str:
+    last = cause.rows[-1]
+    sizes = {row["compile_key"]: reason for row, reason in _sizes.Sizes(tables).rows}
+    known = "choice" if cause.is_choice else sizes.get(last["compile_key"])
+    return known or str(last["kind"])
 
 
 def _proof(

@@ -1,7 +1,7 @@
 """
 ## What it finds
-A Python int on an nn.Module that changes from call to call and is read in compiled code
-(`self.step += 1`).
+A Python int on an nn.Module that is read in compiled code and changes from call to call
+(`self.step += 1`), or from one compiled instance to the next (`self.layer_idx`).
 
 ## Why it costs
 torch takes int attributes of modules for constants. Each new value is a whole compile, until the
@@ -18,6 +18,9 @@ Count outside of `forward`, or keep the number in a buffer
 (`self.register_buffer("step", torch.zeros((), dtype=torch.int64))`). Without touching the module:
 `torch._dynamo.config.allow_unspec_int_on_nn_module = True`.
 
+## Settings
+- `fewest_recompiles`: recompiles of one function from which on it is a warning.
+
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
 - torch/_dynamo/config.py, `allow_unspec_int_on_nn_module`
@@ -29,58 +32,83 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompiles
+from traceview.rules import _places, _recompile_kinds, _recompiles
 from traceview.rules._evidence import times
-from traceview.rules.finding import Finding, Snippet
+from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Finding, Severity, Snippet
 from traceview.tables import Tables
 
 CODE = "TV203"
 NEEDS = frozenset({"recompiles"})
 
-#: One change (a warm-up flag, a mode switch) costs one compile; two are a counter.
-FEWEST_RECOMPILES = 2
+_SWITCHED = (
+    "set torch._dynamo.config.allow_unspec_int_on_nn_module = True: it makes such ints symbolic, "
+    "in all modules of the process."
+)
+_COUNTED = (
+    "Count outside of forward, or keep the number in a buffer tensor (an `if` or `min()` on it "
+    f"then becomes torch.where or torch.clamp). Where the module cannot be touched, {_SWITCHED}"
+)
+_SHARED = (
+    "Keep what the number decides in the instance (a buffer, a submodule chosen in __init__) and "
+    f"leave the number out of forward; or compile the model that holds them all. Or {_SWITCHED}"
+)
+_CHILD = re.compile(r"\._modules\['(\w+)'\]")
 _PLAIN_NAME = re.compile(r"self\.[A-Za-z_]\w*")
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding an attribute of a module."""
-    for cause in _recompiles.causes(tables):
-        if cause.row["kind"] != "module_int":
-            continue
-        count = len(cause.rows)
-        yield Finding(
-            code=CODE,
-            rule="rc-module-int-attr",
-            severity="warning" if count >= FEWEST_RECOMPILES else "info",
-            title=(
-                f"{cause.source} changes from call to call and recompiled {cause.function} "
-                f"{times(count)}"
-            ),
-            explanation=(
-                f"{cause.source} is a Python int on the module; torch compiles its value in as a "
-                f"constant and guards it. Values met: {cause.values()}. It is read at "
-                f"{_places.short(cause.place())}."
-            ),
-            cost=cause.cost(tables),
-            confidence="measured",
-            location=_recompiles.place(tables, cause),
-            evidence=cause.evidence(),
-            what_to_do=(
-                "Count outside of forward, or keep the number in a buffer tensor (an `if` or "
-                "`min()` on it then becomes torch.where or torch.clamp). Where the module cannot "
-                "be touched, set torch._dynamo.config.allow_unspec_int_on_nn_module = True."
-            ),
-            snippet=_snippet(cause),
-        )
+    for cause in _recompile_kinds.causes(tables, "module_int"):
+        count = _recompile_kinds.recompiles(cause)
+        yield _finding(tables, cause, count, _recompile_kinds.severity(cause, fewest_recompiles))
 
 
-def _snippet(cause: _recompiles.Cause) -> Snippet:
-    first = cause.row["old"] or ""
-    if not (_PLAIN_NAME.fullmatch(cause.source) and first.isdecimal()):
+def _finding(tables: Tables, cause: _recompiles.Cause, count: int, severity: Severity) -> Finding:
+    at, name = _recompiles.spot(tables, cause), _attribute(cause)
+    instances = _instances(tables, cause)
+    differs = "differs from instance to instance" if instances > 1 else "changes from call to call"
+    return Finding(
+        code=CODE,
+        rule="rc-module-int-attr",
+        severity=severity,
+        title=f"{name} {differs} and recompiled {cause.function} {times(count)}",
+        explanation=(
+            f"{name} is a Python int on the module; torch compiles its value in as a constant and "
+            f"guards it. Values met: {cause.values()}. It is read at {_places.short(at.place)}."
+            + (f" {instances} compiled instances share one code." if instances > 1 else "")
+        ),
+        cost=_recompile_kinds.cost(tables, cause),
+        confidence="measured",
+        location=at.place,
+        inside=at.inside,
+        about=cause.about,
+        evidence=cause.evidence(),
+        what_to_do=_SHARED if instances > 1 else _COUNTED,
+        snippet=_snippet(cause, instances),
+    )
+
+
+def _instances(tables: Tables, cause: _recompiles.Cause) -> int:
+    """How many callables with this very code torch.compile was given."""
+    frame = _recompiles.frame_of(cause.row)
+    own = (row for row in first_rank(rows(tables, "regions")) if _target(row) == frame)
+    return sum(max(1, row["compile_calls"] or 1) for row in own)
+
+
+def _target(region: Row) -> _recompiles.Frame:
+    return region["target_file"], region["target_line"]
+
+
+def _attribute(cause: _recompiles.Cause) -> str:
+    """``self.inner.step`` for what the guard calls ``self._modules['inner'].step``."""
+    return _CHILD.sub(r".\1", cause.source)
+
+
+def _snippet(cause: _recompiles.Cause, instances: int) -> Snippet:
+    if instances > 1 or not _PLAIN_NAME.fullmatch(cause.source):
         return Snippet("python", "torch._dynamo.config.allow_unspec_int_on_nn_module = True")
     name = cause.source.removeprefix("self.")
-    return Snippet(
-        "diff",
-        f"- {cause.source} = {first}\n"
-        f'+ self.register_buffer("{name}", torch.tensor({first}), persistent=False)',
-    )
+    line = f'self.register_buffer("{name}", torch.tensor(0), persistent=False)'
+    return Snippet("python", f"{line}  # in __init__, instead of the int")

@@ -16,6 +16,9 @@ changes once is made symbolic, and two values that alternate are two compiled va
 Decide outside of the compiled function what the value decides inside; pass numbers as tensors.
 For a learning rate under a compiled `optimizer.step`: make it a tensor and change it in place.
 
+## Settings
+- `fewest_recompiles`: recompiles of one function from which on it is named.
+
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
 - https://docs.pytorch.org/tutorials/recipes/compiling_optimizer_lr_scheduler.html
@@ -27,64 +30,72 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles
+from traceview.rules import _recompile_kinds, _recompiles
 from traceview.rules._evidence import times
+from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV204"
 NEEDS = frozenset({"recompiles"})
 
-#: The second recompile shows that the first one did not make the value symbolic.
-FEWEST_RECOMPILES = 2
-_TYPE = re.compile(r"type=<class '([\w.<>]+)'>")
-_KINDS = ("value", "obj_id")
+_TYPE = re.compile(r"type=<(?:class|enum|flag) '([\w.<>]+)'>")
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and source."""
-    for cause in _recompiles.causes(tables):
-        count = len({row["compile_key"] for row in cause.rows})
-        if cause.row["kind"] not in _KINDS or count < FEWEST_RECOMPILES or _is_mode(cause):
+    for cause in _recompile_kinds.causes(tables, "constant"):
+        count = _recompile_kinds.recompiles(cause)
+        if count < fewest_recompiles:
             continue
-        rate = cause.is_learning_rate
+        at = _recompiles.spot(tables, cause)
         yield Finding(
             code=CODE,
             rule="rc-python-constant",
             severity="warning",
-            title=(
-                f"{_recompiles.opening(cause.source)} changes and recompiled {cause.function} "
-                f"{times(count)}"
-            ),
+            title=(f"{_subject(cause)} changes and recompiled {cause.function} {times(count)}"),
             explanation=_explanation(cause),
-            cost=cause.cost(tables),
+            cost=_recompile_kinds.cost(tables, cause),
             confidence="measured",
-            location=_recompiles.place(tables, cause),
+            location=at.place,
+            inside=at.inside,
+            about=cause.about,
             evidence=cause.evidence(),
-            what_to_do=_remedy(cause, rate),
+            what_to_do=_remedy(cause),
             snippet=Snippet("python", "lr = torch.tensor(1e-3)  # instead of lr = 1e-3")
-            if rate
+            if cause.is_learning_rate
             else None,
         )
 
 
-def _remedy(cause: _recompiles.Cause, rate: bool) -> str:
-    if rate:
+def _subject(cause: _recompiles.Cause) -> str:
+    if cause.is_learning_rate:
+        return f"The optimizer's learning rate ({cause.source})"
+    return _recompiles.opening(cause.source)
+
+
+def _remedy(cause: _recompiles.Cause) -> str:
+    if cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
     outside = f"Decide outside of {cause.function} what {cause.source} decides inside"
-    if cause.row["kind"] == "obj_id":
-        return (
-            f"Pass the same object each time. If {cause.source} chooses (an enum, a flag), compile "
-            "one function for each choice and choose outside."
-        )
-    if cause.is_choice:
+    if cause.row["kind"] == "obj_id" or cause.is_choice:
         return f"{outside}: compile one function for each value and choose between them."
+    if ".param_groups[" in cause.source:
+        return (
+            "Keep this setting of the optimizer constant (OneCycleLR and CyclicLR change momentum "
+            "or betas unless they get cycle_momentum=False), or leave its step in eager."
+        )
+    if cause.source.startswith("self."):
+        return (
+            f"Keep {cause.source} in a buffer tensor and change it in place, if it is only "
+            f"calculated with. Else: {outside[:1].lower()}{outside[1:]}."
+        )
+    if (cause.row["source_name"] or "").startswith("G["):
+        return (
+            f"Hand {cause.source} in as an argument, which torch makes symbolic when it changes "
+            "(what is read from a global stays a constant), or as a tensor."
+        )
     return f"{outside}, or pass it as a tensor if it is a number that is only calculated with."
-
-
-def _is_mode(cause: _recompiles.Cause) -> bool:
-    """train() against eval() is two variants by nature."""
-    return cause.source.endswith(".training")
 
 
 def _explanation(cause: _recompiles.Cause) -> str:
@@ -92,8 +103,8 @@ def _explanation(cause: _recompiles.Cause) -> str:
         kind = _TYPE.search(cause.row["guard"] or "")
         what = f", a {kind[1].rpartition('.')[2]}," if kind else ""
         return (
-            f"Guards check that {cause.source}{what} is the very object that was traced; it was "
-            "another one."
+            f"{cause.source}{what} is compiled in as a constant: guards check that it is the very "
+            "member that was traced, and it was another one."
         )
     values = cause.values()
     met = f" Values met: {values}." if values else ""

@@ -1,0 +1,453 @@
+"""Rules about whether there is anything to gain, on hand-made rows."""
+
+import json
+
+import pytest
+
+from traceview.rules import catalogue, run_rules
+
+RULES = {rule.name: rule for rule in catalogue()}
+FILE = "/u/train.py"
+REGION = {
+    "pid": 1, "region_id": 0, "kind": "module", "name": "Net", "call_file": FILE, "call_line": 20,
+    "call_function": "main", "target_file": "/u/net.py", "target_line": 3, "calls": 500,
+    "first_call_stack": json.dumps([{"file": FILE, "line": 31, "function": "main"}]),
+}  # fmt: skip
+
+
+def found(rule, tables, **settings):
+    findings = list(RULES[rule].check(tables, **settings))
+    assert all(finding.rule == rule for finding in findings)
+    return findings
+
+
+def speedup(eager=4.0, compiled=2.0, **more):
+    row = {
+        "eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled, "pairs_used": 12,
+        "outcome": "helped" if eager > compiled else "hurt",
+    }  # fmt: skip
+    return [{**row, **more}]
+
+
+# -- bm-noise ---------------------------------------------------------------------------------
+
+
+def noisy(low, high, **more):
+    return speedup(1.0, 1.0, speedup_low=low, speedup_high=high, outcome="neutral", **more)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(0.99, 1.02, None), (0.9, 1.2, "whether"), (1.2, 1.5, None), (1.2, 1.9, "size")],
+)
+def test_a_wide_interval_is_said(make, low, high, said):
+    findings = found("bm-noise", make(speedups=noisy(low, high)))
+    assert [finding.severity for finding in findings] == (["info"] if said else [])
+    if said:
+        assert said in findings[0].title
+
+
+def test_without_an_interval_nothing_is_said(make):
+    assert found("bm-noise", make(speedups=speedup())) == []
+
+
+def test_more_threads_than_processors_are_named_with_their_remedy(make):
+    run = {"pid": 1, "device_name": "cpu", "cpu_threads": 8, "cpu_count": 2}
+    (finding,) = found("bm-noise", make(speedups=noisy(0.8, 1.3), runs=[run]))
+    assert "8 threads on 2 processors" in [evidence.text for evidence in finding.evidence]
+    assert "OMP_NUM_THREADS=2" in finding.what_to_do
+
+
+def test_a_thread_without_a_processor_is_the_machines_fault(make):
+    block = {"pair_index": 0, "stance": "eager", "host_ms": 100.0, "queued_ms": 40.0}
+    pairs = [{"used": True, "eager_ms": ms, "compiled_ms": ms} for ms in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    tables = make(speedups=noisy(0.8, 1.3), blocks=[block], block_pairs=pairs)
+    (finding,) = found("bm-noise", tables)
+    assert "40 %" in finding.evidence[1].text
+    assert "Other work" in finding.what_to_do
+    assert "inputs of one size" not in finding.what_to_do
+
+
+def test_blocks_that_differ_on_a_quiet_machine_are_the_scripts(make):
+    block = {"pair_index": 0, "stance": "eager", "host_ms": 100.0, "queued_ms": 1.0}
+    pairs = [{"used": True, "eager_ms": ms, "compiled_ms": 1.0} for ms in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    tables = make(speedups=noisy(0.8, 1.3), blocks=[block], block_pairs=pairs)
+    (finding,) = found("bm-noise", tables)
+    assert "inputs of one size" in finding.what_to_do
+    assert "compiled: middle" not in finding.evidence[1].text
+
+
+def test_how_many_pairs_would_do_is_said_where_that_is_few_enough(make):
+    (finding,) = found("bm-noise", make(speedups=noisy(0.95, 1.06)))
+    assert finding.snippet.text == "traceview diagnose --blocks 43 SCRIPT"
+    (finding,) = found("bm-noise", make(speedups=noisy(0.5, 2.0)))
+    assert finding.snippet is None
+
+
+# -- ap-not-in-model --------------------------------------------------------------------------
+
+
+def step(*accounts, details=(), ops=(), share=0.1, **tables):
+    at = {"stance": "compiled", "clock": "host"}
+    rest = ("gemm", 4.0 - sum(ms for _, ms in accounts))
+    return {
+        "speedups": speedup(4.5, 4.0),
+        "step_counts": [{"stance": "compiled", "step_ms": 4.0, "steps": 10}],
+        "accounting": [{**at, "category": name, "ms": ms} for name, ms in (*accounts, rest)],
+        "account_details": [{**at, **detail} for detail in details],
+        "region_costs": [{"pid": 1, "region_id": 0, "share": share}],
+        "line_ops": [{"stance": "compiled", "tid": "1", **op} for op in ops],
+        **tables,
+    }  # fmt: skip
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+LOADING = {"category": "data_loading", "what": LOADER, "ms": 3.0, "count": 1.0}
+FETCHING = (
+    {"op_id": 3, "name": "train.py:40", "kind": "line", "start_ns": 0, "duration_ns": 2_500,
+     "self_ns": 10, "file": FILE, "line": 40},
+    {"op_id": 0, "name": LOADER, "kind": "user_annotation", "start_ns": 5, "duration_ns": 3_000,
+     "self_ns": 1_000},
+    {"op_id": 1, "name": "data.py:9", "kind": "line", "start_ns": 10, "duration_ns": 2_000,
+     "self_ns": 2_000, "file": "/u/data.py", "line": 9},
+    {"op_id": 2, "name": "train.py:41", "kind": "line", "start_ns": 5_000, "duration_ns": 9_000,
+     "self_ns": 9_000, "file": FILE, "line": 41},
+)  # fmt: skip
+
+
+def test_loading_is_found_at_the_loop_and_inside_the_data_set(make):
+    tables = make(**step(("data_loading", 3.0), details=[LOADING], ops=FETCHING))
+    (finding,) = found("ap-not-in-model", tables)
+    assert finding.severity == "warning"
+    assert (finding.location.file, finding.location.line) == (FILE, 40)
+    assert [(place.file, place.line) for place in finding.also_at] == [("/u/data.py", 9)]
+    assert "1.50× as fast" in finding.explanation
+    assert "num_workers=3" in finding.what_to_do
+    assert finding.cost.ms_per_step == 3.0
+
+
+def test_workers_that_do_not_keep_up_are_told_apart(make):
+    detail = {**LOADING, "what": LOADER.replace("Single", "Multi").replace("Process", "Processing")}
+    (finding,) = found(
+        "ap-not-in-model", make(**step(("data_loading", 3.0), details=[detail], ops=FETCHING))
+    )
+    assert "do not keep up" in finding.what_to_do
+
+
+def python(ms, count=1.0, what="Python", line=50):
+    return {
+        "category": "python",
+        "what": what,
+        "file": FILE,
+        "line": line,
+        "ms": ms,
+        "count": count,
+    }
+
+
+def threads(thread_ms, queued_ms=0.0):
+    row = {"pid": 1, "stance": "compiled", "pair_index": 0, "host_ms": 100.0}
+    return [{**row, "thread_ms": thread_ms, "queued_ms": queued_ms}]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "severity", "words"),
+    [
+        ([], "info", "Python of the script's own"),
+        (threads(99.0), "warning", "Python of the script's own"),
+        (threads(20.0), "info", "waiting"),
+        (threads(20.0, 79.0), "info", "Python of the script's own"),
+    ],
+)
+def test_python_is_a_warning_where_the_host_is_known_to_work(make, blocks, severity, words):
+    tables = make(**step(("python", 3.0), details=[python(3.0)], blocks=blocks))
+    (finding,) = found("ap-not-in-model", tables)
+    assert (finding.severity, finding.location.line) == (severity, 50)
+    assert words in finding.title
+
+
+def test_on_a_busy_machine_python_must_fill_the_step(make):
+    rows = step(("python", 3.6), details=[python(3.6)], blocks=threads(20.0, 79.0))
+    assert [finding.severity for finding in found("ap-not-in-model", make(**rows))] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        python(3.0, count=1000.0),
+        python(3.0, what="Optimizer.step#AdamW.step"),
+        python(1.0),
+        {**python(3.0), "category": "optimizer_python"},
+    ],
+)
+def test_what_is_no_work_of_the_scripts_own_is_passed_over(make, detail):
+    tables = make(**step(("python", 3.0), details=[detail], blocks=threads(99.0)))
+    assert found("ap-not-in-model", tables) == []
+
+
+def test_a_step_that_is_mostly_compiled_code_is_in_the_model(make):
+    tables = step(("python", 1.6), details=[python(1.6)], blocks=threads(99.0), share=0.6)
+    assert found("ap-not-in-model", make(**tables)) == []
+    backward = {"stance": "compiled", "name": "CompiledFunctionBackward", "step": 1}
+    tables = step(("python", 1.6), details=[python(1.6)], share=0.2)
+    assert len(found("ap-not-in-model", make(**tables))) == 1
+    tables["cpu_ops"] = [{**backward, "duration_ns": 15_000_000}]
+    assert found("ap-not-in-model", make(**tables)) == [], "its backward is 1.5 ms of 4 ms"
+
+
+def test_tiny_steps_are_no_work_outside(make):
+    tables = step(("python", 0.09), details=[python(0.09)], blocks=threads(99.0))
+    tables["speedups"] = speedup(0.12, 0.1)
+    assert found("ap-not-in-model", make(**tables)) == []
+
+
+def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
+    at = {"file": FILE, "line": 60, "count": 1.0}
+    details = [
+        {**at, "category": "idle_copy_wait", "what": "cudaMemcpyAsync", "ms": 0.2},
+        {**at, "category": "copy", "what": "copy to the device", "ms": 2.8},
+        {**at, "category": "copy", "what": "copy on the device", "ms": 9.0},
+    ]
+    (finding,) = found("ap-not-in-model", make(**step(details=details)))
+    assert finding.cost.ms_per_step == pytest.approx(3.0)
+    assert "pin_memory=True" in finding.what_to_do
+
+
+def test_on_a_busy_machine_the_profiled_parts_count_not_their_milliseconds(make):
+    rows = step(("data_loading", 3.0), details=[LOADING], ops=FETCHING)
+    rows["speedups"] = speedup(2.5, 2.0)
+    (finding,) = found("ap-not-in-model", make(**rows))
+    assert finding.cost.ms_per_step == pytest.approx(1.5)
+    assert finding.title.startswith("75 %")
+
+
+def test_settings_move_the_thresholds(make):
+    tables = make(**step(("data_loading", 3.0), details=[LOADING], ops=FETCHING))
+    assert found("ap-not-in-model", tables, least_share=0.8) == []
+    assert found("ap-not-in-model", tables, warn_share=0.8)[0].severity == "info"
+
+
+# -- ap-grad-inference ------------------------------------------------------------------------
+
+JOINT = """\
+def forward(self, primals_1: "f32[1024, 1024]cpu", tangents_1: "f32[1024, 1024]cpu"):
+    tanh: "f32[1024, 1024]cpu" = torch.ops.aten.tanh.default(primals_1)
+    mul: "f32[1024, 1024]cpu" = torch.ops.aten.mul.Tensor(tanh, tangents_1)
+    return pytree.tree_unflatten([tanh, mul], self._out_spec)
+"""
+FORWARD = """\
+def forward(self, primals_1: "f32[1024, 1024]cpu"):
+    sin: "f32[1024, 1024]cpu" = torch.ops.aten.sin.default(primals_1)
+    tanh: "f32[1024, 1024]cpu" = torch.ops.aten.tanh.default(sin)
+    return (tanh, primals_1, sin)
+"""
+
+
+def inference(**changed):
+    graph = {"compile_id": "0/0", "compile_key": "k"}
+    call = {"stance": "compiled", "step": 1, "name": "CompiledFunction", "self_ns": 1_000_000}
+    rows = {
+        "runs": [{"pid": 1, "step_kind": "call"}],
+        "graphs": [
+            {**graph, "kind": "aot_joint", "text": JOINT},
+            {**graph, "kind": "aot_forward", "text": FORWARD},
+        ],
+        "cpu_ops": [call],
+        "backward_calls": [],
+        "regions": [REGION],
+        "step_counts": [{"stance": "compiled", "steps": 10, "step_ms": 4.0}],
+        "ceilings": [{"pid": 1, "kind": "copy", "value": 10.0}],
+        "speedups": speedup(6.0, 4.0),
+    }
+    return {**rows, **changed}
+
+
+def test_inference_with_gradients_is_found_where_it_is_called(make):
+    (finding,) = found("ap-grad-inference", make(**inference()))
+    assert (finding.location.line, finding.about) == (31, {"/u/net.py:3"})
+    assert finding.cost.ms_per_step == pytest.approx(0.1 + 2**22 / 10e6)
+    assert "1 tensor of 4 MiB" in " ".join(evidence.text for evidence in finding.evidence)
+    assert (finding.severity, finding.confidence) == ("warning", "derived")
+
+
+def test_a_small_cost_is_information(make):
+    tables = make(**inference(speedups=speedup(60.0, 40.0)))
+    assert found("ap-grad-inference", tables)[0].severity == "info"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"runs": [{"pid": 1, "step_kind": "optimizer"}]},
+        {"graphs": [{"compile_id": "0/0", "kind": "aot_inference", "text": FORWARD}]},
+        {"backward_calls": [{"file": FILE, "line": 9, "call": "backward"}]},
+        {"compile_intervals": [{"pid": 1, "trigger": "lazy_backward"}]},
+        {"cpu_ops": []},
+    ],
+)
+def test_training_that_was_stopped_early_is_not_accused(make, changed):
+    assert found("ap-grad-inference", make(**inference(**changed))) == []
+
+
+def test_a_backward_in_any_window_clears_it(make):
+    engine = {"stance": "eager", "step": 0, "name": "autograd::engine::evaluate_function: Mul"}
+    rows = inference()
+    rows["cpu_ops"] = [*rows["cpu_ops"], engine]
+    assert found("ap-grad-inference", make(**rows)) == []
+
+
+def test_without_the_scripts_source_nothing_is_said(make):
+    rows = inference()
+    del rows["backward_calls"]
+    _, unchecked = run_rules(make(**rows), [RULES["ap-grad-inference"]])
+    assert [entry.rule for entry in unchecked] == ["ap-grad-inference"]
+
+
+# -- ind-extern-dominated ---------------------------------------------------------------------
+
+
+def graph_of(*calls, ms=3.0, other=1.0, ops=("aten.sort",), **tables):
+    """A step on a device: ``ms`` in fallbacks, ``other`` in generated kernels."""
+    kernel = {"stance": "compiled", "compile_id": "0/0", "file": "/u/net.py", "line": 12,
+              "clock": "device", "ops": list(ops)}  # fmt: skip
+    busy = {"stance": "compiled", "clock": "device", "kind": "busy", "category": "reduction"}
+    return {
+        "kernel_calls": [{"category": "fallback", "kernel_name": name} for name in calls],
+        "matched_kernels": [
+            {**kernel, "name": "aten::x", "category": "other", "ms": ms},
+            {**kernel, "name": "triton_0", "category": "generated_pointwise", "ms": other},
+        ],
+        "accounting": [{**busy, "profiled_ms": ms + other}],
+        "graphs": [],
+        **tables,
+    }
+
+
+CODE = "## Call CompiledFxGraph fabc ##"
+
+
+def on_host(*calls):
+    """Two steps of 4 ms: generated code calls ``calls`` (operator, ms), one more runs outside."""
+    at = {"stance": "compiled", "kind": "cpu_op", "depth": 1}
+    ops = [
+        {**at, "op_id": 0, "name": CODE, "step": 0, "duration_ns": 8_000_000},
+        {**at, "op_id": 1, "name": "aten::sort", "step": 1, "duration_ns": 99_000_000},
+    ]
+    ops += [
+        {**at, "op_id": number, "parent_id": 0, "name": name, "step": 0,
+         "duration_ns": int(2e6 * ms)}
+        for number, (name, ms) in enumerate(calls, 2)
+    ]  # fmt: skip
+    account = {"stance": "compiled", "clock": "host"}
+    line = {"category": "fallback", "user_lines": ["/u/net.py:12"]}
+    return {
+        "kernel_calls": [
+            {**line, "kernel_name": "torch.ops.aten.sort.stable"},
+            {**line, "kernel_name": "torch.ops.aten.unsqueeze.default", "user_lines": []},
+        ],
+        "matched_kernels": [{**account, "name": "cpp_fused", "ms": 0.5}],
+        "cpu_ops": ops,
+        "accounting": [
+            {**account, "kind": "busy", "category": "generated_pointwise", "profiled_ms": 1.0},
+            {**account, "kind": "other", "category": "other", "profiled_ms": 3.0},
+            {**account, "kind": "other", "category": "python", "profiled_ms": 90.0},
+        ],
+        "graphs": [],
+    }
+
+
+def test_on_a_host_an_operator_counts_with_what_it_calls_itself(make):
+    tables = make(**on_host(("aten::sort", 3.0), ("aten::unsqueeze", 0.01), ("aten::mm", 1.0)))
+    (finding,) = found("ind-extern-dominated", tables)
+    assert finding.title.startswith("75 % of the busy time is aten.sort, as")
+    assert (finding.location.file, finding.location.line) == ("/u/net.py", 12)
+    assert len(finding.evidence) == 1
+    assert found("ind-extern-dominated", make(**on_host(("aten::sort", 1.0)))) == []
+
+
+def test_a_fallback_that_fills_the_step_is_information(make):
+    tables = make(**graph_of("torch.ops.aten.sort.stable"))
+    (finding,) = found("ind-extern-dominated", tables)
+    assert (finding.severity, finding.location.line) == ("info", 12)
+    assert finding.title.startswith("75 % of the busy time is aten.sort")
+    assert (
+        found("ind-extern-dominated", make(**graph_of("torch.ops.aten.sort.stable", ms=0.5))) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "op"),
+    [
+        ("torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",
+         "aten._scaled_dot_product_flash_attention_for_cpu"),
+        ("torch.ops.mylib.fast_scan.default", "mylib.fast_scan"),
+        ("torch.ops.aten.addbmm.default", "aten.addbmm"),
+    ],
+)  # fmt: skip
+def test_library_calls_and_the_users_own_operators_are_meant_to_be_there(make, call, op):
+    assert found("ind-extern-dominated", make(**graph_of(call, ops=[op]))) == []
+
+
+COMPLEX = (
+    '    mul: "c64[8, 4]cpu" = torch.ops.aten.mul.Tensor(a, b)\n    return (mul,)\n'
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "severity", "cost"),
+    [(4.0, 2.0, "info", None), (2.0, 3.0, "warning", 1.0)],
+)
+def test_complex_numbers_are_a_warning_where_compiling_hurts(make, eager, compiled, severity, cost):
+    rows = graph_of("torch.ops.aten.mul.Tensor", ops=["aten.mul"])
+    rows["graphs"] = [{"kind": "post_grad", "text": COMPLEX}]
+    (finding,) = found("ind-extern-dominated", make(**rows, speedups=speedup(eager, compiled)))
+    assert (finding.severity, finding.cost.ms_per_step) == (severity, cost)
+    assert "complex" in finding.title
+    assert "cos" in finding.snippet.text
+
+
+def test_an_fft_is_no_complex_arithmetic_of_the_users(make):
+    rows = graph_of("torch.ops.aten._fft_r2c.default", ops=["aten._fft_r2c"])
+    rows["graphs"] = [{"kind": "post_grad", "text": COMPLEX.replace("mul", "_fft_r2c")}]
+    (finding,) = found("ind-extern-dominated", make(**rows, speedups=speedup(2.0, 3.0)))
+    assert finding.severity == "info"
+    assert finding.snippet is None
+
+
+# -- cg-output-overwritten --------------------------------------------------------------------
+
+STALE = (
+    "Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run."
+)
+
+
+def ended(message, **more):
+    run = {"pid": 1, "device_name": "NVIDIA H200", "error_type": "RuntimeError"}
+    at = {"error_file": FILE, "error_line": 38, "error_function": "main"}
+    return [{**run, "error_message": message, **at, **more}]
+
+
+def test_the_reader_of_a_stale_result_is_named_and_its_maker_too(make):
+    event = {"event": "overwritten", "reason": STALE, "user_file": "/u/net.py", "user_line": 18}
+    tables = make(runs=ended(STALE), cudagraph_events=[event])
+    (finding,) = found("cg-output-overwritten", tables)
+    assert (finding.severity, finding.location.line) == ("error", 38)
+    assert [place.line for place in finding.also_at] == [18]
+    assert ".clone()" in finding.snippet.text
+
+
+def test_a_script_that_caught_the_error_is_told_where_the_result_was_made(make):
+    event = {"event": "overwritten", "reason": STALE, "user_file": "/u/net.py", "user_line": 18}
+    (finding,) = found("cg-output-overwritten", make(runs=ended(None), cudagraph_events=[event]))
+    assert finding.location.line == 18
+
+
+def test_gradients_have_a_remedy_of_their_own(make):
+    message = STALE.replace("tensor output", "gradient tensor output")
+    (finding,) = found("cg-output-overwritten", make(runs=ended(message)))
+    assert "zero_grad(set_to_none=True)" in finding.what_to_do
+    assert finding.snippet is None
+
+
+def test_other_errors_are_others_business(make):
+    assert found("cg-output-overwritten", make(runs=ended("CUDA out of memory"))) == []

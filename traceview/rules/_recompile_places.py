@@ -1,0 +1,72 @@
+"""Where in the user's own code what changed is read, and where the calls came from."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from traceview.parse.frames import StackFrame
+from traceview.rules import _recompiles
+from traceview.rules._places import Owners, Spot
+from traceview.rules._recompiles import Cause
+from traceview.rules._rows import Row, frame, rows
+from traceview.rules.finding import Location
+from traceview.tables import Tables
+
+_LOCAL = r"\bL\[\s*['\"](.*?)['\"]\s*\]"
+
+
+def reading(tables: Tables, cause: Cause) -> Spot:
+    """The line that reads what changed; else the function, or the call that led to a library's.
+
+    Guards on tensors and dicts name no line when they fail; torch's tree of the guards does.
+    """
+    named = any(row["user_line"] is not None for row in cause.rows)
+    found = None if named else _in_guards(tables, cause.row)
+    return Spot(found) if found else _recompiles.spot(tables, cause)
+
+
+def callers(tables: Tables, cause: Cause) -> list[Location]:
+    """The user's own lines that called into the compiles of ``cause``, each once, in order."""
+    compiles = {row["compile_key"]: row for row in reversed(rows(tables, "compiles"))}
+    owners = Owners(tables)
+    again = (compiles.get(row["compile_key"]) for row in cause.rows)
+    places = (owners.caller(row) for row in again if row)
+    return list(dict.fromkeys(place for place in places if place))
+
+
+def _in_guards(tables: Tables, row: Row) -> Location | None:
+    """The user's own line of a guard on the very source, on what is inside of it, or around it."""
+    source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
+    if not (source and failed and key):
+        return None
+    entry = key.removesuffix(row["compile_id"]) + failed
+    guards = frame(tables, "guards", compile_key=entry).with_columns(
+        pl.col("source_name").str.replace_all(_LOCAL, "${1}")
+    )
+    guards = guards.drop_nulls(["source_name", "file", "line"])
+    found = sorted(
+        (distance, number, file, line)
+        for number, (name, file, line) in enumerate(
+            guards.select("source_name", "file", "line").unique(maintain_order=True).iter_rows()
+        )
+        if (distance := _distance(source, name)) is not None
+    )
+    places = (_whole(tables, row, (file, line)) for *_, file, line in found)
+    return next(filter(None, places), None)
+
+
+def _distance(source: str, name: str) -> int | None:
+    """0: the same; 1: inside (``cache['a']`` of ``cache``); more: around it, the nearest first."""
+    if name == source:
+        return 0
+    if name.startswith((f"{source}[", f"{source}.")):
+        return 1
+    around = source.startswith((f"{name}[", f"{name}."))
+    return 1 + len(source) - len(name) if around else None
+
+
+def _whole(tables: Tables, row: Row, at: tuple[str, int]) -> Location | None:
+    """A line of the user's own, None if it is a library's."""
+    file = _recompiles.whole_path(at[0], (row["co_filename"], *tables["sources"]["file"]))
+    own = file is not None and Owners(tables).owns(StackFrame(file, at[1], None))
+    return Location(file, at[1]) if file and own else None

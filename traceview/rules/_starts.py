@@ -1,0 +1,79 @@
+"""Seconds that a start of the script takes: what compiling costs it, and when that is much."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from traceview.rules import _costs
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Severity
+from traceview.tables import Tables
+
+_GPP, _LOADING = "compile_file", "PyCodeCache.load_by_key_path"
+_HASHING = "inductor_codecache_torch_key"
+#: Of a job whose length is known, a quarter is much.
+DEAR_SHARE = 0.25
+
+
+def severity(tables: Tables, seconds: float) -> Severity:
+    """Warning where a start's seconds are much for the job; information where its length is open.
+
+    A job of hours need not mind a minute.
+    """
+    job = job_seconds(tables)
+    return "warning" if job is not None and seconds >= DEAR_SHARE * job else "info"
+
+
+def job_seconds(tables: Tables) -> float | None:
+    """Length of the whole job, compiling included; None where its steps are not known."""
+    found = _costs.measured(tables)
+    if found is None or not found["job_steps"] or found["compiled_ms"] is None:
+        return None
+    return float(found["job_steps"] * found["compiled_ms"] / 1e3 + (found["compile_s"] or 0.0))
+
+
+def backend_seconds(compiles: Collection[Row]) -> float:
+    """Seconds of these compiles in AOTAutograd and Inductor, whose work caches keep.
+
+    Dynamo traces anew at every start.
+    """
+    spent = 0.0
+    for row in first_rank(list(compiles)):
+        whole = row["aot_us"] if row["is_forward"] is not False else row["duration_us"]
+        spent += max(whole or 0.0, row["inductor_us"] or row["codegen_us"] or 0.0)
+    return spent / 1e6
+
+
+def autograd_seconds(compiles: Collection[Row]) -> float:
+    """Seconds of these compiles in AOTAutograd alone."""
+    inside = sum(row["inductor_us"] or row["codegen_us"] or 0.0 for row in first_rank([*compiles]))
+    return backend_seconds(compiles) - inside / 1e6
+
+
+def once_seconds(tables: Tables, keys: Collection[str]) -> float:
+    """Of these compiles, what only the first one with an empty cache folder does.
+
+    It hashes torch's own files, looks at the processor and compiles headers, for all that follow.
+    """
+    phases = first_rank(rows(tables, "compile_phases"))
+    names = {row["phase_id"]: row["name"] for row in phases}
+    own = (
+        row["duration_us"] or 0.0
+        for row in phases
+        if row["compile_key"] in keys and _is_once(row["name"], names.get(row["parent_id"]))
+    )
+    return sum(own) / 1e6
+
+
+def is_kernel(name: str, parent: str | None) -> bool:
+    """Whether a phase compiles a kernel of the graph, which g++ does as that code is loaded."""
+    return name.startswith("triton: ") or (name == _GPP and parent == _LOADING)
+
+
+def _is_once(name: str, parent: str | None) -> bool:
+    return name == _HASHING or (name == _GPP and parent is not None and parent != _LOADING)
+
+
+def of_keys(tables: Tables, keys: Collection[str]) -> list[Row]:
+    """The compiles with these keys, forward and backward, of the pass that rules look at."""
+    return [row for row in rows(tables, "compiles") if row["compile_key"] in keys]

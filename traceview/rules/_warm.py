@@ -1,0 +1,127 @@
+"""The second start, on the cache that the first one filled: what it missed, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.rules._rows import Row, first_rank
+from traceview.rules.finding import Location
+from traceview.tables import Tables
+
+Why = Literal["code", "settings", "folder"]
+
+_MISSED = ("miss", "guard_miss")
+_CACHES = ("fx_graph", "aotautograd")
+_ANNOTATION = re.compile(r': "[^"]*"')
+_PLACE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A function compiled again: its rows in the second start, and a look-up that missed.
+
+    ``before`` and ``after``: where ``why`` is code, the line that differs in torch's graph.
+    """
+
+    compiles: tuple[Row, ...]
+    event: Row
+    why: Why
+    before: str | None = None
+    after: str | None = None
+    place: Location | None = None
+
+
+def misses(tables: Tables) -> Iterator[Miss]:
+    """Compiles of the second start that missed what the first had kept for the same inputs."""
+    first, second = _Start(tables, "cold"), _Start(tables, "warm")
+    for key, compiles in second.compiles.items():
+        event = next((row for row in second.events.get(key, ()) if row["event"] in _MISSED), None)
+        text = second.texts.get(key)
+        if event is None or text is None:
+            continue
+        before = [
+            known
+            for known, rows in first.compiles.items()
+            if _code(rows[0]) == _code(compiles[0])
+            and first.kept(known)
+            and _inputs(first.texts.get(known)) == _inputs(text)
+        ]
+        same = [known for known in before if first.texts[known] == text]
+        if same:
+            keys = {row["key"] for known in same for row in first.events[known]}
+            why: Why = "folder" if event["key"] in keys - {None} else "settings"
+            yield Miss(tuple(compiles), event, why)
+        elif before:
+            old, new, place = _difference(first.texts[before[0]], text)
+            if old is not None:  # else only sizes inside differ: other data
+                yield Miss(tuple(compiles), event, "code", old, new, place)
+
+
+def changed_settings(tables: Tables) -> list[str]:
+    """``name: value → value`` of what the user's settings were at the first and second start."""
+    values: dict[str, dict[str, str]] = {"cold": {}, "warm": {}}
+    own = tables["environment"].filter(pl.col("set_by") != "traceview")
+    for row in first_rank(own.to_dicts()):
+        if row["pass"] in values:
+            values[row["pass"]][row["name"]] = row["value"]
+    before, after = values["cold"], values["warm"]
+    names = [name for name in before | after if before.get(name) != after.get(name)]
+    return [f"{name}: {before.get(name)} → {after.get(name)}" for name in sorted(names)]
+
+
+class _Start:
+    """What one pass compiled, by compile key: rows, look-ups and Dynamo's last graph of each."""
+
+    def __init__(self, tables: Tables, name: str) -> None:
+        def of(table: str) -> list[Row]:
+            return first_rank(tables[table].filter(pl.col("pass") == name).to_dicts())
+
+        self.compiles: dict[str, list[Row]] = {}
+        for row in of("compiles"):
+            self.compiles.setdefault(row["compile_key"], []).append(row)
+        self.events: dict[str, list[Row]] = {}
+        for row in of("cache_events"):
+            if row["cache"] in _CACHES:
+                self.events.setdefault(row["compile_key"], []).append(row)
+        graphs = tables["graphs"].filter(
+            (pl.col("pass") == name) & (pl.col("kind") == "dynamo_output")
+        )
+        self.texts: dict[str, str] = dict(graphs.select("compile_key", "text").iter_rows())
+
+    def kept(self, key: str) -> bool:
+        """Whether the code of that compile went into Inductor's cache, or was in it."""
+        found = [row["event"] for row in self.events.get(key, ()) if row["cache"] == "fx_graph"]
+        return bool(found) and set(found) <= {"hit", *_MISSED}
+
+
+def _code(row: Row) -> tuple[object, ...]:
+    return row["co_filename"], row["co_firstlineno"], row["co_name"]
+
+
+def _inputs(text: str | None) -> str | None:
+    """The line that names the graph's inputs with their shapes."""
+    lines = (text or "").splitlines()
+    return next((line.strip() for line in lines if line.lstrip().startswith("def forward")), None)
+
+
+def _difference(before: str, after: str) -> tuple[str | None, str | None, Location | None]:
+    """The first operation that differs, in both texts, and the user's line that it came from."""
+    place: Location | None = None
+    for old, new in zip(before.splitlines(), after.splitlines(), strict=False):
+        if found := _PLACE.match(new):
+            frame = StackFrame(found["file"], int(found["line"]), found["function"])
+            own = is_user_frame(frame)
+            place = Location(frame.file, int(found["line"]), frame.function) if own else None
+        if _ANNOTATION.sub("", old) != _ANNOTATION.sub("", new):
+            return _operation(old), _operation(new), place
+    return None, None, place
+
+
+def _operation(line: str) -> str:
+    return _ANNOTATION.sub("", line).strip().split(";  ", 1)[0]

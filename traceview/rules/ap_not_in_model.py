@@ -1,0 +1,201 @@
+"""
+## What it finds
+A compiled step that spends its time outside of the model: on loading data, on Python of the
+script's own, on copies to the device that hold the host.
+
+## Why it costs
+Compiling shortens what is compiled and nothing else. If half of a step is something else, the step
+can become twice as fast at most, however good the compiled code is.
+
+## Evidence
+Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
+in stretches of Python between operators, and in copies from pageable memory; on a GPU only what the
+device waits for. It is at least 30 % of the step, and calls of compiled code with their backward
+are less than half of it.
+
+A warning where it is more than half of the step and the host works meanwhile; else information:
+waiting (for a queue, a file, a network, a sleep) may be what the script is for.
+
+## What to do
+Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
+ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
+`.to(device, non_blocking=True)`.
+
+## Settings
+- `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is said.
+- `warn_share`: the same, above which it is a warning.
+
+## References
+- https://docs.pytorch.org/docs/stable/data.html
+- https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+- torch/utils/data/dataloader.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from traceview.rules import _costs, _outside, _places
+from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._outside import Part
+from traceview.rules._rows import first
+from traceview.rules.finding import Cost, Evidence, Finding, Severity
+from traceview.tables import Tables
+
+CODE = "TV411"
+NEEDS = frozenset({"accounting", "account_details", "step_counts"})
+#: Calling torch.compile, or starting over, at every step is Python of the script's own.
+FOLLOWS = frozenset({"rc-backend-mismatch", "ct-repeated-same-compile"})
+
+LEAST_SHARE = 0.30
+WARN_SHARE = 0.50
+#: A loop around a call of some microseconds is no work of the script's.
+LEAST_MS = 0.1
+#: Where compiled code is the larger part, the step is in the model.
+MOST_COMPILED_SHARE = 0.50
+#: Above it, where a profile of some steps shows the time of Python is partly chance …
+MOST_QUEUED_SHARE = 0.30
+#: … but not that much of it.
+SURE_SHARE = 0.80
+#: A gain that nobody would call one.
+NO_GAIN = 1.1
+#: A part that stands for the whole in the title.
+MOST_OF_OUTSIDE = 0.80
+#: Parts that are named beside the dearest one.
+LEAST_OF_OUTSIDE = 0.20
+#: More are asked for by nobody without trying.
+MOST_WORKERS = 8
+_NAMES = {
+    "loading": "loading data",
+    "python": "Python of the script's own",
+    "copies": "copies from pageable memory",
+}
+
+
+def check(
+    tables: Tables, *, least_share: float = LEAST_SHARE, warn_share: float = WARN_SHARE
+) -> Iterator[Finding]:
+    """At most one finding: the step as a whole, at the dearest line outside."""
+    step, accounted = _costs.step_ms(tables, "compiled"), _outside.accounted_ms(tables)
+    if not step or not accounted:
+        return
+    found = [part.scaled(step / accounted) for part in _outside.parts(tables)]
+    outside = sum(part.ms for part in found)
+    if outside < max(LEAST_MS, least_share * step):
+        return
+    inside = _outside.compiled_share(tables)
+    if inside is not None and inside >= MOST_COMPILED_SHARE:
+        return
+    named = [part for part in found if part.ms >= LEAST_OF_OUTSIDE * outside]
+    share = min(1.0, outside / step)
+    waits = _waits(tables, named[0], share)
+    severity: Severity = "warning" if share > warn_share and waits is False else "info"
+    yield _finding(tables, named, outside, share, inside, severity, waits=waits is True)
+
+
+def _waits(tables: Tables, part: Part, share: float) -> bool | None:
+    """Whether the dearest part is mostly waiting; None where nobody knows.
+
+    A loader that makes the step wait is worth curing whatever it waits for itself.
+    """
+    if part.kind != "python":
+        return False
+    shares = _outside.thread_shares(tables)
+    step = _costs.step_ms(tables, "compiled")
+    if shares is None or not step:
+        return None
+    if shares.waiting * step >= part.ms / 2:
+        return True
+    # A thread that is thrown off its processor all the time stands still anywhere.
+    return False if shares.queued <= MOST_QUEUED_SHARE or share >= SURE_SHARE else None
+
+
+def _finding(
+    tables: Tables, named: list[Part], outside: float, share: float, inside: float | None,
+    severity: Severity, *, waits: bool,
+) -> Finding:  # fmt: skip
+    part = named[0]
+    where = [place for each in named for place in each.places]
+    what = _what(part, outside, waits=waits)
+    at = f" ({_places.short(where[0])})" if where else ""
+    return Finding(
+        code=CODE,
+        rule="ap-not-in-model",
+        severity=severity,
+        title=f"{percent(share)} of a compiled step is {what}{at}: compiling cannot shorten that",
+        explanation=_ceiling(tables, outside),
+        cost=Cost(outside, None, "time of a compiled step outside of the model, as it is now"),
+        confidence="measured",
+        location=where[0] if where else None,
+        evidence=tuple(_proof(named, inside, waits=waits)),
+        what_to_do=" ".join(_remedy(tables, each, waits=waits) for each in named),
+        also_at=tuple(dict.fromkeys(where[1:4])),
+    )
+
+
+def _what(part: Part, outside: float, *, waits: bool) -> str:
+    if waits:
+        return "waiting outside of the model"
+    most = part.ms >= MOST_OF_OUTSIDE * outside
+    return _NAMES[part.kind] if most else f"not in the model, most of it {_NAMES[part.kind]}"
+
+
+def _ceiling(tables: Tables, outside: float) -> str:
+    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    text = f"{milliseconds(outside)} of {milliseconds(compiled or 0.0)} are not in the model."
+    if not eager or not compiled:
+        return text
+    text += f" A step takes {milliseconds(eager)} in eager"
+    if eager / outside <= NO_GAIN:
+        return f"{text}: compiling can gain next to nothing."
+    return (
+        f"{text}: if all the rest took no time, it would be {eager / outside:.2f}× as fast, and is "
+        f"{eager / compiled:.2f}× now."
+    )
+
+
+def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[Evidence]:
+    for part in named:
+        lines = ", ".join(_places.short(place) for place in part.places[:3])
+        what = "waiting, in Python" if waits and part.kind == "python" else _NAMES[part.kind]
+        text = f"{what}: {milliseconds(part.ms)} of a step"
+        yield Evidence(f"{text}, at {lines}" if lines else text, "account_details")
+    if inside is not None:
+        text = f"calls of compiled code and their backward: {percent(min(1.0, inside))} of the step"
+        yield Evidence(f"{text}, as profiled", "region_costs")
+
+
+def _remedy(tables: Tables, part: Part, *, waits: bool) -> str:
+    if part.kind == "loading":
+        return _loader(tables, part)
+    if part.kind == "copies":
+        return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
+    if waits:
+        return (
+            "The thread sleeps or waits for a queue, a file or a network: fetch the next piece of "
+            "work in a thread while this step runs, unless the waiting is meant."
+        )
+    return (
+        "Move this Python out of the step: do it ahead (a DataLoader's workers, a thread), once, "
+        "or on whole tensors."
+    )
+
+
+def _loader(tables: Tables, part: Part) -> str:
+    """How many workers would hide the loading behind the rest of the step."""
+    if "MultiProcessing" in part.what:
+        return (
+            "The DataLoader's workers do not keep up: give it more of them (num_workers), a larger "
+            "prefetch_factor, or make its __getitem__ cheaper."
+        )
+    step = _costs.step_ms(tables, "compiled") or 0.0
+    rest = step - part.ms
+    run = first(tables, "runs")
+    count = run["cpu_count"] if run else None
+    most = max(1, count - 1) if count else MOST_WORKERS
+    workers = min(most, MOST_WORKERS, math.ceil(part.ms / rest) if rest > 0 else MOST_WORKERS)
+    return (
+        f"Let worker processes make the batches: DataLoader(..., num_workers={workers}, "
+        "persistent_workers=True). Each draws random numbers of its own."
+    )

@@ -1,0 +1,159 @@
+"""
+## What it finds
+A compiled callable that Dynamo looked at and captured nothing of: no graph came out of any of its
+frames.
+
+## Why it costs
+The time for looking is spent, each call checks guards, and all of the work runs in eager.
+
+## Evidence
+Calls of the callable, the compiles that fell into them, and that each of them ended as `skipped` or
+`empty`, without a graph. Typical: DistributedDataParallel around a plain `nn.Sequential`, whose
+frames all lie in torch's own files; a module that Dynamo does not support, such as an LSTM; a
+function that holds no tensor operation.
+
+It is information where other compiled callables were captured and this one just holds nothing.
+
+## What to do
+Compile the module inside the wrapper, `DistributedDataParallel(torch.compile(net))`, or a function
+or module of your own that does the work.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.skipped_functions.html
+- https://docs.pytorch.org/docs/stable/notes/ddp.html
+- torch/_dynamo/trace_rules.py, `MOD_SKIPLIST`
+- https://github.com/pytorch/pytorch/issues/108966
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from traceview.derive.compile_costs import assign_regions
+from traceview.rules import _breaks, _places
+from traceview.rules._evidence import from_row, plural, seconds, short, times
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
+from traceview.tables import Tables
+
+CODE = "TV113"
+NEEDS = frozenset({"regions", "compiles", "calls"})
+#: A break that gave a frame up names the user's line; then this is what follows from it.
+FOLLOWS = frozenset({"gb-frame-skipped"})
+
+_WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"})
+
+
+class _Why(NamedTuple):
+    title: str
+    words: str
+    remedy: str
+    snippet: Snippet | None = None
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a compiled callable without any graph."""
+    compiles: dict[int, list[Row]] = {}
+    regions = {
+        (row["pass"], row["pid"], row["region_id"]): row
+        for row in first_rank(rows(tables, "regions"))
+    }
+    for key, row in assign_regions(tables):
+        if key in regions:
+            compiles.setdefault(key[2], []).append(dict(row))
+    captured = {region for region, found in compiles.items() if any(map(_captured, found))}
+    for (_, _, number), region in regions.items():
+        found = compiles.get(number, [])
+        if region["calls"] and found and all(map(_left_in_eager, found)):
+            yield _finding(tables, region, found, beside=bool(captured))
+
+
+def _captured(row: Row) -> bool:
+    return bool(row["graph_op_count"]) or row["outcome"] == "ok"
+
+
+def _left_in_eager(row: Row) -> bool:
+    return row["outcome"] in ("skipped", "empty") and not row["graph_op_count"]
+
+
+def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bool) -> Finding:
+    broken = _first_break(tables, compiles)
+    why = _why(region, broken)
+    frames = plural(len(compiles), "frame")
+    spent = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    severity: Severity = "info" if beside and broken is None else "warning"
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-captured",
+        severity=severity,
+        title=why.title,
+        explanation=why.words,
+        cost=Cost(
+            seconds=sum(spent) / 1e6 if spent else None,
+            about="spent on looking; what compiling would save is not known",
+        ),
+        confidence="measured",
+        location=_places.compile_call(region),
+        about=_places.about(*compiles),
+        evidence=(
+            Evidence(f"called {times(region['calls'])}, {frames} looked at", "regions"),
+            *_outcomes(compiles),
+            *_said(broken),
+        ),
+        what_to_do=why.remedy,
+        snippet=why.snippet,
+    )
+
+
+def _first_break(tables: Tables, compiles: Sequence[Row]) -> Row | None:
+    """The break that is to blame: one that gave a frame up, else the first."""
+    keys = {row["compile_key"] for row in compiles}
+    found = [row for row in rows(tables, "graph_breaks") if row["compile_key"] in keys]
+    return next((row for row in found if row["frame_skipped"]), next(iter(found), None))
+
+
+def _why(region: Row, broken: Row | None) -> _Why:
+    nothing = f"Dynamo captures nothing of {region['name']}"
+    if region["name"] in _WRAPPERS and not (broken and broken["frame_skipped"]):
+        return _Why(
+            f"{nothing}: what it wraps is torch's own code",
+            f"{region['name']} breaks the graph in its own code, and Dynamo then looks for frames "
+            "to start with further in. It does not start in torch's own files, and the module "
+            "inside has no other: a plain nn.Sequential or a single layer.",
+            "Compile the module inside, before it is wrapped.",
+            Snippet("python", f"model = {region['name']}(torch.compile(net))"),
+        )
+    if broken is None:
+        return _Why(
+            f"{nothing}: it finds no tensor operation",
+            "There is no tensor operation in it that a graph could hold, or none in the frames "
+            "that Dynamo starts with.",
+            "Compile the function or module that does the work, or leave torch.compile out here.",
+        )
+    hint = short(next((h for h in broken["hints"] or () if "issue" not in h), None), 200)
+    reason = short(broken["gb_type"] or broken["reason"], 80)
+    return _Why(
+        f"{nothing}: {reason}",
+        f"Each frame is left in eager, because of: {reason}.",
+        "Remove what breaks, or compile a function or module further in that does the work."
+        + (f" torch's hint: {hint.rstrip('.')}." if hint else ""),
+    )
+
+
+def _outcomes(compiles: Sequence[Row]) -> tuple[Evidence, ...]:
+    return tuple(
+        from_row(
+            f"compile {row['compile_id']} of {row['co_name']} ended as {row['outcome']}"
+            + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
+            "compiles",
+            row,
+        )
+        for row in compiles[:2]
+    )
+
+
+def _said(broken: Row | None) -> tuple[Evidence, ...]:
+    if broken is None:
+        return ()
+    return _breaks.Site((broken,), None).evidence()

@@ -1,0 +1,143 @@
+"""
+## What it finds
+Autotuning that takes much of the compile time.
+
+## Why it costs
+For every matrix product and convolution torch compiles several kernels, runs each of them and takes
+the fastest. That is done once for a shape; without a cache that is kept, at every start.
+
+## Evidence
+The compiler's own spans of autotuning (compiling the candidates and timing them) took more than a
+quarter of the compile time, where a mode or an option asked for it. The tables that torch printed
+say who won: where that is the library's own kernel, autotuning has changed nothing.
+
+A warning where it took a quarter or more of a job whose length is known; else information. What the
+kernels that it chose save at every step is in the step's own time.
+
+## What to do
+Keep the cache between starts: its choices are kept with it. Where the library's kernels win, leave
+autotuning out; `mode="default"` is the control to measure against.
+
+## Settings
+- `least_seconds`: cheaper autotuning is not mentioned
+- `least_share`: of the compile time, from which on it is
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
+- torch/_inductor/select_algorithm.py, `AlgorithmSelectorCache`
+- torch/_inductor/config.py, `max_autotune`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.derive.compiler.first_calls import parts_of
+from traceview.rules import _places, _settings, _starts
+from traceview.rules._evidence import from_row, percent, seconds, short
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location
+from traceview.tables import Tables
+
+CODE = "TV606"
+NEEDS = frozenset({"compile_phases", "compiles", "regions"})
+
+#: Below a second nobody waits for it.
+LEAST_SECONDS = 1.0
+#: A quarter of the compile, which with an empty cache folder also compiles headers once.
+LEAST_SHARE = 0.25
+_MODES = ("max-autotune", "max-autotune-no-cudagraphs")
+_SETTINGS = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise",
+             "coordinate_descent_tuning", "TORCHINDUCTOR_MAX_AUTOTUNE",
+             "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM")  # fmt: skip
+
+
+def check(
+    tables: Tables, *, least_seconds: float = LEAST_SECONDS, least_share: float = LEAST_SHARE
+) -> Iterator[Finding]:
+    """At most one finding: all autotuning of the run."""
+    spent = _autotuning_seconds(first_rank(rows(tables, "compile_phases")))
+    compiles = first_rank(rows(tables, "compiles"))
+    whole = sum(row["duration_us"] or 0.0 for row in compiles) / 1e6
+    if not whole or spent < max(least_seconds, least_share * whole):
+        return
+    region = next(filter(_asks, first_rank(rows(tables, "regions"))), None)
+    place = _places.compile_call(region) if region else _setting(tables)
+    if place is None:
+        return  # nobody asked for it: what is left is small, and no choice of the user's
+    yield Finding(
+        code=CODE,
+        rule="ct-autotune-cost",
+        severity=_starts.severity(tables, spent),
+        title=f"Autotuning takes {seconds(spent)} of {seconds(whole)} of compiling",
+        explanation=(
+            "torch compiled several kernels for one operation and timed each of them. "
+            f"{_bought(tables)}"
+        ).rstrip(),
+        cost=Cost(seconds=spent, about="autotuning, at every start without a warm cache"),
+        confidence="measured",
+        location=place,
+        evidence=(
+            Evidence(
+                f"{seconds(spent)} in spans of autotuning ({percent(spent / whole)} of compiling)",
+                "compile_phases",
+            ),
+            *_dearest(tables),
+        ),
+        what_to_do=(
+            "Keep TORCHINDUCTOR_CACHE_DIR between starts, so that the choices are made once; or "
+            "compile with the default mode and compare the step's time: only what autotuning wins "
+            "there pays for it."
+        ),
+        about=_places.about_region(region),
+    )
+
+
+def _asks(region: Row) -> bool:
+    """Whether a torch.compile call asks for autotuning."""
+    given = _settings.options(region)
+    return region["mode"] in _MODES or any(given.get(name) is True for name in _SETTINGS)
+
+
+def _setting(tables: Tables) -> Location | None:
+    """The user's line that asks for it for the whole process."""
+    return next(filter(None, (_settings.place(tables, name, None) for name in _SETTINGS)), None)
+
+
+def _autotuning_seconds(phases: list[Row]) -> float:
+    """Time of the outermost spans of autotuning; what runs beside the compile is not waited for."""
+    parts = parts_of(phases)
+    outermost = (
+        row["duration_us"] or 0.0
+        for row in phases
+        if parts[row["phase_id"]] == "autotune"
+        and parts.get(row["parent_id"]) != "autotune"
+        and not row["aside"]
+    )
+    return sum(outermost) / 1e6
+
+
+def _bought(tables: Tables) -> str:
+    """Whose kernels were chosen."""
+    best = first_rank(rows(tables, "autotune_choices", is_best=True))
+    library = sum(row["backend"] == "aten" for row in best)
+    if not best:
+        return ""
+    if library == len(best):
+        return "The library's own kernel won each time: it would have been taken anyway."
+    return f"The library's own kernel won {library} of {len(best)} times."
+
+
+def _dearest(tables: Tables) -> list[Evidence]:
+    """What the tables say that took longest to time."""
+    best = first_rank(rows(tables, "autotune_choices", is_best=True))
+    best.sort(key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0)))
+    return [
+        from_row(
+            f"{row['op']}({short(row['shapes'], 60)}): `{short(row['choice'], 60)}` won",
+            "autotune_choices",
+            row,
+        )
+        for row in best[:3]
+    ]

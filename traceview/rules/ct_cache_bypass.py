@@ -1,0 +1,196 @@
+"""
+## What it finds
+Graphs that torch's compile caches pass over, because something in them has no name that would be
+the same in another process.
+
+## Why it costs
+What is passed over is compiled again at every start and in every worker process, and no cache that
+is kept or shipped helps.
+
+## Evidence
+Look-ups of the FX graph cache or of AOTAutograd's cache that ended as a bypass, with torch's own
+reason. The cost is what the compiles took in what was not cached: AOTAutograd and Inductor, or
+AOTAutograd alone where Inductor's code was cached.
+
+A warning where that is a quarter or more of a job whose length is known; else information. Where
+Dynamo's DDP optimizer has split the graph, AOTAutograd's cache is always passed over: nothing is
+said about that.
+
+## What to do
+It depends on the reason. A pass of one's own has to be a `CustomGraphPass` whose `uuid()` names its
+version; a `context_fn` of selective checkpointing needs a `cache_hash`.
+
+## Settings
+- `least_seconds`: cheaper starts are not mentioned
+
+## References
+- https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
+- torch/_inductor/custom_graph_pass.py, `CustomGraphPass`
+- torch/_inductor/codecache.py, `CacheabilityValidator`
+- torch/_functorch/_aot_autograd/autograd_cache.py, `check_cacheable`
+- https://github.com/pytorch/pytorch/pull/133826
+- https://github.com/pytorch/pytorch/pull/134792
+- https://github.com/torch-spyre/torch-spyre/issues/1346
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from traceview.rules import _places, _settings, _starts
+from traceview.rules._evidence import from_row, plural, seconds, short
+from traceview.rules._rows import Row, first, rows
+from traceview.rules.finding import Cost, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV604"
+NEEDS = frozenset({"cache_events", "compiles"})
+
+#: Below half a second nobody notices.
+LEAST_SECONDS = 0.5
+#: Said by ct-cache-disabled, or wanted: the bisector compiles on purpose.
+_SAID_ELSEWHERE = re.compile(r"cache is not enabled|not enabled|bisector", re.IGNORECASE)
+
+
+class _Remedy(NamedTuple):
+    """What to do where torch's reason matches; ``settings`` whose line in the source is meant."""
+
+    reason: re.Pattern[str]
+    words: str
+    code: str | None = None
+    settings: tuple[str, ...] = ()
+
+
+_PASSES = (
+    "post_grad_custom_pre_pass", "post_grad_custom_post_pass", "joint_custom_pre_pass",
+    "joint_custom_post_pass", "pre_grad_custom_pass",
+)  # fmt: skip
+_FUSION_PASSES = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
+_REMEDIES = (
+    _Remedy(
+        re.compile(r"Unsupported (?:pre grad|post grad|joint) custom pass"),
+        "Make the pass a CustomGraphPass: its uuid() names the version, so that graphs that it "
+        "changed can be told from others. Give it a new name whenever its code changes: torch "
+        "would load what the old one made.",
+        "from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files\n\n"
+        "class Pass(CustomGraphPass):\n    def __call__(self, graph): ...  # as now\n"
+        "    def uuid(self):\n        return get_hash_for_files((__file__,))",
+        _PASSES,
+    ),
+    _Remedy(
+        re.compile(r"Unsupported _(?:pre|post)_fusion_custom_pass"),
+        "Make the pass a CustomSchedulerPass with a uuid() that names its version.",
+        None,
+        _FUSION_PASSES,
+    ),
+    _Remedy(
+        re.compile(r"SAC context_fn"),
+        "Give the context_fn of the checkpoint an attribute cache_hash: any value that changes "
+        "when its policy does.",
+        'context_fn.cache_hash = "policy-1"',
+    ),
+    _Remedy(
+        re.compile(r"freezing|frozen|mkldnn tensors"),
+        "Freezing puts the weights into the code, packed for a library's kernels, and such a graph "
+        "is not kept. Without freezing it is; whether a step is then slower has to be measured.",
+        None,
+        ("freezing", "TORCHINDUCTOR_FREEZING"),
+    ),
+    _Remedy(
+        re.compile(r"activation_memory_budget_(?:runtime_estimator|solver)"),
+        "Give torch an object with a uuid() that names its version, not a bare function.",
+        None,
+        ("activation_memory_budget_runtime_estimator", "activation_memory_budget_solver"),
+    ),
+)
+_GENERAL = _Remedy(
+    re.compile(""),
+    "Move what torch's reason names out of the compiled function where that is possible; the rest "
+    "of it can then be kept.",
+)
+
+
+def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
+    """One finding a reason."""
+    found: dict[str, list[Row]] = {}
+    for row in _bypasses(tables):
+        found.setdefault(short(row["reason"]), []).append(row)
+    for reason, events in found.items():
+        inductor_too = any(row["cache"] == "fx_graph" for row in events)
+        keys = {row["compile_key"] for row in events}
+        compiles = _starts.of_keys(tables, keys)
+        spent = _starts.backend_seconds(compiles) - _starts.once_seconds(tables, keys)
+        if not inductor_too:
+            spent = _starts.autograd_seconds(compiles)
+        if spent >= least_seconds:
+            yield _finding(tables, reason, events, compiles, inductor_too=inductor_too, spent=spent)
+
+
+def _bypasses(tables: Tables) -> list[Row]:
+    """Look-ups that this rule speaks of.
+
+    Where Inductor's cache was passed over too, its reason stands for the compile: it costs more.
+    """
+    found = [
+        row
+        for row in rows(tables, "cache_events", event="bypass")
+        if row["reason"] and not _SAID_ELSEWHERE.search(row["reason"])
+    ]
+    split = {row["compile_key"] for row in rows(tables, "graphs", kind="ddp_split")}
+    inductor = {row["compile_key"]: row["reason"] for row in found if row["cache"] == "fx_graph"}
+    return [
+        row
+        for row in found
+        if row["cache"] == "fx_graph"
+        or row["reason"] == inductor.get(row["compile_key"])
+        or row["compile_key"] not in (inductor.keys() | split)
+    ]
+
+
+def _finding(
+    tables: Tables,
+    reason: str,
+    events: list[Row],
+    compiles: list[Row],
+    *,
+    inductor_too: bool,
+    spent: float,
+) -> Finding:
+    remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
+    graphs = plural(len({row["compile_key"] for row in events}), "compile")
+    what = "torch's compile caches keep" if inductor_too else "AOTAutograd's cache keeps"
+    whose = "AOTAutograd and Inductor" if inductor_too else "AOTAutograd"
+    return Finding(
+        code=CODE,
+        rule="ct-cache-bypass",
+        severity=_starts.severity(tables, spent),
+        title=f"{what} nothing of {graphs}: {reason.rstrip('.')}",
+        explanation=(
+            f"What a cache cannot name it does not keep, so every start does these "
+            f"{seconds(spent)} of compiling again."
+        ),
+        cost=Cost(seconds=spent, about=f"{whose}, at every start"),
+        confidence="derived",
+        location=_place(tables, remedy, compiles),
+        evidence=tuple(
+            from_row(f"{row['cache']} cache, compile {row['compile_id']}: {reason}",
+                     "cache_events", row)
+            for row in events[:2]
+        ),
+        what_to_do=remedy.words,
+        snippet=Snippet("python", remedy.code) if remedy.code else None,
+        about=_places.about(*compiles),
+    )  # fmt: skip
+
+
+def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | None:
+    """The line that gives the setting; else the function whose graphs are not kept."""
+    for name in remedy.settings:
+        if found := _settings.place(tables, name, None):
+            return found
+    if remedy.settings:
+        region = first(tables, "regions", is_anchor=True)
+        return _places.compile_call(region) if region else None
+    return _places.Owners(tables).code(compiles[0]).place if compiles else None

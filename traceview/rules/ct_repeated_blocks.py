@@ -1,0 +1,144 @@
+"""
+## What it finds
+One large graph that is made of many equal blocks: the layers of a transformer, the steps of an
+unrolled recurrence.
+
+## Why it costs
+Compiling takes time for every operation of a graph, also for those of a block that is like the one
+before. Compiled by itself, one block serves for all of them.
+
+## Evidence
+In the graph that Dynamo captured, the same operations with the same shapes, from the same lines,
+follow each other at least eight times. The cost is the seconds of that compile, by the part of its
+operations that lie in these blocks, less one block.
+
+A warning where that is a quarter or more of a job whose length is known; else information.
+
+## What to do
+Compile each block instead of the whole (`for block in model.blocks: block.compile()`). One compile
+serves all of them, or two in training, where the first block's input needs no gradient. Nothing
+fuses across the blocks' edges any more; to keep one graph, mark the block as
+`torch.compiler.nested_compile_region`.
+
+## Settings
+- `fewest_blocks`: equal blocks in a row, from which on they are mentioned
+- `least_seconds`: that they cost; less is not mentioned
+
+## References
+- https://docs.pytorch.org/tutorials/recipes/regional_compilation.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.nested_compile_region.html
+- torch/compiler/__init__.py, `nested_compile_region`
+- https://github.com/huggingface/diffusers/pull/11705
+- https://github.com/vllm-project/vllm/issues/20451
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traceview.derive.compile_costs import assign_regions
+from traceview.rules import _places, _recompiles, _starts, _versions
+from traceview.rules._blocks import Blocks, operations, repeated
+from traceview.rules._evidence import from_row, percent, plural, seconds
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV602"
+NEEDS = frozenset({"compiles", "graphs"})
+
+#: Of fewer blocks, compiling one saves too little to lose what fuses across them.
+FEWEST_BLOCKS = 8
+#: Below a few seconds nobody need restructure a model.
+LEAST_SECONDS = 3.0
+#: Older ones may not have torch.compiler.nested_compile_region, or not for all that it is asked.
+_NESTED_SINCE = (2, 9)
+
+#: Parameters of modules in a list are named so in the graph's first line.
+_MODULES, _HEAD = re.compile(r"_modules_\d+_"), 100_000
+
+
+def check(
+    tables: Tables, *, fewest_blocks: int = FEWEST_BLOCKS, least_seconds: float = LEAST_SECONDS
+) -> Iterator[Finding]:
+    """One finding a function: the compile that cost most."""
+    dearest: dict[_recompiles.Frame, Finding] = {}
+    graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
+    for graph in {row["compile_key"]: row for row in graphs}.values():
+        compiles = _starts.of_keys(tables, {graph["compile_key"]})
+        whole = sum(row["duration_us"] or 0.0 for row in first_rank(compiles)) / 1e6
+        whole -= _starts.once_seconds(tables, {graph["compile_key"]})
+        if whole < least_seconds:
+            continue
+        found = repeated(operations(graph["text"] or ""))
+        if found is None or found.count < fewest_blocks or whole * found.share < least_seconds:
+            continue
+        frame = _recompiles.frame_of(compiles[0])
+        known = dearest.get(frame)
+        if known is None or whole * found.share > (known.cost.seconds or 0.0):
+            dearest[frame] = _finding(tables, compiles, graph, found, whole)
+    yield from dearest.values()
+
+
+def _finding(
+    tables: Tables, compiles: list[Row], graph: Row, found: Blocks, whole: float
+) -> Finding:
+    cost = whole * found.share
+    each = len(found.operations)
+    call = _compile_call(tables, graph["compile_key"])
+    what, code = _instead(graph["text"] or "", found)
+    return Finding(
+        code=CODE,
+        rule="ct-repeated-blocks",
+        severity=_starts.severity(tables, cost),
+        title=f"{found.count} equal blocks of {plural(each, 'operation')} are compiled one by one",
+        explanation=(
+            f"They are {percent(each * found.count / found.graph_operations)} of a graph that took "
+            f"{seconds(whole)} to compile. Compiled by itself, one of them serves for all."
+        ),
+        cost=Cost(seconds=cost, about="compiling all blocks but one, without a warm cache"),
+        confidence="derived",
+        location=found.place or call,
+        evidence=(
+            from_row(
+                f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, "
+                f"the same {each} in a row {found.count} times",
+                "graphs",
+                graph,
+            ),
+        ),
+        what_to_do=(
+            f"Compile {what} instead of the whole. Nothing fuses across its edges then: compare "
+            f"the step's time.{_nested(tables)}"
+        ),
+        snippet=Snippet("python", code),
+        also_at=(call,) if call and found.place else (),
+        about=_places.about(*compiles[:1]),
+    )  # fmt: skip
+
+
+def _instead(text: str, found: Blocks) -> tuple[str, str]:
+    """What to compile: each of the modules in a row, else the function that a loop calls."""
+    function = found.place.function if found.place else None
+    if function is None or _MODULES.search(text, 0, _HEAD):
+        code = "for block in model.blocks:  # the module that holds them\n    block.compile()"
+        return "the block", f"{code}  # instead of torch.compile(model)"
+    return f"{function}()", f"{function} = torch.compile({function})  # not what calls it in a loop"
+
+
+def _nested(tables: Tables) -> str:
+    version = _versions.torch_version(tables)
+    if version is None or version < _NESTED_SINCE:
+        return ""
+    return (
+        " To keep one graph, call the block through torch.compiler.nested_compile_region instead: "
+        "what it marks is compiled once and used again."
+    )
+
+
+def _compile_call(tables: Tables, key: str) -> Location | None:
+    """The torch.compile call that the compile belongs to."""
+    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
+    own = (row for row in rows(tables, "regions") if row["region_id"] == owners.get(key))
+    return next(map(_places.compile_call, own), None)

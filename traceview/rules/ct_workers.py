@@ -1,0 +1,158 @@
+"""
+## What it finds
+Trouble with the workers that compile kernels: kernels compiled one after the other because there is
+one thread for them, or a run that ended while it waited for a worker.
+
+## Why it costs
+Triton's and g++'s compiling of a graph's kernels does not depend on each other. With one thread a
+start takes their sum, with several about the longest of them. A pool that hangs never comes back.
+
+## Evidence
+One: a user's `compile_threads=1` or `TORCHINDUCTOR_COMPILE_THREADS=1`, several processors, and the
+time of each kernel that was compiled; the cost is their sum less what as many threads as there are
+processors would have needed.
+
+Two: the run was ended from outside, and the last thing that began is `async_compile.wait`, more
+than a minute before.
+
+The first is a warning where it costs a quarter or more of a job whose length is known; else
+information. The second is a warning.
+
+## What to do
+Take the setting out; it is for debugging. Where the pool hangs or takes too much memory, 1 rules it
+out, and a small number is a compromise.
+
+## Settings
+- `least_seconds`: smaller losses are not mentioned
+- `hang_seconds`: of waiting for a worker, from which on a run that was ended counts as hung
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
+- torch/_inductor/config.py, `compile_threads`
+- torch/_inductor/async_compile.py, `AsyncCompile`
+- https://github.com/pytorch/pytorch/issues/121197
+- https://github.com/pytorch/pytorch/issues/162199
+- https://github.com/pytorch/pytorch/pull/183003
+- https://github.com/vllm-project/vllm/issues/36028
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules import _settings, _starts
+from traceview.rules._evidence import from_row, plural, seconds
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV607"
+NEEDS = frozenset({"compile_phases", "environment", "runs"})
+
+#: Below a second nobody waits for it.
+LEAST_SECONDS = 1.0
+#: A kernel that takes g++ or Triton a minute is not known.
+HANG_SECONDS = 60.0
+_THREADS = ("compile_threads", "TORCHINDUCTOR_COMPILE_THREADS")
+_WAITING = "async_compile.wait"
+_ENDED = ("timeout", "interrupted", "signal", "killed")
+
+
+def check(
+    tables: Tables, *, least_seconds: float = LEAST_SECONDS, hang_seconds: float = HANG_SECONDS
+) -> Iterator[Finding]:
+    """At most one finding of each kind."""
+    run = first(tables, "runs")
+    phases = first_rank(rows(tables, "compile_phases"))
+    setting = next((row for row in rows(tables, "environment") if _is_one(row)), None)
+    if run and setting:
+        lost = _lost_seconds(phases, run["cpu_count"])
+        if lost >= least_seconds:
+            yield _serial(tables, setting, phases, run, lost)
+    waiting = _hung(run, phases) if run else None
+    if waiting is not None and waiting[1] >= hang_seconds:
+        yield _stuck(tables, *waiting)
+
+
+def _is_one(row: Row) -> bool:
+    return row["name"] in _THREADS and row["value"] == "1" and row["set_by"] != "traceview"
+
+
+def _kernels(phases: list[Row]) -> dict[str | None, list[float]]:
+    """Seconds of each kernel that was compiled, by compile."""
+    names = {row["phase_id"]: row["name"] for row in phases}
+    found: dict[str | None, list[float]] = {}
+    for row in phases:
+        compiled = _starts.is_kernel(row["name"], names.get(row["parent_id"]))
+        if compiled and row["duration_us"] is not None:
+            found.setdefault(row["compile_key"], []).append(row["duration_us"] / 1e6)
+    return found
+
+
+def _lost_seconds(phases: list[Row], processors: int | None) -> float:
+    """What one thread took more than one a processor would; 0 where their number is not known."""
+    return sum(
+        sum(own) - max(max(own), sum(own) / min(len(own), processors or 1))
+        for own in _kernels(phases).values()
+    )
+
+
+def _serial(tables: Tables, setting: Row, phases: list[Row], run: Row, lost: float) -> Finding:
+    own = [spent for kernels in _kernels(phases).values() for spent in kernels]
+    name = setting["name"]
+    return Finding(
+        code=CODE,
+        rule="ct-workers",
+        severity=_starts.severity(tables, lost),
+        title=f"{plural(len(own), 'kernel')} compiled one after the other (`{name}` is 1)",
+        explanation=(
+            f"They took {seconds(sum(own))}. {run['cpu_count']} processors could have shared that, "
+            "graph by graph."
+        ),
+        cost=Cost(seconds=lost, about="against one thread a processor, at a start without cache"),
+        confidence="derived",
+        location=_settings.place(tables, name, first(tables, "regions", is_anchor=True)),
+        evidence=(
+            Evidence(f"{name} is 1", "environment"),
+            Evidence(f"{seconds(sum(own))} in {plural(len(own), 'kernel')}", "compile_phases"),
+        ),
+        what_to_do=f"Take `{name}` out: torch then takes one thread a processor, at most 32.",
+    )
+
+
+def _hung(run: Row, phases: list[Row]) -> tuple[Row, float] | None:
+    """The wait in which the run was ended, and its seconds."""
+    started = [row for row in phases if row["started_us"] is not None and not row["aside"]]
+    last = max(started, key=lambda row: (row["started_us"], row["phase_id"]), default=None)
+    known = run["started_us"] is not None and run["wall_s"] is not None
+    if last is None or not known or run["exit_kind"] not in _ENDED:
+        return None
+    if last["name"] != _WAITING or last["duration_us"] is not None:
+        return None
+    return last, run["started_us"] / 1e6 + run["wall_s"] - last["started_us"] / 1e6
+
+
+def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
+    return Finding(
+        code=CODE,
+        rule="ct-workers",
+        severity="warning",
+        title=f"The run was ended while it waited for a compile worker, after {seconds(waited)}",
+        explanation=(
+            "Inductor gives kernels to worker processes and waits for them. Nothing more of the "
+            "compiler is in the log after this wait began."
+        ),
+        cost=Cost(seconds=waited, about="waiting for a worker, until the run was ended"),
+        confidence="measured",
+        location=_settings.place(tables, _THREADS[1], first(tables, "regions", is_anchor=True)),
+        evidence=(
+            from_row(
+                f"compile {wait['compile_id']}: {_WAITING} has no end", "compile_phases", wait
+            ),
+        ),
+        what_to_do=(
+            "Run once with one compile thread, which leaves the workers out: if that goes through, "
+            "the pool is at fault; look at the memory that its workers took."
+        ),
+        snippet=Snippet("shell", "TORCHINDUCTOR_COMPILE_THREADS=1 python SCRIPT"),
+    )

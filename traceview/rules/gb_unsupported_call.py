@@ -1,0 +1,127 @@
+"""
+## What it finds
+A call inside compiled code that Dynamo does not know how to trace: a C extension, ctypes, a
+builtin of Python's, a library function that it skips, an object of a kind that it does not know.
+
+## Why it costs
+Dynamo ends the graph there, Python makes the call, and a second graph starts after it. Nothing
+fuses across the cut, and every call pays for two guarded entries.
+
+## Evidence
+A graph break at the line, of a type that no other rule is about: `.item()`, decisions on values,
+printing, dynamic shapes, what the script itself disables, and an optimizer's or DDP's own code
+have rules of their own. The cost is what the profile shows of it: Python at the break and entering
+compiled code once more. What no line shows is shared evenly by all lines that break.
+
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
+or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
+
+## What to do
+Compute once, outside, what does not depend on the tensors. Make an operator of what works on
+tensors, with `torch.library.custom_op` and a fake implementation: that keeps the graph whole,
+though nothing fuses into it.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
+- https://docs.pytorch.org/docs/stable/library.html
+- https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0156.html
+- torch/_dynamo/variables/functions.py, `SkipFunctionVariable.call_function`
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+from traceview.rules import _break_costs, _break_kinds, _breaks, _places
+from traceview.rules._evidence import short
+from traceview.rules.finding import Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV107"
+NEEDS = frozenset({"graph_breaks"})
+
+#: Where torch names the callee, by the type of the break: in its context or its explanation.
+_CALLEES = (
+    re.compile(r"module: (?P<module>[\w.]+), qualname: (?P<name>[\w.<>]+)"),
+    re.compile(r"qualname: (?P<name>[\w.<>]+)"),
+    re.compile(r"method `(?P<name>\w+)` of class `(?P<module>[\w.]+)`"),
+    re.compile(r"builtin operator `(?P<name>\w+)`"),
+    re.compile(r"trace the function `(?P<name>[^`]+)`"),
+    re.compile(r"enter a `(?P<name>[^`]+)` context manager"),
+    re.compile(r"unsupported builtin (?P<name>[\w.]+\w)"),  # torch 2.6
+)
+_CUSTOM_OP = """\
+@torch.library.custom_op("mylib::my_call", mutates_args=())
+def my_call(x: torch.Tensor) -> torch.Tensor:
+    ...  # the call, on real tensors
+
+@my_call.register_fake
+def _(x):
+    return torch.empty_like(x)  # shape, dtype and device of what it gives back"""
+_ONCE = "If it does not depend on the tensors, compute it once, outside of the compiled function."
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a line that Dynamo cannot trace."""
+    breaks = _break_costs.Breaks(tables)
+    for site in _breaks.resumable(tables, _break_kinds.is_rest):
+        cost, confidence = breaks.cost(site)
+        callee = _callee(site)
+        remedy, snippet = _remedy(callee)
+        yield Finding(
+            code=CODE,
+            rule="gb-unsupported-call",
+            severity=_break_costs.severity(tables, cost),
+            title=f"{_shown(site, callee)} at {_places.short(site.place)} {_breaks.effect(tables)}",
+            explanation=_why(site),
+            cost=cost,
+            confidence=confidence,
+            location=site.place,
+            inside=site.inside,
+            about=site.about,
+            evidence=site.evidence(),
+            what_to_do=remedy,
+            snippet=snippet,
+        )
+
+
+def _callee(site: _breaks.Site) -> str | None:
+    """The callee as torch names it, ``zlib.crc32``; None where that would tell the user nothing."""
+    for row in site.rows:
+        for text in filter(None, (row["context"], row["explanation"], row["gb_type"])):
+            for pattern in _CALLEES:
+                if found := pattern.search(text):
+                    parts = found.groupdict()
+                    name = ".".join(filter(None, (parts.get("module"), parts["name"])))
+                    return None if name.startswith("type.") else name
+    return None
+
+
+def _shown(site: _breaks.Site, callee: str | None) -> str:
+    if callee:
+        return f"`{callee}`"
+    return f"`{short(site.source, 60)}`" if site.source else "Code that Dynamo cannot trace"
+
+
+def _why(site: _breaks.Site) -> str:
+    """torch's own words for it, and its first hint that is not to write to torch."""
+    row = site.rows[0]
+    hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
+    hint = short(next(hints, None), 200).rstrip(".")
+    return (
+        f"Dynamo cannot trace it ({short(row['gb_type'])}), so it ends the graph, lets Python run "
+        "it, and compiles what follows by itself." + (f" torch's hint: {hint}." if hint else "")
+    )
+
+
+def _remedy(callee: str | None) -> tuple[str, Snippet | None]:
+    """Python's own library knows no tensors; a call into another package may become an operator."""
+    if callee is None or callee.partition(".")[0].lstrip("_") in sys.stdlib_module_names:
+        return f"{_ONCE} If it is only needed there, call it before or after.", None
+    return (
+        f"{_ONCE} If it works on tensors, make it a custom operator with a fake implementation: "
+        "then the graph goes on around it.",
+        Snippet("python", _CUSTOM_OP),
+    )

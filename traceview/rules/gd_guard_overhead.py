@@ -1,0 +1,211 @@
+"""
+## What it finds
+Guards that take a large part of the compiled step: thousands of them, checked before every call.
+
+## Why it costs
+Whatever compiled code read while it was traced (attributes, parameters, list items, globals) is
+checked on the host before each call, one guard after the other. Thousands of them take longer
+than a small graph.
+
+## Evidence
+The host time of the cache look-ups that led to one compiled variant (on a GPU: as far as it waited
+for them), at least a tenth of the profiled step and at least 20 µs a call; and at least 200 guards
+on that variant, counted in torch's own tree of them. Look-ups in vain are another matter.
+
+A warning where compiling did not help, or from a quarter of the step on. Else information: a step
+can spend a tenth on guards and still be four times as fast as eager.
+
+## What to do
+Read fewer Python objects inside: keep numbers in one tensor, and what never changes outside of the
+compiled function. Where the guards are about the modules themselves and nobody changes these after
+the first calls, torch can leave guards out (`guard_filter_fn`, torch 2.8 and newer). What changes
+after all then gives wrong results without a word.
+
+## Settings
+- `least_share`: look-ups that take less of the compiled step are not named (0.1 is a tenth).
+- `dear_share`: from this share on it is a warning even where compiling helped.
+- `least_us`: look-ups shorter than this (µs a call) are what any compiled call costs.
+- `fewest_guards`: code with fewer guards is not named.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.skip_guard_on_all_nn_modules_unsafe.html
+- https://docs.pytorch.org/docs/2.14/user_guide/torch_compiler/compile/programming_model.reducing_guard_overhead.html
+- torch/_dynamo/guards.py, `GuardBuilder`
+- https://github.com/pytorch/pytorch/issues/185886
+- https://github.com/pytorch/pytorch/issues/191753
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from traceview.rules import _costs, _places, _recompiles, _versions
+from traceview.rules._evidence import milliseconds, percent, plural
+from traceview.rules._families import RECOMPILES
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV301"
+NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_counts"})
+#: Many variants of one function: a look-up checks the guards of each until one fits.
+FOLLOWS = RECOMPILES | {"rc-limit-hit"}
+
+LEAST_SHARE = 0.10
+DEAR_SHARE = 0.25
+#: A hundred guards or fewer, the look-up's fixed cost included, take a few µs.
+LEAST_US = 20.0
+#: A guard takes some 20 ns, one in Python a µs: a long look-up of fewer is a busy machine.
+FEWEST_GUARDS = 200
+_WAITED = "idle_guards"
+_ABOUT = "cache look-ups of a compiled step, as profiled"
+#: Guards on plain Python values: fewer of these is the user's to arrange.
+_VALUES = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "LAMBDA_GUARD"})
+_SKIP = (
+    "skip = torch.compiler.skip_guard_on_all_nn_modules_unsafe\n"
+    'torch.compile(…, options={"guard_filter_fn": skip})  # mode= cannot stand beside options='
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The look-ups that led to one compiled variant, and the guards that stand on it."""
+
+    row: Row
+    owner: Row
+    guards: list[Row]
+
+    @property
+    def micros(self) -> float:
+        less = self.row["us_less_profiler"]
+        return float(self.row["us_per_call"] if less is None else less)
+
+    @property
+    def on_values(self) -> bool:
+        """Whether most guards compare plain Python values."""
+        return 2 * sum(guard["kind"] in _VALUES for guard in self.guards) > len(self.guards)
+
+    def line(self, files: Iterable[str]) -> tuple[Location | None, int]:
+        """The line in ``files`` that most guards come from, and how many.
+
+        (None, 0) where most have none. torch cuts the front off the paths in guards.
+        """
+        known = [file for file in (*files, self.owner["co_filename"]) if file]
+        lines: Counter[tuple[str, int]] = Counter()
+        for guard in self.guards:
+            cut, number = guard["file"], guard["line"]
+            if cut and number is not None and (whole := _recompiles.whole_path(cut, known)):
+                lines[whole, number] += 1
+        if not lines or 2 * lines.total() < len(self.guards):
+            return None, 0
+        (file, line), count = lines.most_common(1)[0]
+        return Location(file, line), count
+
+
+def check(
+    tables: Tables,
+    *,
+    least_share: float = LEAST_SHARE,
+    dear_share: float = DEAR_SHARE,
+    least_us: float = LEAST_US,
+    fewest_guards: int = FEWEST_GUARDS,
+) -> Iterator[Finding]:
+    """At most one finding: the code whose look-ups take longest."""
+    counts, lookup = first(tables, "step_counts", stance="compiled"), _dearest(tables)
+    if counts is None or not counts["step_ms"] or lookup is None:
+        return
+    spent = _waited(tables, counts, lookup.micros * (lookup.row["calls"] or 0.0) / 1e3)
+    share = min(1.0, spent / counts["step_ms"])
+    many = lookup.row["guards"] >= fewest_guards and lookup.micros >= least_us
+    if many and share >= least_share:
+        dear = share >= dear_share or _costs.outcome(tables) != "helped"
+        yield _finding(tables, lookup, Cost(spent, None, _ABOUT), share, dear)
+
+
+def _waited(tables: Tables, counts: Row, looked_ms: float) -> float:
+    """What of the look-ups holds the step up: on a GPU only that for which it waited."""
+    if counts["device_busy_ms"] is None:
+        return looked_ms
+    accounting = first_rank(rows(tables, "accounting", stance="compiled"))
+    idle = [row["profiled_ms"] or 0.0 for row in accounting if row["category"] == _WAITED]
+    return min(looked_ms, sum(idle))
+
+
+def _dearest(tables: Tables) -> _Lookup | None:
+    """The variant whose look-ups take most of the step; look-ups in vain lead to none."""
+    found = first_rank(rows(tables, "call_path", part="cache_lookup"))
+    led = [row for row in found if row["compile_id"] is not None and row["guards"]]
+    row = max(led, key=lambda row: row["ms"] or 0.0, default=None)
+    if row is None:
+        return None
+    compiles = first_rank(rows(tables, "compiles", compile_id=row["compile_id"]))
+    owner = next((each for each in reversed(compiles) if each["is_forward"] is not False), None)
+    if owner is None:
+        return None
+    return _Lookup(row, owner, rows(tables, "guards", compile_key=owner["compile_key"]))
+
+
+def _finding(tables: Tables, lookup: _Lookup, cost: Cost, share: float, dear: bool) -> Finding:
+    place, own = lookup.line(tables["sources"]["file"])
+    regions = first_rank(rows(tables, "regions", region_id=lookup.row["region_id"]))
+    call = _places.compile_call(regions[0]) if regions else None
+    guards, calls = lookup.row["guards"], lookup.row["calls"] or 0.0
+    often = "once" if round(calls, 1) == 1.0 else f"{calls:.3g} times"
+    return Finding(
+        code=CODE,
+        rule="gd-guard-overhead",
+        severity="warning" if dear else "info",
+        title=(
+            f"Checking {plural(guards, 'guard')} before "
+            f"{_recompiles.called(lookup.owner)} takes {percent(share)} of the compiled step"
+        ),
+        explanation=(
+            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} a step: whatever was "
+            "read while tracing is checked before each call, one after the other."
+            + (f" {own:,} of the guards come from this line." if own else "")
+        ),
+        cost=cost,
+        confidence="measured",
+        location=place or call,
+        evidence=(*_evidence(tables, lookup),),
+        what_to_do=_remedy(tables, lookup.on_values and own > 0),
+        snippet=None if lookup.on_values or not _filters(tables) else Snippet("python", _SKIP),
+        about=_places.about(lookup.owner),
+    )
+
+
+def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:
+    row = lookup.row
+    micros = milliseconds(lookup.micros / 1000)
+    yield Evidence(
+        f"{row['compile_id']}: {micros} a look-up, {plural(row['guards'], 'guard')}", "call_path"
+    )
+    counted = first_rank(rows(tables, "guard_costs", compile_key=lookup.owner["compile_key"]))
+    for row in [row for row in counted if row["source_name"] is not None][:1]:
+        text = f"{plural(row['guards'], 'guard')} start from {row['source_name']}"
+        yield Evidence(text, "guard_costs")
+    for row in [row for row in counted if row["kind"] is not None][:2]:
+        yield Evidence(f"{plural(row['guards'], 'guard')} of kind {row['kind']}", "guard_costs")
+
+
+def _remedy(tables: Tables, values_of_a_line: bool) -> str:
+    if values_of_a_line:
+        return (
+            "Every Python value that this line reads is a guard of its own: keep the values in one "
+            "tensor, or combine them once, outside of the compiled function."
+        )
+    fewer = "Read fewer Python objects inside the compiled function."
+    if not _filters(tables):
+        return fewer
+    return (
+        f"{fewer} Or, where no module changes any more once compiled, leave the modules' guards "
+        "out. Unsafe: what changes all the same is not noticed, and results are wrong."
+    )
+
+
+def _filters(tables: Tables) -> bool:
+    """Whether the torch that ran can leave guards out (from 2.8)."""
+    version = _versions.torch_version(tables)
+    return version is not None and version >= (2, 8)

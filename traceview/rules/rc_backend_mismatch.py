@@ -1,0 +1,133 @@
+"""
+## What it finds
+`torch.compile` called again and again on one function, each time with another backend object: a
+function, `functools.partial` or object that is made for the call.
+
+## Why it costs
+Compiled code belongs to the backend that made it, and backends are compared as objects. A new one
+shares nothing with the last: each torch.compile is followed by a whole compile, until the recompile
+limit; from then on the function runs in eager.
+
+## Evidence
+At least two recompiles of one function with "BACKEND_MATCH failure", in which the cached and the
+new backend have the same description, only another id. Where the descriptions differ (another
+backend, mode or `dynamic=`, as in a benchmark of modes), it is meant and no finding.
+
+## What to do
+Make the backend once, at the top of a module, and call torch.compile once, before the loop.
+Backends given by name ("inductor") and equal `mode=` and `options=` are equal to each other.
+
+## Settings
+- `fewest_recompiles`: recompiles of one function from which on it is named.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- https://docs.pytorch.org/docs/stable/torch.compiler_custom_backends.html
+- torch/_dynamo/guards.py, `get_guard_fail_reason_helper`
+- https://github.com/pytorch/pytorch/issues/168373
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from traceview.rules import _places, _recompile_kinds, _recompiles
+from traceview.rules._evidence import from_row, short, times
+from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
+from traceview.rules._recompiles import Cause
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV213"
+NEEDS = frozenset({"recompiles"})
+
+#: What differs between two objects of one make.
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+")
+_COMPILER = re.compile(r"compiler='([^']+)'")
+_PLAIN = re.compile(r"^[\w.<> ]+")
+#: Inductor's wrapper says nothing of its options, and equal ones are equal: it is no accident.
+_INDUCTOR = "_TorchCompileInductorWrapper"
+
+
+def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
+    """One finding a function."""
+    for found in _recompile_kinds.causes(tables, "backend"):
+        same = tuple(row for row in found.rows if _of_one_make(row))
+        region, calls = _region(tables, found)
+        if not same or (same[0]["old"] is None and not _made_for_each(region, calls)):
+            continue
+        cause = Cause(same)
+        count = _recompile_kinds.recompiles(cause)
+        if count < fewest_recompiles:
+            continue
+        at = _recompiles.spot(tables, cause)
+        name = _name(cause.row)
+        yield Finding(
+            code=CODE,
+            rule="rc-backend-mismatch",
+            severity="warning",
+            title=(
+                f"A new backend object ({name}) for each torch.compile call recompiled "
+                f"{cause.function} {times(count)}"
+            ),
+            explanation=(
+                "Compiled code is kept for the very backend object that made it. This one is made "
+                "anew for each torch.compile call, so what was compiled is never found again."
+            ),
+            cost=_recompile_kinds.cost(tables, cause),
+            confidence="measured",
+            location=_places.compile_call(region) if region else at.place,
+            inside=None if region else at.inside,
+            about=cause.about,
+            evidence=(*_proof(region, calls), *cause.evidence()),
+            what_to_do=(
+                f"Make the backend {name} once, outside of the function that calls torch.compile, "
+                "and call torch.compile once, before the loop."
+            ),
+        )
+
+
+def _made_for_each(region: Row | None, calls: int) -> bool:
+    """What older torch, which does not describe backends, leaves to tell by."""
+    return region is not None and bool(region["backend_is_callable"]) and calls > FEWEST_RECOMPILES
+
+
+def _of_one_make(row: Row) -> bool:
+    """Whether cached and new backend differ in nothing but their address, as far as it is known."""
+    old, new = row["old"] or "", row["new"] or ""
+    if _INDUCTOR in old or _INDUCTOR in new:
+        return False
+    return _ADDRESS.sub("", old) == _ADDRESS.sub("", new)
+
+
+def _name(row: Row) -> str:
+    said = row["old"] or ""
+    wrapped, plain = _COMPILER.search(said), _PLAIN.search(said)
+    name = wrapped[1] if wrapped else plain[0].strip() if plain else ""
+    return short(_ADDRESS.sub("…", name)) or "a callable"
+
+
+def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:
+    """The line that called torch.compile on the function most often, and how often it did."""
+    regions = [
+        row
+        for row in first_rank(rows(tables, "regions"))
+        if (row["target_file"], row["target_line"]) == _recompiles.frame_of(cause.row)
+    ]
+    made: Counter[tuple[str | None, int | None]] = Counter()
+    for row in regions:
+        made[row["call_file"], row["call_line"]] += row["compile_calls"] or 1
+    if not made:
+        return None, 0
+    place, calls = made.most_common(1)[0]
+    return next(row for row in regions if (row["call_file"], row["call_line"]) == place), calls
+
+
+def _proof(region: Row | None, calls: int) -> tuple[Evidence, ...]:
+    if region is None:
+        return ()
+    at = _places.short(_places.compile_call(region))
+    return (from_row(f"torch.compile at {at} was called {times(calls)}", "regions", region),)

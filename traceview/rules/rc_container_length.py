@@ -1,0 +1,133 @@
+"""
+## What it finds
+A list, tuple, dict or set that compiled code reads and whose length or keys change from call to
+call: a cache that grows by one entry a token, a history that is appended to.
+
+## Why it costs
+The length and the keys of Python containers are compiled in as constants; torch makes no length
+symbolic. Each new one is a whole compile, until the recompile limit; from then on new lengths run
+in eager.
+
+## Evidence
+At least two recompiles of one function whose deciding guard is on the length or the keys of the
+same source (`len(cache) == 3`, `not cache`, `list(dict.keys(…))`). A single one, as between an
+empty cache and a full one, makes two variants, once.
+
+## What to do
+Give the compiled function what does not grow: one tensor of the greatest size that is written at a
+position, or a tuple of fixed length. Append to histories for logs outside of it.
+
+## Settings
+- `fewest_recompiles`: recompiles of one function from which on it is named.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- torch/_dynamo/guards.py, `GuardBuilder.SEQUENCE_LENGTH` and `DICT_KEYS_MATCH`
+- https://github.com/huggingface/transformers/issues/40328
+- https://github.com/huggingface/transformers/issues/30351
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
+from traceview.rules._evidence import times
+from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
+from traceview.rules._recompiles import Cause
+from traceview.rules.finding import Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV207"
+NEEDS = frozenset({"recompiles"})
+
+#: What torch guards of a module that is no data of the user's: hooks and sub-modules.
+_HOOKS = "_hooks"
+_MODULES = "._modules"
+_ADDS = re.compile(r"\.(?:append|appendleft|extend|insert|add|update|setdefault)\(")
+
+
+def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
+    """One finding a function and container."""
+    for cause in _recompile_kinds.causes(tables, "length"):
+        count = _recompile_kinds.recompiles(cause)
+        if count < fewest_recompiles:
+            continue
+        at = _recompile_places.reading(tables, cause)
+        what = "the keys" if cause.row["kind"] == "keys" else "the length"
+        verb = "grows" if _grows(cause) else "changes" if what == "the length" else "change"
+        yield Finding(
+            code=CODE,
+            rule="rc-container-length",
+            severity="warning",
+            title=(
+                f"{_recompiles.opening(what)} of {cause.source} {verb} from call to call, which "
+                f"recompiled {cause.function} {times(count)}"
+            ),
+            explanation=(
+                f"torch compiles {what} of {cause.source} in as a constant and guards it"
+                + (f" (met: {cause.values()})." if cause.values() else ".")
+                + " It never becomes symbolic, so each new one costs a whole compile."
+            ),
+            cost=_recompile_kinds.cost(tables, cause),
+            confidence="measured",
+            location=at.place,
+            inside=at.inside,
+            about=cause.about,
+            evidence=_recompile_kinds.evidence(tables, cause),
+            what_to_do=_remedy(cause),
+            snippet=_snippet(cause),
+        )
+
+
+def _lengths(cause: Cause) -> list[int]:
+    met = (row["old"] for row in cause.rows if row["kind"] == "length")
+    return [int(value) for value in met if value and value.isdecimal()]
+
+
+def _grows(cause: Cause) -> bool:
+    lengths = _lengths(cause)
+    return len(lengths) > 1 and all(a < b for a, b in pairwise(lengths))
+
+
+def _remedy(cause: Cause) -> str:
+    if cause.source.endswith(_HOOKS):
+        return "Register hooks once, before the first call, and take away those no longer needed."
+    if cause.source.endswith(_MODULES):
+        return "Build the module completely before the first call."
+    if cause.row["kind"] == "keys":
+        return (
+            f"Give {cause.source} the same keys on each call (a key that is not used may hold "
+            "None), or take what is needed out of it before the call."
+        )
+    tensor = (
+        f"replace {cause.source} by one tensor of the greatest length that is needed, allocated "
+        "once, and write each new entry at a position that is itself a tensor (memory: all of it "
+        "is held from the start)."
+    )
+    if not _is_appended_to(cause):
+        return tensor[:1].upper() + tensor[1:]
+    return (
+        f"Return what is added to {cause.source}, and add it outside of the compiled function. "
+        f"Where the entries are read inside, too, {tensor}"
+    )
+
+
+def _is_appended_to(cause: Cause) -> bool:
+    """Whether the line that was guarded adds to the container: compiled code fills it itself."""
+    return any(_ADDS.search(row["user_code"] or "") for row in cause.rows)
+
+
+def _snippet(cause: Cause) -> Snippet | None:
+    other = cause.row["kind"] == "keys" or _is_appended_to(cause)
+    if other or cause.source.endswith((_HOOKS, _MODULES)):
+        return None
+    name = cause.source.rpartition(".")[2]
+    name = name if name.isidentifier() else "cache"
+    return Snippet(
+        "python",
+        f"{name} = new.new_zeros(MOST, *new.shape)  # once\n"
+        f"{name}.index_copy_(0, position, new.unsqueeze(0))  # position: an int64 tensor of 1",
+    )

@@ -1,0 +1,158 @@
+"""
+## What it finds
+A compiled function that is called under several states of torch: gradients on and off, inference
+mode, autocast, `train()` and `eval()`, the number of threads, the default dtype or device.
+
+## Why it costs
+Code is compiled for the state that it was traced in. Each other combination that is met is a whole
+compile of every compiled function below the call, until the recompile limit; from then on new
+combinations run in eager.
+
+## Evidence
+Recompiles whose deciding guard is on torch's own state ("GLOBAL_STATE changed: grad_mode"), on a
+module's `training`, or on dispatch keys that only a mode adds and takes away (inference mode).
+State counts only where no variant for that state had been compiled before.
+
+A warning from two recompiles on, that is from three variants. One recompile is information: to
+train and to evaluate are two variants by nature.
+
+## What to do
+Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
+`torch.no_grad()` but not both, one autocast block with one dtype. Set threads, default dtype and
+device once, before the first call.
+
+## Settings
+- `fewest_recompiles`: recompiles of one function from which on it is a warning.
+
+## References
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- torch/_dynamo/guards.py, `GuardBuilder.GLOBAL_STATE`
+- https://github.com/pytorch/pytorch/issues/131975
+- https://github.com/pytorch/pytorch/issues/100977
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
+from traceview.rules._evidence import times
+from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
+from traceview.rules._recompiles import Cause
+from traceview.rules._rows import Row
+from traceview.rules.finding import Finding, Location
+from traceview.tables import Tables
+
+CODE = "TV209"
+NEEDS = frozenset({"recompiles"})
+
+_INFERENCE = "inference mode"
+_MODES = ("grad mode", _INFERENCE)
+_FUNC = "a torch.func transform"
+#: As torch writes them (torch/csrc/dynamo/guards.cpp, GlobalStateGuard::reason) → in words.
+_STATES = {
+    "grad_mode": "grad mode",
+    "torch_function": "the torch function mode",
+    "torch_function_mode_stack": "the default device (or another torch function mode)",
+    "default_device": "the default device",
+    "default_dtype": "the default dtype",
+    "deterministic_algorithms": "the choice of deterministic algorithms",
+    "deterministic_algorithms_warn_only": "the choice of deterministic algorithms",
+    "allow_tf32": "the precision of fp32 matrix products",
+    "allow_fp16_reduce": "reduced precision in fp16 sums",
+    "allow_bf16_reduce": "reduced precision in bf16 sums",
+    "num_threads": "the number of threads",
+    "saved_tensors_hooks": "hooks on saved tensors",
+    "forward_ad": "forward-mode AD",
+    "functorch": _FUNC,
+}
+_SET_ONCE = frozenset(
+    name
+    for key, name in _STATES.items()
+    if key.startswith(("default", "deterministic", "allow", "num_threads", "torch_function_mode"))
+)
+_AUTOCAST = re.compile(r"autocast(?:\(\w+\)|_cache)?(?:_enabled|_dtype)?")
+
+
+def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
+    """One finding a region: a state changes for all compiled functions below it."""
+    for cause in _recompile_kinds.causes(tables, "state"):
+        count = _recompile_kinds.recompiles(cause)
+        states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
+        place, inside, others = _where(tables, cause)
+        many = len(states) > 1
+        yield Finding(
+            code=CODE,
+            rule="rc-global-state",
+            severity=_recompile_kinds.severity(cause, fewest_recompiles),
+            title=(
+                f"{_upper(_listed(states))} {'differ' if many else 'differs'} between calls, which "
+                f"recompiled {cause.function} {times(count)}"
+            ),
+            explanation=(
+                "Compiled code is made for the state of torch that it is traced in. The calls "
+                f"differ in {_listed(states)}, and each combination that was met is compiled by "
+                "itself."
+            ),
+            cost=_recompile_kinds.cost(tables, cause),
+            confidence="measured",
+            location=place,
+            inside=inside,
+            also_at=others,
+            about=cause.about,
+            evidence=_recompile_kinds.evidence(tables, cause),
+            what_to_do=_remedy(states, count),
+        )
+
+
+def _states(row: Row) -> Iterator[str]:
+    """What differed, in words."""
+    source = row["source_name"] or ""
+    if row["kind"] == "dispatch_keys":
+        keys = _recompile_kinds.keys_changed(row)
+        yield _FUNC if any(key.startswith("FuncTorch") for key in keys) else _INFERENCE
+    elif source.endswith(".training"):
+        yield "train() or eval()"
+    else:
+        for name in source.split() or ["torch's state"]:
+            yield "autocast" if _AUTOCAST.fullmatch(name) else _STATES.get(name, name)
+
+
+def _where(
+    tables: Tables, cause: Cause
+) -> tuple[Location | None, Location | None, tuple[Location, ...]]:
+    """(the call under another state, the library's line it led to, more such calls)."""
+    callers = _recompile_places.callers(tables, cause)
+    if callers:
+        return callers[0], None, tuple(callers[1:])
+    spot = _recompiles.spot(tables, cause)
+    return spot.place, spot.inside, ()
+
+
+def _remedy(states: list[str], count: int) -> str:
+    if count == 1 and not set(states) & _SET_ONCE:
+        return (
+            "Nothing is to be done where both states are needed, as to train and to evaluate: each "
+            "is compiled once."
+        )
+    parts = []
+    if set(states) & set(_MODES):
+        parts.append(
+            "Call it in one mode for each purpose: gradients on to train, and for all else either "
+            "torch.no_grad() or torch.inference_mode(), entered around the loop of the calls."
+        )
+    if "autocast" in states:
+        parts.append("Enter autocast around all calls, with one dtype.")
+    if set(states) & _SET_ONCE:
+        parts.append("Set it once, before the first compiled call.")
+    return " ".join(parts) or "Call it in one state, or compile one function for each."
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _upper(text: str) -> str:
+    return text if text.startswith(("train()", "torch's")) else text[:1].upper() + text[1:]

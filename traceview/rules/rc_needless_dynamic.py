@@ -1,0 +1,113 @@
+"""
+## What it finds
+`dynamic=True` on a callable whose tensors have the same sizes in every call.
+
+## Why it costs
+The graph then calculates with sizes that never change: index arithmetic in the kernels, loops that
+are not unrolled, fewer fusions and choices made for the shape, no cudagraph without a recording for
+each size. torch's own benchmarks had a tenth less speedup with it. How much it is here only a run
+without it can tell.
+
+## Evidence
+A torch.compile call with `dynamic=True`, symbols for sizes in what was compiled for it, and one
+combination of sizes in all calls that were looked at (those outside of the timed blocks). It is
+information: that static code is faster is likely, and was not measured.
+
+## What to do
+Leave `dynamic=` out: the first sizes are then constants, and if a size does change later, torch
+makes it symbolic by itself, for one more compile.
+
+## Settings
+- `fewest_calls`: with fewer calls looked at it is not named.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- torch/_dynamo/config.py, `assume_static_by_default`
+- https://github.com/pytorch/pytorch/pull/98238
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traceview.derive.compile_costs import assign_regions
+from traceview.rules import _places
+from traceview.rules._evidence import from_row, plural
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding
+from traceview.tables import Tables
+
+CODE = "TV214"
+NEEDS = frozenset({"regions", "compiles", "symbols", "input_sizes"})
+
+#: About a window and its warm-up: with fewer, the next call may well be the first other one.
+FEWEST_CALLS = 30
+_SIZE = ".size()["
+#: How torch names the symbols of sizes and ints; those of floats begin with zf.
+_INTEGER = re.compile(r"s\d+")
+
+
+def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Finding]:
+    """One finding a torch.compile call."""
+    symbols = _symbols(tables)
+    for region in first_rank(rows(tables, "regions", dynamic="True")):
+        own = symbols.get((region["pass"], region["pid"], region["region_id"]), [])
+        met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
+        only_sizes = all(_SIZE in row["source_name"] for row in own)
+        if len(met) == 1 and (met[0]["calls"] or 0) >= fewest_calls and own and only_sizes:
+            yield _finding(region, met[0], own)
+
+
+def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
+    """Symbols of sizes and ints by the region for whose code they were created.
+
+    Those that the code set to one value are not symbolic any more.
+    """
+    named = [row for row in rows(tables, "symbols") if row["source_name"]]
+    pinned = {
+        (row["compile_key"], source)
+        for row in named
+        if row["event"] == "specialize"
+        for source in row["source_name"].split(", ")
+    }
+    created: dict[str, list[Row]] = {}
+    for row in named:
+        whole = _INTEGER.fullmatch(row["symbol"] or "") and row["event"] == "create"
+        if whole and (row["compile_key"], row["source_name"]) not in pinned:
+            created.setdefault(row["compile_key"], []).append(row)
+    found: dict[tuple[str, int | None, int], list[Row]] = {}
+    for region, compile_ in assign_regions(tables):
+        if compile_["is_forward"] is not False:
+            found.setdefault(region, []).extend(created.get(compile_["compile_key"], ()))
+    return found
+
+
+def _finding(region: Row, met: Row, sizes: list[Row]) -> Finding:
+    name, place = region["name"], _places.compile_call(region)
+    symbolic = len({row["source_name"] for row in sizes})
+    calls = plural(met["calls"], "call")
+    return Finding(
+        code=CODE,
+        rule="rc-needless-dynamic",
+        severity="info",
+        title=f"dynamic=True for {name}, whose tensors had one size in all calls looked at",
+        explanation=(
+            f"All {calls} that were looked at had tensors of {met['sizes']}; the graph is made for "
+            "any size all the same. What that costs was not measured: only a run without "
+            "dynamic=True can tell."
+        ),
+        cost=Cost(about="not measured"),
+        confidence="derived",
+        location=place,
+        evidence=(
+            Evidence(f"{calls} with {met['sizes']}, none with other sizes", "input_sizes"),
+            from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", sizes[0]),
+        ),
+        what_to_do=(
+            "Leave dynamic= out and compare. Should a size change one day, torch makes it symbolic "
+            "by itself, for one more compile."
+        ),
+        about=_places.about_region(region),
+    )
