@@ -286,7 +286,7 @@ def test_memory_peaks(make, eager, compiled, source, fires):
 def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead, fires):
     tables = make(
         speedups=speedup(eager, compiled),
-        step_counts=counts(step_ms=compiled, call_overhead_ms=overhead),
+        accounting=[account("overhead", "overhead_cache_lookup", overhead)],
         regions=[REGION],
     )
     assert bool(found("ap-call-overhead", tables)) is fires

@@ -17,7 +17,7 @@ Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune
 lets Triton's GEMMs compete with the library's on a GPU.
 
 ## Settings
-- `fewest_share`: part of the busy time that library kernels must take in both stances.
+- `least_share`: part of the busy time that library kernels must take in both stances.
 - `most_change`: relative change of the step's time from which nothing is said.
 
 ## References
@@ -39,10 +39,10 @@ from traceview.tables import Tables
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
-FOLLOWS = frozenset({"ind-tf32-off"})
+FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated"})
 
 #: With 30 % left for everything else, fusing all of that away could not reach 1.5×.
-FEWEST_SHARE = 0.70
+LEAST_SHARE = 0.70
 #: A step that waits or runs Python for longer is bound by that, whatever its kernels are.
 FEWEST_BUSY_SHARE = 0.70
 #: A larger change than this needs an explanation of its own.
@@ -53,7 +53,7 @@ _LIBRARY = ("gemm", "convolution", "attention")
 
 
 def check(
-    tables: Tables, *, fewest_share: float = FEWEST_SHARE, most_change: float = MOST_CHANGE
+    tables: Tables, *, least_share: float = LEAST_SHARE, most_change: float = MOST_CHANGE
 ) -> Iterator[Finding]:
     """At most one finding: the step as a whole."""
     ratio = _costs.ratio(tables)
@@ -61,7 +61,7 @@ def check(
     eager, compiled = shares["eager"], shares["compiled"]
     if ratio is None or eager is None or compiled is None:
         return
-    if abs(ratio - 1) >= most_change or min(eager, compiled) < fewest_share:
+    if abs(ratio - 1) >= most_change or min(eager, compiled) < least_share:
         return
     yield Finding(
         code=CODE,

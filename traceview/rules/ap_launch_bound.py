@@ -19,7 +19,7 @@ Launches of eager code, such as an optimizer's, need that code to be compiled fi
 
 ## Settings
 - `most_busy_share`: part of the step that the device may be busy.
-- `fewest_launch_share`: part of its idle time that must lie before launches.
+- `least_launch_share`: part of its idle time that must lie before launches.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
@@ -52,7 +52,7 @@ GPU_ONLY = True
 #: torch's own profiling guide takes less than this for a sign of launch overhead.
 MOST_BUSY_SHARE = 0.60
 #: The larger part of the idle time must be the launches' fault.
-FEWEST_LAUNCH_SHARE = 0.50
+LEAST_LAUNCH_SHARE = 0.50
 #: A replay takes about as long on the host as a handful of launches.
 FEW_LAUNCHES = 4
 #: Below that part, much of the idle time lies before launches that no cudagraph takes over.
@@ -69,7 +69,7 @@ def check(
     tables: Tables,
     *,
     most_busy_share: float = MOST_BUSY_SHARE,
-    fewest_launch_share: float = FEWEST_LAUNCH_SHARE,
+    least_launch_share: float = LEAST_LAUNCH_SHARE,
 ) -> Iterator[Finding]:
     """At most one finding: the compiled step as a whole."""
     counts = first(tables, "step_counts", stance="compiled")
@@ -78,7 +78,7 @@ def check(
     if not (counts and counts["device_busy_ms"] and step and idle and launch):
         return
     busy = counts["device_busy_ms"] / step
-    if busy >= most_busy_share or launch < fewest_launch_share * idle:
+    if busy >= most_busy_share or launch < least_launch_share * idle:
         return
     region = first(tables, "regions")
     gains_nothing = _gains_nothing(counts, region)

@@ -16,7 +16,7 @@ Call it a few times before the clock starts (three times with cudagraphs: warm-u
 replay), and synchronise the GPU before reading the clock.
 
 ## Settings
-- `fewest_compile_share`: part of the compiled calls' time that compiling must take.
+- `least_compile_share`: part of the compiled calls' time that compiling must take.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
@@ -38,12 +38,10 @@ CODE = "TV901"
 NEEDS = frozenset({"script_timers", "calls"})
 
 #: Below a fifth, the first call hardly moves the figure that the script prints.
-FEWEST_COMPILE_SHARE = 0.20
+LEAST_COMPILE_SHARE = 0.20
 
 
-def check(
-    tables: Tables, *, fewest_compile_share: float = FEWEST_COMPILE_SHARE
-) -> Iterator[Finding]:
+def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -> Iterator[Finding]:
     """One finding a clock of the script's."""
     calls = [row for row in first_rank(rows(tables, "calls")) if row["outermost"]]
     seen: set[tuple[str, int, int]] = set()
@@ -56,7 +54,7 @@ def check(
         own = [row for row in calls if row["region_id"] == timer["region_id"]]
         total = sum(row["host_ms"] for row in own)
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"])
-        if total and compiling / total > fewest_compile_share:
+        if total and compiling / total > least_compile_share:
             yield _finding(timer, compiling, total)
 
 

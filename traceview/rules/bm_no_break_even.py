@@ -41,6 +41,7 @@ NEEDS = frozenset({"speedups"})
 #: What makes every step slower. Recompiles and breaks are not the whole of what is not earned back.
 FOLLOWS = frozenset({
     "rc-limit-hit", "ap-call-overhead", "cap-debug-backend", "ct-repeated-same-compile",
+    "ap-not-in-model", "ap-grad-inference", "ind-extern-dominated",
 })  # fmt: skip
 
 

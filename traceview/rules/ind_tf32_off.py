@@ -16,7 +16,7 @@ less what the products would take at half of the rate that bf16 reached on this 
 `torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
 
 ## Settings
-- `fewest_share`: part of the device time that fp32 products must take.
+- `least_share`: part of the device time that fp32 products must take.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html
@@ -41,14 +41,14 @@ NEEDS = frozenset({"kernel_groups"})
 GPU_ONLY = True
 
 #: Below a fifth of the device time, even a free GEMM would gain less than it risks in accuracy.
-FEWEST_SHARE = 0.20
+LEAST_SHARE = 0.20
 #: Names of cuBLAS and CUTLASS kernels that multiply fp32 without tensor cores.
 _FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
 #: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
 _TENSOR_CORES = re.compile(r"tf32|tensorop|s1688|s16816|bf16|f16|hmma|h1688", re.IGNORECASE)
 
 
-def check(tables: Tables, *, fewest_share: float = FEWEST_SHARE) -> Iterator[Finding]:
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: the script as a whole."""
     groups = [
         row
@@ -59,7 +59,7 @@ def check(tables: Tables, *, fewest_share: float = FEWEST_SHARE) -> Iterator[Fin
     proof = _switched_off(tables)
     total = sum(row["ms"] for row in groups)
     ms = sum(row["ms"] for row in slow)
-    if not slow or proof is None or ms <= fewest_share * total:
+    if not slow or proof is None or ms <= least_share * total:
         return
     yield Finding(
         code=CODE,

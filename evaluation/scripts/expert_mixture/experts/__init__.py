@@ -1,0 +1,3 @@
+from .layer import MixtureLayer
+
+__all__ = ["MixtureLayer"]

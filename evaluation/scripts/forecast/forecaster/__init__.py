@@ -1,0 +1,4 @@
+from .model import Forecaster
+from .runner import Runner
+
+__all__ = ["Forecaster", "Runner"]

@@ -1,0 +1,3 @@
+from .ops import trimmed_mean
+
+__all__ = ["trimmed_mean"]

@@ -1,0 +1,3 @@
+from .neighbours import NeighbourSampler
+
+__all__ = ["NeighbourSampler"]

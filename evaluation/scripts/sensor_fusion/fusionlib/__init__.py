@@ -1,0 +1,3 @@
+from .ops import soft_clip
+
+__all__ = ["soft_clip"]

@@ -1,0 +1,55 @@
+"""The evaluation set is complete and means lines that are there."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+tomllib = pytest.importorskip("tomllib")
+
+EVALUATION = Path(__file__).resolve().parents[1] / "evaluation"
+SCRIPTS = EVALUATION / "scripts"
+EXPECTED = tomllib.loads((EVALUATION / "expected.toml").read_text(encoding="utf-8"))
+CAUSES = [(name, cause) for name, entry in EXPECTED.items() for cause in entry.get("causes", ())]
+
+
+def as_list(value):
+    return [value] if isinstance(value, str) else value
+
+
+def main_of(name):
+    folder = SCRIPTS / name
+    return folder / "main.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def test_each_script_has_its_answer_and_each_answer_its_script():
+    names = {path.name.partition(".")[0] for path in SCRIPTS.iterdir()} - {"__pycache__"}
+    assert names == set(EXPECTED)
+    assert all(main_of(name).is_file() for name in names)
+
+
+def test_there_are_enough_of_each_kind():
+    groups = Counter(entry["group"] for entry in EXPECTED.values())
+    assert set(groups) == {"healthy", "one", "several"}
+    assert min(groups.values()) >= 28
+    for group in groups:
+        entries = [entry for entry in EXPECTED.values() if entry["group"] == group]
+        assert sum(not entry["seen"] for entry in entries) >= len(entries) // 3
+    assert sum(main_of(name).with_suffix(".fixed.py").is_file() for name in EXPECTED) >= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"), CAUSES, ids=[f"{name}-{as_list(c['rules'])[0]}" for name, c in CAUSES]
+)
+def test_a_line_is_named_by_text_that_is_there(name, cause):
+    files = [main_of(name).parent / file for file in as_list(cause["file"])]
+    there = {line.strip() for file in files for line in file.read_text().splitlines()}
+    assert set(as_list(cause["lines"])) - {""} <= there
+
+
+def test_causes_fit_the_group():
+    counts = {name: len(entry.get("causes", ())) for name, entry in EXPECTED.items()}
+    for name, entry in EXPECTED.items():
+        least = {"healthy": 0, "one": 1, "several": 2}[entry["group"]]
+        assert counts[name] == least if least < 2 else counts[name] >= least
+        assert entry.get("first", 1) <= max(counts[name], 1)
