@@ -145,7 +145,7 @@ def test_every_operator_lies_in_the_line_that_runs_it(tmp_path, subject, ranges,
         sys.settrace(before)
     assert subject["seen"] == [("begun", 6), *expected]
     assert ranges.open == []
-    assert marks.files == [str(tmp_path / "subject.py")]
+    assert str(tmp_path / "subject.py") in marks.files  # another one's generator may end meanwhile
     assert (marks.why_ended, marks.lines > len(expected)) == (None, True)
     assert all(each.gi_frame.f_trace is None for each in subject["left"])
 

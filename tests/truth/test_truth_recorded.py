@@ -11,8 +11,12 @@ RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "runs"
 RECORDED = sorted(path.name.removesuffix(".tar.xz") for path in RUNS.glob("truth-*.tar.xz"))
 SHORT = "recorded with a window of five steps, the first of which are slow under the profiler"
 SCRIPT = "recorded before the script measured its own amount in the same loop"
+LOOKED_UP = (
+    "the script's own measure of a look-up goes from 23 to 45 µs between runs of one machine"
+)
 #: Amounts that the recording at hand misses by more than the tolerance, and why.
 MISSED = {
+    ("truth-cpu-many_guards", "compiled"): LOOKED_UP,
     ("truth-gpu-allocator_pressure", "eager"): SCRIPT,
     ("truth-gpu-allocator_pressure", "compiled"): SCRIPT,
     ("truth-gpu-gc_collect", "eager"): SHORT,

@@ -46,16 +46,16 @@ def profile_tables(
     timed = [_timed(tables, window, step_ms or {}) for window in found]
     beside = [beside_step_ms(tables, window) for window in found]
     accounts = [
-        account(window, ms if near is None or ms is None else near, graphs_hold_kernels=hidden)
+        account(window, _between(ms, near), graphs_hold_kernels=hidden)
         for window, ms, near in zip(found, timed, beside, strict=True)
     ]
     both = list(zip(found, accounts, strict=True))
     rows: dict[str, list[Row]] = {
         "accounting": [row for window, mine in both for row in accounting(window, mine)]
         + [
-            machine_speed(window, ms, near)
-            for window, ms, near in zip(found, timed, beside, strict=True)
-            if ms is not None and near is not None
+            machine_speed(window, mine, ms)
+            for (window, mine), ms, near in zip(both, timed, beside, strict=True)
+            if ms is not None and near and window.steps
         ],
         "step_counts": [
             _counts(tables, window, mine, ms, near)
@@ -79,16 +79,23 @@ def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> floa
     return found
 
 
-def beside_step_ms(tables: Tables, window: Window) -> float | None:
-    """ms a step in the unprofiled blocks right beside a window, their mean; None without any."""
+def _between(timed_ms: float | None, beside_ms: Sequence[float]) -> tuple[float, float] | None:
+    """Shortest and longest step without a profiler, around the window and in all blocks."""
+    if timed_ms is None:
+        return None
+    known = (timed_ms, *beside_ms)
+    return min(known), max(known)
+
+
+def beside_step_ms(tables: Tables, window: Window) -> list[float]:
+    """ms a step in each of the unprofiled blocks right beside a window."""
     rank = pl.lit(window.rank, dtype=pl.Int32)
     blocks = tables["blocks"].filter(
         pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0),
         pl.col("rank").eq_missing(rank),
         stance=window.stance, **{"pass": window.pass_name},
     )  # fmt: skip
-    known = [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
-    return mean(known) if known else None
+    return [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
 
 
 def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
@@ -106,7 +113,7 @@ def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
 
 
 def _counts(
-    tables: Tables, window: Window, mine: Account, step_ms: float | None, beside_ms: float | None
+    tables: Tables, window: Window, mine: Account, step_ms: float | None, beside_ms: Sequence[float]
 ) -> Row:
     between = gaps(window)
     threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
@@ -117,13 +124,11 @@ def _counts(
         "steps": window.steps,
         "step_ms": window.ms_per_step(mine.span_ns),
         "timed_step_ms": step_ms,
-        "beside_step_ms": beside_ms,
+        "beside_step_ms": mean(beside_ms) if beside_ms else None,
         "events": window.per_step(events),
-        "event_cost_us": mine.event_us,
+        "event_cost_us": mine.cost.us,
         **_page_faults(tables, window),
-        "unexplained_ms": None
-        if mine.unexplained_ns is None
-        else window.ms_per_step(mine.unexplained_ns),
+        "unexplained_ms": None if mine.cost.left is None else window.ms_per_step(mine.cost.left),
         "kernels": window.per_step(
             (window.kernels if window.on_device else working_operators(window)).height
         ),

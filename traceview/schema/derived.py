@@ -84,7 +84,7 @@ STEP_COUNTS = table(
     Column("timed_step_ms", pl.Float64, "per step without a profiler, median of blocks"),
     Column("beside_step_ms", pl.Float64, "per step in the unprofiled blocks right before and after this window, mean; null where none was run"),
     Column("events", pl.Float64, "host events that the profiler wrote per step, on the thread that runs the steps"),
-    Column("event_cost_us", pl.Float64, "what one of them cost the host: the least with which the window takes the step of the blocks beside it (else the timed step); null: this window does not tell"),
+    Column("event_cost_us", pl.Float64, "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks beside it and the timed one; null: this window does not tell"),
     Column("unexplained_ms", pl.Float64, "timed step less all categories"),
     Column("page_faults", pl.Float64, "minor faults per step in the timed blocks, median; null where not recorded"),
     Column("profiled_page_faults", pl.Float64, "minor faults per step in the window"),

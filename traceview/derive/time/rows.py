@@ -17,18 +17,19 @@ _WORKLESS = ("other", causes.PYTHON, *causes.HOST)
 def accounting(window: Window, account: Account) -> list[Row]:
     """Rows of table ``accounting`` for one window."""
     rows = [*_busy(window, account), *_causes(window, account)]
-    if account.unexplained_ns is not None:
+    if account.cost.left is not None:
         left = {"category": causes.UNEXPLAINED, "kind": causes.UNEXPLAINED, "clock": _clock(window)}
-        ms = window.ms_per_step(account.unexplained_ns)
+        ms = window.ms_per_step(account.cost.left)
         rows.append({**window.head, **left, "ms": ms, "profiled_ms": None, "count": None})
     return rows
 
 
-def machine_speed(window: Window, timed_ms: float, beside_ms: float) -> Row:
-    """The row of ``accounting`` between the step as timed and the step right beside the window."""
+def machine_speed(window: Window, account: Account, timed_ms: float) -> Row:
+    """The row of ``accounting`` between the step as timed and as it was around the window."""
+    around = window.ms_per_step(account.cost.timed or 0.0) or 0.0
     return {
         **window.head, "category": causes.SPEED, "kind": causes.SPEED, "clock": _clock(window),
-        "ms": timed_ms - beside_ms, "profiled_ms": None, "count": None,
+        "ms": timed_ms - around, "profiled_ms": None, "count": None,
     }  # fmt: skip
 
 
