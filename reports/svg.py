@@ -83,7 +83,7 @@ def text(x: float, y: float, words: str, kind: str, anchor: str = "start") -> Ma
     )
 
 
-def fitted(y: float, words: str, kind: str, page: int = 90, phone: int = 28) -> Markup:
+def fitted(y: float, words: str, kind: str, page: int = 90, phone: int = 30) -> Markup:
     """A line of text from the left edge, cut to the columns that a page and that a phone has."""
     said = one_line(words, LONGEST_TITLE)
     if display_width(said) <= phone:
