@@ -1,7 +1,9 @@
 """Asked of the target's interpreter with ``-c``, for ``traceview doctor``: what its torch can do.
 
-This one imports torch. Every question stands alone: what can't be answered is null. Standard
-library and torch only. Answers with one line on stdout: ``MARK`` and a JSON object.
+This one imports torch, whose annotations differ between versions, and triton, which is not in every
+environment: so the ``unused-ignore``. ``os.path`` is as in ask_target. Every question stands alone:
+what can't be answered is null. Standard library and torch only. Answers with one line on stdout:
+``MARK`` and a JSON object.
 """
 
 import json

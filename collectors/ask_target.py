@@ -2,6 +2,7 @@
 
 Neither torch nor the user's code is imported: versions and names are read as text. Standard library
 only, in a syntax that an interpreter which is too old can still read and answer with its version.
+``os.path`` and ``open`` throughout: importing pathlib takes 7 ms more, at every start.
 
 argv: ``script``, ``module`` or ``none``; the target; names of environment variables to look for in
 Inductor's configuration. Answers with one line on stdout: ``MARK`` and a JSON object.
@@ -23,7 +24,7 @@ def find(name: str, path: "list[str] | None" = None) -> "importlib.machinery.Mod
         find_spec = getattr(finder, "find_spec", None)
         spec = find_spec(name, path) if find_spec else None
         if spec is not None:
-            return spec  # type: ignore[no-any-return]
+            return spec  # type: ignore[no-any-return]  # of any finder
     return None
 
 

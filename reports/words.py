@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from traceview.derive.compiler.phase_names import LABELS
+from traceview.derive.time.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
 from traceview.reports import names
@@ -88,13 +89,18 @@ _FAMILIES = (
 
 def family(category: str, kind: str = "busy") -> str:
     """The CSS class (less its ``f-``) that colours a category; idle and overhead are hatched."""
-    if kind in ("unexplained", "machine_speed") or category == "unexplained":
+    if kind in UNNAMED or category == UNEXPLAINED:
         return "unex"
     if kind == "idle" or category.startswith("idle"):
         return _IDLE.get(category, "idle")
     if kind == "overhead" or category.startswith("overhead"):
         return "over"
     return next((name for prefix, name in _FAMILIES if category.startswith(prefix)), "rest")
+
+
+def effect_family(effect: str) -> str | None:
+    """The same of an effect that is of no cause; None: its sign colours it."""
+    return "unex" if effect in UNNAMED else None
 
 
 def generated(category: str) -> str:

@@ -114,15 +114,13 @@ class Calls:
         row = [region.calls - 1, self._driver.step, started_us, host_ms]
         row += [self._control.compiles - compiles, outermost]
         if not self._parts.window.open:
-            self._record(region, row)
-            note_sizes(region, given, self._parts.torch.Tensor)
+            self._record(region, row, given)
             return
         with self._parts.window.own_work():
-            self._record(region, row)
-            note_sizes(region, given, self._parts.torch.Tensor)
+            self._record(region, row, given)
 
-    def _record(self, region: Region, row: list[Any]) -> None:
-        """``row`` is one of the ``calls`` event."""
+    def _record(self, region: Region, row: list[Any], given: tuple[Any, ...]) -> None:
+        """``row`` is one of the ``calls`` event, ``given`` the arguments of the call."""
         driver, recorder = self._driver, self._parts.recorder
         # In another anchor's eager block nothing of this region is compiled: that comes later.
         if not region.first_called and self._parts.stances.name == driver.own_stance:
@@ -133,6 +131,7 @@ class Calls:
             recorder.row("calls", row, **keys)
             if not self._parts.window.open:
                 recorder.flush(due=True)
+        note_sizes(region, given, self._parts.torch.Tensor)
 
     def _first(self, region: Region, host_ms: float) -> None:
         region.first_called = True

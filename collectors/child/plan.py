@@ -233,10 +233,7 @@ class _Blocks:
             full = full and 2 * size >= self._target(stance, moment)  # estimates waver
             moment = yield Take(stance)
             skipped = self._skip(stance, size, moment)
-            moment = yield Wait(skipped)
-            moment = yield OpenBlock(stance, self._first_pair + self.pairs, size, skipped)
-            moment = yield Wait(size)
-            moment = yield CloseBlock()
+            moment = yield from _block(stance, self._first_pair + self.pairs, size, skipped)
             self._sizes[stance] = size
             self._spent_ms += size * _estimate(stance, moment)
         shown = self.shown
@@ -341,8 +338,12 @@ def _beside(settings: Settings, stance: Stance, moment: Moment) -> Steps:
     """A block of full length, of no pair, after some steps that are left out."""
     skipped = 3
     size = settings.steps or max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
+    return (yield from _block(stance, None, size, skipped))
+
+
+def _block(stance: Stance, pair: int | None, size: int, skipped: int) -> Steps:
     yield Wait(skipped)
-    yield OpenBlock(stance, None, size, skipped)
+    yield OpenBlock(stance, pair, size, skipped)
     yield Wait(size)
     return (yield CloseBlock())
 

@@ -90,8 +90,11 @@ def _changes(diagnosis: Diagnosis, longer: float) -> Iterable[tuple[str, float, 
     least = 0.5 * 10.0 ** -digits(diagnosis)  # what would be written as nought
     for effect in diagnosis.explanation.waterfall[:_MOST_EFFECTS]:
         if svg.drawable(effect.ms) and abs(effect.ms) >= least:
-            family = "unex" if effect.effect in ("unexplained", "machine_speed") else None
-            yield names.effect(effect.effect, effect.ms), effect.ms, family
+            yield (
+                names.effect(effect.effect, effect.ms),
+                effect.ms,
+                words.effect_family(effect.effect),
+            )
     if not diagnosis.explanation.waterfall:
         for name, before, after in category_changes(diagnosis)[:_MOST_CATEGORIES]:
             if abs(after - before) >= _SMALL * longer:

@@ -89,12 +89,9 @@ def _between(timed_ms: float | None, beside_ms: Sequence[float]) -> tuple[float,
 
 def beside_step_ms(tables: Tables, window: Window) -> list[float]:
     """ms a step in each of the unprofiled blocks right beside a window."""
-    rank = pl.lit(window.rank, dtype=pl.Int32)
-    blocks = tables["blocks"].filter(
-        pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0),
-        pl.col("rank").eq_missing(rank),
-        stance=window.stance, **{"pass": window.pass_name},
-    )  # fmt: skip
+    blocks = window.own(tables["blocks"]).filter(
+        pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
+    )
     return [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
 
 
@@ -144,11 +141,9 @@ def _counts(
 
 
 def _page_faults(tables: Tables, window: Window) -> Row:
-    mine = {"stance": window.stance, "pass": window.pass_name}
-    rank = pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
     share = pl.col("page_faults") / pl.col("steps")
-    blocks = tables["blocks"].filter(rank, **mine).select(share)
-    times = tables["profile_windows"].filter(rank, purpose="time", **mine).select(share)
+    blocks = window.own(tables["blocks"]).select(share)
+    times = window.own(tables["profile_windows"]).filter(purpose="time").select(share)
     return {
         "page_faults": blocks["page_faults"].median(),
         "profiled_page_faults": next(reversed(times["page_faults"].drop_nulls().to_list()), None),

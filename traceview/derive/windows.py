@@ -75,6 +75,10 @@ class Window:
         """The kernels of the device that was busy longest, which the step is accounted on."""
         return of_one_device(self.kernels, [])
 
+    def own(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a table that are of its pass, rank and, where the table has one, stance."""
+        return frame.filter(_is_of(frame, self.pass_name, self.rank, self.stance))
+
     def per_step(self, value: float) -> float | None:
         """``value`` of the window per step; None where no steps are known."""
         return value / self.steps if self.steps else None
@@ -88,13 +92,15 @@ def windows(tables: Tables) -> Iterator[Window]:
     """The profiler windows of a run that hold an event, in the order of the tables."""
     keys = pl.concat([tables[name].select(_KEY) for name in ("cpu_ops", "kernels")])
     for pass_name, rank, stance in keys.unique(maintain_order=True).iter_rows():
-        mine = (
-            pl.col("pass").eq(pass_name)
-            & pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
-            & pl.col("stance").eq(stance)
-        )
-        names = ("kernels", "kernel_launches", "cpu_ops")
-        yield _window((pass_name, rank, stance), [tables[name].filter(mine) for name in names])
+        frames = (tables[name] for name in ("kernels", "kernel_launches", "cpu_ops"))
+        mine = [frame.filter(_is_of(frame, pass_name, rank, stance)) for frame in frames]
+        yield _window((pass_name, rank, stance), mine)
+
+
+def _is_of(frame: pl.DataFrame, pass_name: str, rank: int | None, stance: str) -> pl.Expr:
+    mine = pl.col("pass").eq(pass_name)
+    mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
+    return mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine
 
 
 def _window(key: tuple[str, int | None, str], frames: list[pl.DataFrame]) -> Window:

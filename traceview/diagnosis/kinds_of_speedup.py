@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traceview.derive.time.causes import UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.words import milliseconds
 
@@ -62,7 +63,7 @@ def kinds_of_speedup(effects: Sequence[Effect]) -> str:
 
 def largest_loss(effects: Sequence[Effect]) -> str:
     """A sentence on the effect that costs most; empty where it is of none of the three kinds."""
-    named = [effect for effect in effects if effect.effect not in ("unexplained", "machine_speed")]
+    named = [effect for effect in effects if effect.effect not in UNNAMED]
     largest = max(named, key=lambda effect: effect.ms, default=None)
     if largest is None or largest.ms <= 0:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from traceview.derive.time.causes import UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup, largest_loss
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
@@ -181,9 +182,7 @@ def _dominant(accounting: Accounting) -> tuple[str, float] | None:
 
 def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
     rows = accounting.get(stance, ())
-    return {
-        row.category: row.ms for row in rows if row.kind not in ("unexplained", "machine_speed")
-    }
+    return {row.category: row.ms for row in rows if row.kind not in UNNAMED}
 
 
 def _first(opening: str, findings: Sequence[Finding]) -> str:

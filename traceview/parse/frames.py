@@ -16,6 +16,10 @@ from functools import cache
 import msgspec
 
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
+#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
+RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+#: The comment above a node of a printed graph, as far as its line (torch/fx/graph.py).
+FILE_COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
 _MARKER = re.compile(r"^\s*[\^~\s]+$")
 _TORCH_ROOT = re.compile(
     r"^(?P<root>.*/torch/)(?:_dynamo|_inductor|_functorch|_compile\.py|nn/modules|utils/_|fx/)"

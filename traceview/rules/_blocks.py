@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.rules import _places
 from traceview.rules.finding import Location
 
 #: A shorter pattern is no block: it is a chain of one kind of operation.
@@ -53,9 +53,7 @@ def operations(text: str) -> list[Operation]:
     place: Location | None = None
     for line in text.splitlines():
         if at := _PLACE.match(line):
-            frame = StackFrame(at["file"], int(at["line"]), at["function"])
-            own = is_user_frame(frame)
-            place = Location(frame.file, int(at["line"]), at["function"]) if own else None
+            place = _places.if_users(at["file"], int(at["line"]), at["function"])
         elif not line.strip():
             place = None
         elif (assigned := _ASSIGNED.match(line)) and (op := _op(assigned["value"])):

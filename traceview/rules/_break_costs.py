@@ -11,7 +11,7 @@ from collections import defaultdict
 from traceview.rules import _breaks, _costs
 from traceview.rules._evidence import milliseconds
 from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Confidence, Cost, Severity
+from traceview.rules.finding import Confidence, Cost, Finding, Severity, Snippet
 from traceview.tables import Tables
 
 #: Python at breaks: on a CPU its time, on a GPU what the device idles meanwhile.
@@ -81,6 +81,28 @@ class Breaks:
         sure = places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
         known: Confidence = "measured" if sure else "derived"
         return Cost(ms_per_step=cost, about=_about(places, fusible)), known
+
+    def finding(
+        self, site: _breaks.Site, *, code: str, rule: str, title: str, explanation: str,
+        what_to_do: str, snippet: Snippet | None,
+    ) -> Finding:  # fmt: skip
+        """What a rule says of the break at ``site``, with all that is known of that place."""
+        cost, confidence = self.cost(site)
+        return Finding(
+            code=code,
+            rule=rule,
+            severity=severity(self._tables, cost),
+            title=title,
+            explanation=explanation,
+            cost=cost,
+            confidence=confidence,
+            location=site.place,
+            inside=site.inside,
+            about=site.about,
+            evidence=site.evidence(),
+            what_to_do=what_to_do,
+            snippet=snippet,
+        )
 
     def _own(self, site: _breaks.Site | None) -> float:
         return self._at[_line(site)] if site is not None and site.place else 0.0

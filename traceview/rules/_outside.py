@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
+from traceview.derive.time.causes import UNNAMED
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
@@ -58,8 +59,7 @@ def accounted_ms(tables: Tables) -> float:
     is busy, the profiled steps may be twice as long as the timed ones.
     """
     accounts = first_rank(rows(tables, "accounting", stance="compiled"))
-    kinds = ("unexplained", "machine_speed")
-    return sum((row["ms"] or 0.0 for row in accounts if row["kind"] not in kinds), 0.0)
+    return sum((row["ms"] or 0.0 for row in accounts if row["kind"] not in UNNAMED), 0.0)
 
 
 def compiled_share(tables: Tables) -> float | None:

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.parse.frames import StackFrame, is_user_frame, torch_roots
+from traceview.parse.frames import RESUMED, StackFrame, is_user_frame, torch_roots
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
@@ -25,8 +25,6 @@ from traceview.tables import Tables
 _TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
 #: What is installed beside it: the folder of the top package, or a module of its own.
 _PACKAGE = re.compile(r".*/(?:site|dist)-packages/[^/]+(?:/|$)")
-#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class Owners:
         return frozenset(
             (row["co_filename"], row["co_firstlineno"])
             for row in rows(self._tables, "compiles")
-            if _RESUMED.fullmatch(row["co_name"] or "")
+            if RESUMED.fullmatch(row["co_name"] or "")
         )
 
     def about_compiles(self, *found: Row) -> frozenset[str]:
@@ -186,6 +184,18 @@ def about_calls(tables: Tables, region: Row | None) -> frozenset[str]:
     return about_region(region) | about(*inside)
 
 
+def if_users(file: str, line: int, function: str | None) -> Location | None:
+    """The line that a comment in a graph names, where it is the user's own."""
+    frame = StackFrame(file, line, function)
+    return Location(file, line, function) if is_user_frame(frame) else None
+
+
+def owner(tables: Tables, compile_key: str | None) -> int | None:
+    """The region that a compile belongs to."""
+    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
+    return owners.get(compile_key)
+
+
 def in_torch(place: Location | None) -> bool:
     """Whether the line lies in torch's own sources."""
     if place is None:
@@ -236,5 +246,5 @@ def _of_frame(frame: StackFrame) -> Location | None:
 def _location(file: str | None, line: int | None, function: str | None) -> Location | None:
     if not file or line is None:
         return None
-    resumed = _RESUMED.fullmatch(function or "")
+    resumed = RESUMED.fullmatch(function or "")
     return Location(file, line, resumed[1] if resumed else function)

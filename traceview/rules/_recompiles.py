@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from traceview.derive.compile_costs import assign_regions
-from traceview.parse.frames import StackFrame
+from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
 from traceview.rules._rows import Row, first_rank, rows
@@ -23,9 +22,7 @@ TENSOR_RATE = (
 
 Frame = tuple[str | None, int | None]
 
-#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
-#: And a value that was on Python's stack at the break.
+#: What Dynamo calls a value that was on Python's stack at a graph break.
 _ON_STACK = re.compile(r"___stack\d+")
 #: torch's function around a torch.nn module or a method of an optimizer, and its arguments.
 _WRAPPER = "torch/_dynamo/external_utils.py"
@@ -63,7 +60,7 @@ def function_name(co_name: str | None) -> str:
     """``forward()``; code behind a graph break as ``the rest of forward() after line 15``."""
     if not co_name:
         return "a function"
-    match = _RESUMED.fullmatch(co_name)
+    match = RESUMED.fullmatch(co_name)
     return f"the rest of {match[1]}() after line {match[2]}" if match else f"{co_name}()"
 
 
@@ -89,7 +86,7 @@ def plain(source: str | None) -> str:
 
 def resumed(co_name: str | None) -> str | None:
     """The function that code behind a graph break belongs to, None for any other code."""
-    match = _RESUMED.fullmatch(co_name or "")
+    match = RESUMED.fullmatch(co_name or "")
     return match[1] if match else None
 
 
@@ -264,8 +261,7 @@ def place(tables: Tables, cause: Cause) -> Location | None:
 
 
 def _compile_call(tables: Tables, cause: Cause) -> Location | None:
-    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
-    region = owners.get(cause.row["compile_key"])
+    region = _places.owner(tables, cause.row["compile_key"])
     own = [row for row in first_rank(rows(tables, "regions")) if row["region_id"] == region]
     return _places.compile_call(own[0]) if own else None
 

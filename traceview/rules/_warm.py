@@ -9,7 +9,7 @@ from typing import Literal
 
 import polars as pl
 
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.rules import _places
 from traceview.rules._rows import Row, first_rank
 from traceview.rules.finding import Location
 from traceview.tables import Tables
@@ -115,9 +115,7 @@ def _difference(before: str, after: str) -> tuple[str | None, str | None, Locati
     place: Location | None = None
     for old, new in zip(before.splitlines(), after.splitlines(), strict=False):
         if found := _PLACE.match(new):
-            frame = StackFrame(found["file"], int(found["line"]), found["function"])
-            own = is_user_frame(frame)
-            place = Location(frame.file, int(found["line"]), frame.function) if own else None
+            place = _places.if_users(found["file"], int(found["line"]), found["function"])
         if _ANNOTATION.sub("", old) != _ANNOTATION.sub("", new):
             return _operation(old), _operation(new), place
     return None, None, place

@@ -85,11 +85,10 @@ def _raised(failure: _failures.Failure) -> Finding:
 
 def _broken(tables: Tables, breaks: _break_costs.Breaks, site: _breaks.Site) -> Finding:
     namespace, name = _break_kinds.unknown_operator(site.rows[0]) or ("mylib", "my_op")
-    cost, confidence = breaks.cost(site)
-    return Finding(
+    return breaks.finding(
+        site,
         code=CODE,
         rule="cap-customop-no-fake",
-        severity=_break_costs.severity(tables, cost),
         title=(
             f"{namespace}::{name} has no fake implementation: at {_places.short(site.place)} it "
             f"{_breaks.effect(tables)}"
@@ -98,12 +97,6 @@ def _broken(tables: Tables, breaks: _break_costs.Breaks, site: _breaks.Site) -> 
             "Dynamo cannot know what the operator gives back without running it, so it ends the "
             "graph before it and compiles what follows by itself."
         ),
-        cost=cost,
-        confidence=confidence,
-        location=site.place,
-        inside=site.inside,
-        about=site.about,
-        evidence=site.evidence(),
         what_to_do=_WHAT_TO_DO.format(name=name),
         snippet=Snippet("python", _FAKE.format(namespace=namespace, name=name)),
     )

@@ -37,7 +37,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _places, _recompiles, _starts, _versions
 from traceview.rules._blocks import Blocks, operations, repeated
 from traceview.rules._evidence import from_row, percent, plural, seconds
@@ -139,6 +138,6 @@ def _nested(tables: Tables) -> str:
 
 def _compile_call(tables: Tables, key: str) -> Location | None:
     """The torch.compile call that the compile belongs to."""
-    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
-    own = (row for row in rows(tables, "regions") if row["region_id"] == owners.get(key))
+    region = _places.owner(tables, key)
+    own = (row for row in rows(tables, "regions") if row["region_id"] == region)
     return next(map(_places.compile_call, own), None)

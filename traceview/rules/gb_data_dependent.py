@@ -48,23 +48,16 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that branches on a tensor."""
     breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_data_dependent):
-        cost, confidence = breaks.cost(site)
         word = _keyword(site.broken)
-        yield Finding(
+        yield breaks.finding(
+            site,
             code=CODE,
             rule="gb-data-dependent",
-            severity=_break_costs.severity(tables, cost),
             title=f"{word} at {_places.short(site.place)} branches on a tensor's value",
             explanation=(
                 "Which way to go is known only when the graph has run, so Dynamo ends the graph "
                 "here, lets Python decide, and compiles each way separately."
             ),
-            cost=cost,
-            confidence=confidence,
-            location=site.place,
-            inside=site.inside,
-            about=site.about,
-            evidence=site.evidence(),
             what_to_do=(
                 "Compute both sides and choose with torch.where (gradients flow through both, NaN "
                 "too); use torch.cond if a side is dear (both must give the same shapes and types "

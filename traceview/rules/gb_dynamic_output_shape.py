@@ -59,25 +59,17 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line whose output has a size that only the values tell."""
     breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _break_kinds.is_dynamic_shape):
-        cost, confidence = breaks.cost(site)
-        cost, confidence = breaks.cost(site)
         what, name = _what(site)
-        yield Finding(
+        yield breaks.finding(
+            site,
             code=CODE,
             rule="gb-dynamic-output-shape",
-            severity=_break_costs.severity(tables, cost),
             title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} gives back as many elements as the values of its input say, which is "
                 "known only when the graph has run: Dynamo ends the graph, the operator runs in "
                 "eager, and what follows is compiled by itself."
             ),
-            cost=cost,
-            confidence=confidence,
-            location=site.place,
-            inside=site.inside,
-            about=site.about,
-            evidence=site.evidence(),
             what_to_do=(
                 _INSTEAD.get(
                     name,

@@ -52,24 +52,17 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that turns a tensor into a number."""
     breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_item):
-        cost, confidence = breaks.cost(site)
         what = _read(site.broken)
-        yield Finding(
+        yield breaks.finding(
+            site,
             code=CODE,
             rule="gb-item",
-            severity=_break_costs.severity(tables, cost),
             title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} needs the tensor's value, which exists only when the graph has run: "
                 "Dynamo ends the graph, Python reads the number, and what follows is compiled by "
                 "itself."
             ),
-            cost=cost,
-            confidence=confidence,
-            location=site.place,
-            inside=site.inside,
-            about=site.about,
-            evidence=site.evidence(),
             what_to_do=(
                 "Keep it a tensor here and read the number outside of the compiled function, every "
                 "k-th step if it is for a log. If the number itself must be used inside, let "

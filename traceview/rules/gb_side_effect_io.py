@@ -49,24 +49,17 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that prints, logs or opens."""
     breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _breaks.is_io):
-        cost, confidence = breaks.cost(site)
         match = _CALL.search(site.broken or "")
         what = f"`{match[1]}()`" if match else "Input or output"
-        yield Finding(
+        yield breaks.finding(
+            site,
             code=CODE,
             rule="gb-side-effect-io",
-            severity=_break_costs.severity(tables, cost),
             title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=(
                 f"{what} reaches outside of the graph and must keep its order, so Dynamo ends the "
                 "graph before it and compiles what follows by itself."
             ),
-            cost=cost,
-            confidence=confidence,
-            location=site.place,
-            inside=site.inside,
-            about=site.about,
-            evidence=site.evidence(),
             what_to_do=(
                 "Move it out of the compiled function, or leave it out of compiled code: with "
                 "is_compiling() it happens in eager only."

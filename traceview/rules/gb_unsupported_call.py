@@ -67,21 +67,14 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that Dynamo cannot trace."""
     breaks = _break_costs.Breaks(tables)
     for site in _breaks.resumable(tables, _break_kinds.is_rest):
-        cost, confidence = breaks.cost(site)
         callee = _callee(site)
         remedy, snippet = _remedy(callee)
-        yield Finding(
+        yield breaks.finding(
+            site,
             code=CODE,
             rule="gb-unsupported-call",
-            severity=_break_costs.severity(tables, cost),
             title=f"{_shown(site, callee)} at {_places.short(site.place)} {_breaks.effect(tables)}",
             explanation=_why(site),
-            cost=cost,
-            confidence=confidence,
-            location=site.place,
-            inside=site.inside,
-            about=site.about,
-            evidence=site.evidence(),
             what_to_do=remedy,
             snippet=snippet,
         )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.parse.frames import FILE_COMMENT, StackFrame, is_user_frame
 
 DTYPE_BYTES = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1,
@@ -45,7 +45,6 @@ _NODE = re.compile(
 )
 _ANNOTATED = re.compile(r'(\w+): "([^"]*)"')
 _TENSOR = re.compile(r"^(?:Parameter\()?(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\]")
-_FILE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -136,7 +135,7 @@ def parse_graph(text: str) -> Graph:
         if returning or line.lstrip().startswith("return "):
             returning = True
             outputs += _WORD.findall(line.split("#", 1)[0])
-        elif found := _FILE.match(line):
+        elif found := FILE_COMMENT.match(line):
             frame = StackFrame(found["file"], int(found["line"]), None)
             place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
         elif node := _NODE.match(line):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traceview.derive.time import causes
+
 FUSION = "fusion"
 CASTS = "casts_saved"
 LIBRARY = "library_choice"
@@ -15,8 +17,8 @@ COPIES = "copies_added"
 OVERHEADS = "overheads_added"
 OTHER_KERNELS = "other_kernels"
 OTHER_IDLE = "other_idle"
-MACHINE_SPEED = "machine_speed"
-UNEXPLAINED = "unexplained"
+MACHINE_SPEED = causes.SPEED
+UNEXPLAINED = causes.UNEXPLAINED
 
 ORDER = (
     FUSION, CASTS, LIBRARY, LESS_WORK, RECOMPUTE, LAUNCHES, CUDAGRAPHS, COPIES, OVERHEADS,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import polars as pl
-
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.fusible import fusible
 from traceview.derive.limits.generated import GeneratedCode
@@ -52,9 +50,7 @@ def _launch_idle(idle: Sequence[Row]) -> float | None:
 
 
 def _mine(tables: Tables, name: str, window: Window) -> list[Row]:
-    rank = pl.lit(window.rank, dtype=pl.Int32)
-    mine = pl.col("pass").eq(window.pass_name) & pl.col("rank").eq_missing(rank)
-    return tables[name].filter(mine & pl.col("stance").eq(window.stance)).to_dicts()
+    return window.own(tables[name]).to_dicts()
 
 
 def _is_known(row: Row) -> bool:

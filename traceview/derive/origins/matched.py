@@ -39,7 +39,9 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
     lead = next((window for window in windows if window.stance == "compiled"), windows[0])
     ops = {window.stance: operators(window) for window in windows}
     sources = {
-        w.stance: op_sources(w, ops[w.stance], _marked(tables, w), _of(tables, "compiles", w))
+        w.stance: op_sources(
+            w, ops[w.stance], *map(w.own, (tables["line_ops"], tables["compiles"]))
+        )
         for w in windows
     }
     # Lines that one stance alone knows would tear apart what is the same in both.
@@ -65,18 +67,6 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
 def _words(ops: pl.DataFrame) -> Iterator[str]:
     names = ops.filter(pl.col("kind") == "cpu_op")["name"].unique()
     return (name.rpartition("::")[2].rstrip("_") for name in names if "::" in name)
-
-
-def _marked(tables: Tables, window: Window) -> pl.DataFrame:
-    return _of(tables, "line_ops", window).filter(stance=window.stance)
-
-
-def _of(tables: Tables | Mapping[str, pl.DataFrame], name: str, window: Window) -> pl.DataFrame:
-    """Rows of the window's pass and rank."""
-    return tables[name].filter(
-        (pl.col("pass") == window.pass_name)
-        & pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
-    )
 
 
 def _headed(window: Window, sources: pl.DataFrame) -> pl.DataFrame:
@@ -115,11 +105,11 @@ def _rows(
     )  # fmt: skip
     place = ops.select("row", "place", "how")
     outside = outside.join(place, on="row", how="left", maintain_order="left")
-    inside = with_calls(inside, ops, _of(tables, "kernel_calls", window)).with_columns(
+    inside = with_calls(inside, ops, window.own(tables["kernel_calls"])).with_columns(
         is_backward=pl.coalesce(pl.col("aot_id").str.ends_with("backward"), "is_backward"),
         lined=(pl.col("user_lines").list.len().max().over("graph_key") > 0).fill_null(False),
     )
-    compiles = _of({"known": compile_ids(tables)}, "known", window).drop("pass", "rank")
+    compiles = window.own(compile_ids(tables)).drop("pass", "rank")
     both = pl.concat([outside, inside], how="diagonal_relaxed").join(
         compiles, on="graph_key", how="left", maintain_order="left"
     ).with_columns(pl.coalesce("compile_id", "known_compile_id").alias("compile_id"))  # fmt: skip

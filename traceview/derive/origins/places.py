@@ -19,10 +19,7 @@ _STACK = msgspec.json.Decoder(list[_Frame])
 
 def region_lines(tables: Tables, window: Window) -> dict[str, str]:
     """Region → ``file:line`` of the user's call of it: where its first call stands."""
-    rows = tables["regions"].filter(
-        (pl.col("pass") == window.pass_name)
-        & pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
-    )
+    rows = window.own(tables["regions"])
     found = {}
     for region, text in rows.select("region_id", "first_call_stack").drop_nulls().iter_rows():
         try:

@@ -130,11 +130,9 @@ def _references(
         (pl.col("row") == pl.col("graph_row")) & pl.col("backward_row").is_null()
         & pl.col("step").is_not_null()
     ).with_columns(word=pl.lit(None, dtype=pl.String))  # fmt: skip
-    traced = tables["graphs"].filter(
-        (pl.col("kind") == "dynamo_output") & (pl.col("pass") == window.pass_name)
-        & pl.col("rank").eq_missing(pl.lit(window.rank, dtype=pl.Int32))
-        & pl.col("compile_id").is_in(marks["compile_id"].unique().implode())
-    )  # fmt: skip
+    traced = window.own(tables["graphs"]).filter(
+        pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
+    )
     nodes = {row["compile_id"]: traced_operators(row["text"]) for row in traced.to_dicts()}
     both = pl.concat([marks, _outermost(ops)]).sort("start_ns")
     steps = both.group_by("step", maintain_order=True).agg("word", "compile_id", "region")

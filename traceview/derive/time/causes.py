@@ -39,6 +39,8 @@ HOST = (HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_GC, HOST_OPTIMIZ
 SPEED = "machine_speed"
 #: What no category accounts for: timed step less the sum of all others; may be negative.
 UNEXPLAINED = "unexplained"
+#: Rows that are no time of any cause.
+UNNAMED = (SPEED, UNEXPLAINED)
 #: The collector's own work inside a step: no part of any figure.
 OWN = "own"
 

@@ -24,13 +24,7 @@ _CALLS = (causes.SYNC, causes.ALLOCATOR, causes.COPY_WAIT)
 
 def account_details(tables: Tables, window: Window, account: Account) -> pl.DataFrame:
     """Rows of one window; each category's rows add up to it."""
-    rank = pl.lit(window.rank, dtype=pl.Int32)
-    mine = (
-        pl.col("pass").eq(window.pass_name)
-        & pl.col("rank").eq_missing(rank)
-        & pl.col("stance").eq(window.stance)
-    )
-    sources, line_ops = tables["op_sources"].filter(mine), tables["line_ops"].filter(mine)
+    sources, line_ops = (window.own(tables[name]) for name in ("op_sources", "line_ops"))
     places = sources.select(pl.col("op_id").alias("op"), "file", "line").unique("op")
     parts = [_stretches(account, places, python_lines(account.line, sources, line_ops))]
     if account.busy:

@@ -11,7 +11,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from traceview.parse.frames import StackFrame, is_user_frame, parse_traceback, torch_roots
+from traceview.parse.frames import (
+    FILE_COMMENT,
+    StackFrame,
+    is_user_frame,
+    parse_traceback,
+    torch_roots,
+)
 from traceview.parse.structured.decode import json_object
 from traceview.parse.structured.output_code import Call, parse_output_code
 from traceview.parse.structured.records import Record
@@ -21,7 +27,6 @@ _POST_NODE = re.compile(
     r"^ +(?P<node>\w+)(?: *:[^=\n]*)? = torch\.ops\.(?P<op>\w+\.\w+)", re.MULTILINE
 )
 
-_FILE_COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
 _IN_PLACE = re.compile(r"^\s+\w+ \S{1,2}= [^;]+;  (?P<node>\w+)(?: *:[^=]*)? = ")
 _ASSIGNED = re.compile(r"^\s+(?P<node>\w+)(?: *:[^=]*)? = ")
 
@@ -184,7 +189,7 @@ def node_lines(graph: str) -> dict[str, str]:
     found: dict[str, str] = {}
     place: str | None = None
     for line in graph.splitlines():
-        if comment := _FILE_COMMENT.match(line):
+        if comment := FILE_COMMENT.match(line):
             frame = StackFrame(comment["file"], int(comment["line"]), None)
             place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
         elif not line.strip():
