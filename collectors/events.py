@@ -15,6 +15,7 @@ _WORDS = {
     "profile": "profiling",
     "tail": "running to its end",
     "ceilings": "measuring what the device can do",
+    "comparing": "comparing outputs",
 }
 
 

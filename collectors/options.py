@@ -43,6 +43,7 @@ class CollectOptions:
     force: bool = False
     quiet_stdout_to_stderr: bool = False
     profile: bool = True
+    compare_outputs: bool = False
 
     @property
     def command_words(self) -> list[str]:

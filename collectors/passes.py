@@ -137,6 +137,7 @@ class _Collector:
             "run_to_end": options.run_to_end if asked.run_to_end is None else asked.run_to_end,
             "stop_after_steps": asked.stop_after_steps,
             "profile": options.profile if asked.profile is None else asked.profile,
+            "compare_outputs": options.compare_outputs and asked.name == "cold",
             "pythonpath": self._user.get("PYTHONPATH"),
             "user_logs": environment.user_logs(self._user.get("TORCH_LOGS")),
             "variables": variables,

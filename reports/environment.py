@@ -12,6 +12,7 @@ _FACTS = {
     "device_name": "device", "device_count": "devices",
     "device_capability": "compute capability", "cpu_threads": "CPU threads",
     "argv": "command line", "cwd": "working directory", "ranks": "ranks",
+    "rank": "rank of the figures",
     "step_kind": "a step begins with", "steps_seen": "steps seen",
 }  # fmt: skip
 _GROUPS = {

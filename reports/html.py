@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
+from traceview.reports import agreement, links, names, phrases, pictures, view, words
 from traceview.reports import environment as facts
 from traceview.reports import format as fmt
-from traceview.reports import links, names, phrases, pictures, view, words
 from traceview.reports.text import clean, one_line
 from traceview.reports.view import Limits, View
 
@@ -68,7 +68,7 @@ def _environment(limits: Limits) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
-    environment.globals.update(phrases=phrases, everyone=everyone)
+    environment.globals.update(phrases=phrases, agreement=agreement, everyone=everyone)
     environment.globals.update(environment_groups=facts.environment_groups)
     environment.filters["prose"] = lambda text: view.prose(text, limits.text)
     environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.diagnosis.tree import everyone
+from traceview.reports import agreement, phrases, words
 from traceview.reports import format as fmt
-from traceview.reports import phrases, words
 from traceview.reports.text import one_line, wrap
 from traceview.rules.finding import Finding
 
@@ -66,6 +66,9 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     if effects:
         yield from wrap(one_line(f"where the time went, per step: {effects}", 200), width, "  ")
     yield from _limit(diagnosis, width)
+    outputs = agreement.summary(diagnosis)
+    if outputs:
+        yield from wrap(one_line(outputs, 200), width, "  ")
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
     if parts:
         yield from wrap(" · ".join(parts), width, "  ")

@@ -256,6 +256,9 @@ def blocks(diagnosis: Diagnosis) -> str:
         parts.append(f"{verdict.blocks} of {fmt.plural(verdict.blocks_measured, 'block pair')}")
     if verdict.steps_timed:
         parts.append(f"{fmt.plural(verdict.steps_timed, 'step')} timed")
+    rank, ranks = (diagnosis.environment.get(name) for name in ("rank", "ranks"))
+    if rank is not None and ranks is not None and ranks > 1:
+        parts.append(f"rank {rank} of {ranks}")
     return ", ".join(parts)
 
 

@@ -24,6 +24,7 @@ class Config:
     run_to_end: bool = False
     stop_after_steps: int | None = None
     profile: bool = True
+    compare_outputs: bool = False
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     script_root: str | None = None
@@ -32,7 +33,8 @@ class Config:
     def from_json(cls, data: Mapping[str, Any]) -> Config:
         """From the object in ``child.json``; KeyError without ``run`` or ``raw``."""
         names = ("mode", "nproc", "steps", "blocks", "run_to_end", "stop_after_steps")
-        given = {key: data[key] for key in (*names, "profile", "script_root") if key in data}
+        others = ("profile", "compare_outputs", "script_root")
+        given = {key: data[key] for key in (*names, *others) if key in data}
         return cls(
             run=Path(data["run"]),
             raw=Path(data["raw"]),

@@ -46,6 +46,9 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
         _setting(recorder, "precision", name, _text(value), None, ours=False)
     grad = _text(torch.is_grad_enabled())
     _setting(recorder, "torch", "grad_enabled_steps", grad, None, ours=False)
+    world = _world_size()
+    if world is not None:
+        _setting(recorder, "torch", "world_size", _text(world), None, ours=False)
 
 
 def compiling_disabled() -> str | None:
@@ -55,6 +58,14 @@ def compiling_disabled() -> str | None:
         return "env"
     config = sys.modules.get("torch._dynamo.config")
     return "config" if getattr(config, "disable", False) else None
+
+
+def _world_size() -> int | None:
+    """Processes in torch.distributed's default group, None where the script has made none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return int(distributed.get_world_size())
 
 
 def _setting(

@@ -15,7 +15,7 @@ Opened = tuple[int, int, int, Any]  # Unix µs, perf_counter_ns, compiles so far
 class Listener(Protocol):
     """Whom the wrapper tells, off the fast path."""
 
-    def before(self, region: Region) -> Opened | None:
+    def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         """An outermost call begins: a step edge may be here. None: don't time the call."""
 
     def after(
@@ -45,7 +45,7 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             return _watched(gate, listener, args, kwargs)
         region.outermost += 1
         region.left -= 1
-        opened = listener.before(region) if region.left < 0 else None
+        opened = listener.before(gate, args, kwargs) if region.left < 0 else None
         control.depth = 1
         try:
             return gate.target(*args, **kwargs)

@@ -11,7 +11,8 @@ from .driver import Driver
 from .gate import Opened
 from .parts import Parts
 from .sizes import note_sizes
-from .state import FOREVER, Region
+from .state import FOREVER, Gate, Region
+from .taken import Taker
 
 UNCOMPILED_STEPS = 100
 UNCOMPILED_SECONDS = 30.0
@@ -21,8 +22,9 @@ MAX_ROWS = 5000  # calls of one region that are written one by one
 class Calls:
     """The `Listener` of every gate."""
 
-    def __init__(self, parts: Parts, driver: Driver) -> None:
+    def __init__(self, parts: Parts, driver: Driver, taker: Taker | None = None) -> None:
         self._parts = parts
+        self._taker = taker
         self._control = parts.control
         self._driver = driver
         self._stacks: dict[int, list[dict[str, Any]]] = {}
@@ -30,10 +32,13 @@ class Calls:
         self._began = 0.0
         self.failure: dict[str, Any] = {}
 
-    def before(self, region: Region) -> Opened | None:
+    def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
+        region = gate.region
         if self._control.off:
             region.left = FOREVER
             return None
+        if self._taker is not None and self._driver.watching and not self._parts.window.open:
+            self._taker.look(gate, args, kwargs, self._driver.phase)
         if self._driver.anchor.called(region):
             self._driver.restart()
         is_anchor = self._driver.anchor.region is region

@@ -29,6 +29,7 @@ QUIET_SECONDS_LIMIT = 60.0
 QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
 FIXED_QUIET_STEPS = 20
 FIXED_BLOCK_STEPS = 10
+FIXED_WINDOW_STEPS = 20
 BUDGET_MS = 20_000.0
 LEAST_PAIRS = 5
 GROWTH = 2
@@ -150,7 +151,7 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
             moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
     if not profiled:
         moment = yield from _windows(settings, late=True)
-    elif settings.profile and not settings.fixed:
+    elif settings.profile:
         moment = yield from _longer_windows(settings, moment)
     return moment
 
@@ -336,9 +337,9 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
 
 def _beside(settings: Settings, stance: Stance, moment: Moment) -> Steps:
     """A block of full length, of no pair, after some steps that are left out."""
-    skipped = 3
-    size = settings.steps or max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
-    return (yield from _block(stance, None, size, skipped))
+    fitting = max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
+    size = settings.steps or (FIXED_BLOCK_STEPS if settings.fixed else fitting)
+    return (yield from _block(stance, None, size, skipped=3))
 
 
 def _block(stance: Stance, pair: int | None, size: int, skipped: int) -> Steps:
@@ -366,7 +367,9 @@ def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
 
 def _long_window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
     """Steps that last some LONG_WINDOW_MS, not so many that nobody wants to read the trace."""
-    if settings.fixed or _estimate(stance, moment) > LONG_WINDOW_MS:
+    if settings.fixed:
+        return FIXED_WINDOW_STEPS
+    if _estimate(stance, moment) > LONG_WINDOW_MS:
         return _window_steps(settings, stance, moment)
     least, most = LONG_WINDOW_STEPS
     fitting = math.ceil(LONG_WINDOW_MS / _estimate(stance, moment))

@@ -69,7 +69,7 @@ class Regions:
                 raise
             if region.compile_calls == 1:
                 self._recorder.write("region", **event, error=None)
-            return self._count(result, model, region, listener)
+            return self._count(result, given, region, listener)
 
         self._torch.compile = compile
 
@@ -108,9 +108,9 @@ class Regions:
         self._control.regions.append(region)
         return region
 
-    def _count(self, result: Any, model: Any, region: Region, listener: Listener) -> Any:
+    def _count(self, result: Any, given: dict[str, Any], region: Region, listener: Listener) -> Any:
         try:
-            wrapped = self._wrap(result, model, region, listener)
+            wrapped = self._wrap(result, given, region, listener)
         except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
             self._recorder.note(f"region {region.region_id} is not counted", error)
             return result
@@ -119,19 +119,21 @@ class Regions:
             first()
         return wrapped
 
-    def _wrap(self, result: Any, model: Any, region: Region, listener: Listener) -> Any:
+    def _wrap(self, result: Any, given: dict[str, Any], region: Region, listener: Listener) -> Any:
+        model = given["model"]
+        how = {name: value for name, value in given.items() if name != "model"}
         if result is model:  # disabled: torch.compile is a no-op
             return result
         optimized = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
         if isinstance(result, optimized):
-            gate = Gate(region, result.forward, result._orig_mod)
+            gate = Gate(region, result.forward, result._orig_mod, how)
             call = dress(counting(gate, self._control, listener), result.forward)
             object.__setattr__(result, "forward", call)
             _watch_methods(optimized)
             _methods[result] = region
             wrapped = result
         elif type(result) is FunctionType:
-            gate = Gate(region, result, _innermost(model))
+            gate = Gate(region, result, _innermost(model), how)
             wrapped = call = dress(counting(gate, self._control, listener), result)
         else:
             return result

@@ -14,6 +14,7 @@ from .driver import Driver
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames
+from .guards import keep_guard_lines
 from .listener import Calls
 from .logs import quiet_stderr
 from .memory import Memory
@@ -25,6 +26,8 @@ from .resets import watch_resets
 from .sources import Sources
 from .stances import Stances
 from .state import Control
+from .taken import Taker
+from .trial import compare_outputs
 from .window import Window
 
 
@@ -51,7 +54,8 @@ class Session:
             compiles=Compiles(control, recorder, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
-        self._calls = Calls(self._parts, self._driver)
+        self._taker = Taker(torch, recorder) if config.compare_outputs else None
+        self._calls = Calls(self._parts, self._driver, self._taker)
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -68,6 +72,7 @@ class Session:
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
+        self._try("lines of guards", lambda: keep_guard_lines(self._parts.torch))
         watch_resets(self._parts, lambda: self._driver.step_now)
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
@@ -132,6 +137,27 @@ class Session:
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
         )
         self._measure_device()
+        self._compare_outputs()
+
+    def _compare_outputs(self) -> None:
+        """After everything else: the user's code is run again, on copies."""
+        if self._taker is None:
+            return
+        recorder, what = self._parts.recorder, "comparison of outputs"
+        if compiling_disabled():
+            recorder.note(what, "compiling is switched off")
+        elif ended_by_exception():
+            recorder.note(what, "the script ended with an exception")
+        elif self._config.nproc > 1:
+            recorder.note(what, "several ranks would have to make the same runs together")
+        else:
+            recorder.write("phase", phase="comparing", detail=None, step=None, stance=None)
+            try:
+                compare_outputs(self._parts, self._taker)
+            except KeyboardInterrupt:
+                recorder.note(what, "interrupted")
+            except Exception as error:  # noqa: BLE001 - the script's own ending must go on
+                recorder.note(what, error)
 
     def _measure_device(self) -> None:
         """The last thing of all: what the device can do, after a script that came to its end."""

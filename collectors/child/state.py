@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 FOREVER = 1 << 60
@@ -53,14 +53,22 @@ class Region:
 
 
 class Gate:
-    """Where a wrapper's calls go; lives and dies with the wrapper that owns it."""
+    """Where a wrapper's calls go; lives and dies with the wrapper that owns it.
 
-    __slots__ = ("__weakref__", "compiled", "original", "region", "target")
+    ``how``: what torch.compile was asked for.
+    """
+
+    __slots__ = ("__weakref__", "compiled", "how", "original", "region", "target")
 
     def __init__(
-        self, region: Region, compiled: Callable[..., Any], original: Callable[..., Any]
+        self,
+        region: Region,
+        compiled: Callable[..., Any],
+        original: Callable[..., Any],
+        how: Mapping[str, Any] | None = None,
     ) -> None:
         self.region = region
+        self.how = how or {}
         self.compiled = compiled
         self.original = original
         self.target = compiled

@@ -140,9 +140,9 @@ class Listener:
     def __init__(self):
         self.heard = []
 
-    def before(self, region):
+    def before(self, gate, args, kwargs):
         self.heard.append("before")
-        region.left = FOREVER
+        gate.region.left = FOREVER
 
     def failed(self, region, error):
         self.heard.append(error)

@@ -44,6 +44,7 @@ def collect(
             timeout_s=options["timeout"],
             no_baseline=options["no_baseline"],
             warm=options["warm"],
+            compare_outputs=options["compare_outputs"],
             keep_cache=options["keep_cache"],
             out=options["out"],
             force=options["force"],

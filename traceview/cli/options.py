@@ -33,6 +33,10 @@ _COLLECTING = (
         "--warm", is_flag=True, help="Run once more on the warm cache, to measure a warm start."
     ),
     click.option(
+        "--compare-outputs", is_flag=True,
+        help="At the end, run one call again on copies, eager and compiled: do the outputs agree?",
+    ),
+    click.option(
         "--keep-cache", is_flag=True, help="Keep the private compile cache in the run folder."
     ),
     click.option(

@@ -19,6 +19,7 @@ from traceview.diagnosis.kinds_of_step import other_steps
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
 from traceview.diagnosis.notes import notes, order_note
 from traceview.diagnosis.order import job_steps
+from traceview.diagnosis.outputs import compared_outputs
 from traceview.diagnosis.reading import links, reading
 from traceview.diagnosis.regions import regions
 from traceview.diagnosis.ruling import ruling
@@ -42,8 +43,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     """
     focus = Focus.of(tables)
     verdict, reason = verdict_of(tables, focus)
-    steps = job_steps(tables)
-    rules = ruling(run, tables, choice)
+    steps, rules = job_steps(tables), ruling(run, tables, choice)
     findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
     explained = explanation(tables, focus)
@@ -73,6 +73,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         graph_breaks=sites,
         graphs=shown,
         pairs=_pairs(tables, focus),
+        outputs=compared_outputs(tables, focus),
         explanation=explained,
         notes=(*remarks, *rules.used.notes, *(note for note in last if note)),
         links=links(run),

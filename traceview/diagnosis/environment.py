@@ -27,7 +27,8 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
     return {
         **{name: process.get(name) for name in FACTS},
         "argv": argv(process) or list(run.manifest.target),
-        "ranks": run.manifest.nproc,
+        "rank": focus.rank,
+        "ranks": max(run.manifest.nproc, tables["speedups"]["rank"].n_unique()),
         "variables": _variables(rows, by_traceview=False),
         "variables_of_traceview": _variables(rows, by_traceview=True),
         "settings": [

@@ -210,6 +210,43 @@ class NotChecked:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """One output of one run beside eager's; fields as in table ``output_checks``."""
+
+    run: str | None
+    backend: str | None
+    output: str | None
+    dtype: str | None
+    elements: int | None
+    max_abs_diff: float | None
+    rms_diff: float | None
+    rmse: float | None
+    eager_rmse: float | None
+    cosine: float | None
+    differing: int | None
+    limit: float | None
+    same: bool | None
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedOutputs:
+    """One compiled callable: whether its outputs agree with eager's (``outcome``), and all checks.
+
+    ``why`` they were not compared; ``reference_why`` there is no run in float64.
+    """
+
+    region_id: int
+    name: str
+    outcome: str
+    why: str | None
+    reference: str | None
+    reference_why: str | None
+    draws_random: bool
+    checks: tuple[OutputCheck, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingRow:
     """Damage of one kind in one file."""
 
@@ -263,6 +300,7 @@ class Diagnosis:
     graph_breaks: tuple[GraphBreakSite, ...] = ()
     graphs: tuple[Graph, ...] = ()
     pairs: tuple[dict[str, Any], ...] = ()
+    outputs: tuple[ComparedOutputs, ...] = ()
     explanation: Explanation = field(default_factory=Explanation)
     rules: RulesUsed = field(default_factory=RulesUsed)
     notes: tuple[str, ...] = ()

@@ -167,7 +167,10 @@ def _largest(accounting: Accounting, sign: int) -> tuple[str | None, float]:
 
 
 def _dominant(accounting: Accounting) -> tuple[str, float] | None:
-    """(category, part) of the work, or of Python between it, that fills most of both steps."""
+    """(category, part) of the work, or of Python between it, that fills most of both steps.
+
+    None where the profile found more of it than the timed step is long.
+    """
     parts: dict[str, list[float]] = {}
     for stance in ("eager", "compiled"):
         rows = accounting.get(stance, ())
@@ -177,7 +180,7 @@ def _dominant(accounting: Accounting) -> tuple[str, float] | None:
                 parts.setdefault(row.category, []).append(row.ms / total)
     both = {name: min(found) for name, found in parts.items() if len(found) == 2}
     name = max(both, key=lambda key: both[key], default=None)
-    return (name, both[name]) if name is not None and both[name] >= DOMINANT else None
+    return (name, both[name]) if name is not None and DOMINANT <= both[name] <= 1 else None
 
 
 def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:

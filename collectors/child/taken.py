@@ -1,0 +1,128 @@
+"""One call of every compiled callable, kept with copies of its inputs to be run again later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .recorder import Recorder
+from .state import Gate
+
+#: Callables whose calls are kept; every one keeps the user's module alive until the end.
+MOST_CALLABLES = 8
+#: Part of the free memory that copies of one call's inputs may take.
+MOST_OF_FREE = 0.05
+_MEMORY = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What decides how torch computes: gradients, inference mode, autocast by device."""
+
+    grad: bool
+    inference: bool
+    autocast: Mapping[str, tuple[bool, Any]]
+
+    @classmethod
+    def now(cls, torch: Any) -> Mode:
+        """As it is here."""
+        devices = ("cpu", "cuda")
+        autocast = {
+            device: (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+            for device in devices
+        }
+        return cls(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A call as it was about to be made. ``how``: what torch.compile was asked for."""
+
+    region_id: int
+    call: Callable[..., Any]
+    how: Mapping[str, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    mode: Mode
+    training: tuple[bool, ...]
+    cold: bool
+
+
+class Taker:
+    """Keeps one call of a callable: a steady one, or the first where none came."""
+
+    def __init__(self, torch: Any, recorder: Recorder) -> None:
+        self._torch = torch
+        self._recorder = recorder
+        self.taken: dict[int, Taken] = {}
+        self.left_out: dict[int, str] = {}
+
+    def look(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], phase: str) -> None:
+        """A watched call is about to be made."""
+        key = gate.region.region_id
+        known = self.taken.get(key)
+        if key in self.left_out or (known and (phase == "cold" or not known.cold)):
+            return
+        if known is None and len(self.taken) >= MOST_CALLABLES:
+            self.left_out[key] = f"it is one of more than {MOST_CALLABLES} compiled callables"
+            return
+        try:
+            self._take(gate, args, kwargs, cold=phase == "cold")
+        except Exception as error:  # noqa: BLE001 - the user's call must be made whatever fails here
+            self.left_out[key] = f"its inputs could not be copied ({type(error).__name__}: {error})"
+
+    def _take(
+        self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], *, cold: bool
+    ) -> None:
+        key = gate.region.region_id
+        from torch.utils._pytree import tree_leaves
+
+        tensor = self._torch.Tensor
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, tensor)]
+        size = sum(each.numel() * each.element_size() for each in tensors)
+        if size > MOST_OF_FREE * free_bytes(self._torch, tensors):
+            self.left_out[key] = f"copies of its inputs would take {size / 2**20:,.0f} MiB"
+            return
+        mode = Mode.now(self._torch)
+        args, kwargs = cloned((args, kwargs), self._torch)
+        module = getattr(gate.original, "__self__", gate.original)
+        modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
+        training = tuple(each.training for each in modules)
+        self.taken[key] = Taken(
+            key, gate.original, gate.how, args, kwargs, mode, training, cold=cold
+        )
+
+
+def cloned(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor in its containers cloned; one that occurs twice is one again."""
+    from torch.utils._pytree import tree_map
+
+    copies: dict[int, Any] = {}
+
+    def clone(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if id(value) not in copies:
+            copy = value.detach().clone()
+            if isinstance(value, torch.nn.Parameter):
+                copy = torch.nn.Parameter(copy, requires_grad=value.requires_grad)
+            copies[id(value)] = copy.requires_grad_(value.requires_grad)
+        return copies[id(value)]
+
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        return tree_map(clone, values)
+
+
+def free_bytes(torch: Any, tensors: Iterable[Any]) -> float:
+    """Bytes that can still be taken where these tensors lie: on the device, or of the host's."""
+    if any(tensor.is_cuda for tensor in tensors):
+        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return float(torch.cuda.mem_get_info()[0] + cached)
+    try:
+        text = _MEMORY.read_text(encoding="ascii", errors="replace")
+        lines = dict(line.split(":", 1) for line in text.splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024.0
+    except (OSError, ValueError, KeyError):
+        return 0.0

@@ -1,0 +1,170 @@
+"""Do the outputs agree? Runs kept calls again, eager and compiled, and writes how far they differ.
+
+At the process's end, when nothing is measured or logged any more. Of one call, in this order:
+eager twice, in float64, compiled as the user asked. Only where compiled is beyond the tolerance:
+with eager's random numbers, and then one stage of the compiler after the other (the ladder), with
+eager's random numbers and roundings, up to the first whose result is wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .agreement import agreement
+from .parts import Parts
+from .quiet import quiet
+from .replay import NotCompared, Replay
+from .taken import Taken, Taker
+
+BUDGET_S = 120.0
+RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+#: Whatever draws other random numbers in float64 than in its own precision is no reference.
+_OTHER_NUMBERS = 0.1
+_UNSEEN = (
+    "no call of it was seen while calls were watched, but for calls within another compiled "
+    "callable or in another thread"
+)
+_ABSENT = object()
+Outputs = Mapping[str, Any]
+
+
+def compare_outputs(parts: Parts, taker: Taker) -> None:
+    """One ``output_trial`` event for each callable that was called, and its ``output_check``s."""
+    until = time.monotonic() + BUDGET_S
+    parts.stances.take("compiled")
+    for region in parts.control.regions:
+        if not region.first_called:
+            continue
+        taken = taker.taken.pop(region.region_id, None)
+        why = taker.left_out.get(region.region_id, None if taken else _UNSEEN)
+        keys: dict[str, Any] = {"compared": False, "why": why}
+        if taken is not None and why is None:
+            with quiet():
+                keys = _Trial(parts, taken, until).carry_out()
+        parts.recorder.write("output_trial", region_id=region.region_id, **keys)
+
+
+class _Trial:
+    """One callable."""
+
+    def __init__(self, parts: Parts, taken: Taken, until: float) -> None:
+        self._torch = parts.torch
+        self._recorder = parts.recorder
+        self._taken = taken
+        self._own: Any = taken.how.get("backend") or "inductor"
+        self._until = until
+        self._replay = Replay(parts.torch, taken, parts.frames)
+        self._eager: Outputs = {}
+        self._exact: Outputs = {}
+        self._spread: dict[str, float] = {}
+
+    def carry_out(self) -> dict[str, Any]:
+        """Everything; the keys of the ``output_trial`` event."""
+        began = time.monotonic()
+        told: dict[str, Any] = {"compared": True, "why": None}
+        try:
+            told |= self._compare()
+        except NotCompared as why:
+            told |= {"compared": False, "why": str(why)}
+        except Exception as error:  # noqa: BLE001 - the user's code, run on copies
+            told |= {"compared": False, "why": _said(error)}
+        return {**told, "draws_random": self._replay.draws, "seconds": time.monotonic() - began}
+
+    def _compare(self) -> dict[str, Any]:
+        replay = self._replay
+        replay.check_room()
+        self._eager = replay.run()
+        if not any(isinstance(each, self._torch.Tensor) for each in self._eager.values()):
+            raise NotCompared("it gives no tensor and writes into none of its arguments")
+        missing = self._reference()
+        told = {"reference": None if missing else "float64", "reference_why": missing}
+        self._look("eager_again", None, self._in_time(replay.run))
+        compiled = self._in_time(lambda: self._compiled(self._taken.how))
+        if self._look("compiled", self._own, compiled):
+            return told
+        if replay.draws and self._with_eagers_numbers():
+            return told
+        for rung in self._rungs():
+            if self._climb(rung) is False:
+                break
+        return told
+
+    def _reference(self) -> str | None:
+        """Run in float64; why there is no such reference, or None."""
+        try:
+            exact = self._in_time(lambda: self._replay.run(double=True))
+        except Exception as error:  # noqa: BLE001 - not every operator knows float64
+            return _said(error)
+        for name, eager in self._eager.items() if self._replay.draws else ():
+            beside = agreement(self._torch, eager, eager, exact.get(name))
+            if (beside.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (beside.get("scale") or 0.0):
+                return "in float64 it draws other random numbers"
+        self._exact = exact
+        return None
+
+    def _with_eagers_numbers(self) -> bool | None:
+        """Whether all agrees once random numbers are drawn as in eager."""
+        self._torch._dynamo.reset()
+        return self._try("fallback_random", self._own, self._taken.how, fallback_random=True)
+
+    def _rungs(self) -> list[Any]:
+        """Stages of the compiler up to the user's own backend."""
+        below = RUNGS.index(self._own) if self._own in RUNGS else -1
+        return [*RUNGS[:below], self._own]
+
+    def _climb(self, rung: Any) -> bool | None:
+        names = tuple(self._taken.how) if rung == self._own else ("fullgraph", "dynamic")
+        how = {name: self._taken.how[name] for name in names if name in self._taken.how}
+        self._torch._dynamo.reset()
+        patch = {"fallback_random": True, "emulate_precision_casts": True}
+        return self._try("ladder", rung, {**how, "backend": rung}, **patch)
+
+    def _try(self, run: str, backend: Any, how: Mapping[str, Any], **patch: bool) -> bool | None:
+        """None where it could not be run: a row says why."""
+        try:
+            return self._look(run, backend, self._in_time(lambda: self._compiled(how, **patch)))
+        except Exception as error:  # noqa: BLE001 - compiling for a trial may fail
+            self._write(run, backend, {"output": None, "same": None, "why": _said(error)})
+            return None
+
+    def _compiled(self, how: Mapping[str, Any], **patch: bool) -> Outputs:
+        # The workers that compile beside the script have ended by now.
+        with self._torch._inductor.config.patch(compile_threads=1, **patch):
+            return self._replay.run(lambda call: self._torch.compile(call, **how))
+
+    def _in_time(self, act: Callable[[], Outputs]) -> Outputs:
+        if time.monotonic() > self._until:
+            raise NotCompared(f"{BUDGET_S:.0f} s were over")
+        return act()
+
+    def _look(self, run: str, backend: Any, outputs: Outputs) -> bool:
+        """Write one row an output; whether all of them are within the tolerance."""
+        agreed = True
+        for name in dict.fromkeys((*self._eager, *outputs)):
+            row = self._row(name, outputs)
+            if run == "eager_again":
+                self._spread[name] = row.get("rms_diff") or 0.0
+            agreed = agreed and row["same"]
+            self._write(run, backend, {"output": name, **row})
+        return agreed
+
+    def _row(self, name: str, outputs: Outputs) -> dict[str, Any]:
+        before = self._replay.before  # what a run leaves as it was is no output of it
+        eager, other = ({**before, **found}.get(name, _ABSENT) for found in (self._eager, outputs))
+        if eager is _ABSENT or other is _ABSENT:
+            where = "this run alone" if eager is _ABSENT else "eager alone"
+            return {"same": False, "why": f"in {where}"}
+        exact, spread = self._exact.get(name), self._spread.get(name, 0.0)
+        return agreement(self._torch, eager, other, exact, spread)
+
+    def _write(self, run: str, backend: Any, row: dict[str, Any]) -> None:
+        named = backend if backend is None or isinstance(backend, str) else repr(backend)
+        key = {"region_id": self._taken.region_id, "run": run, "backend": named}
+        self._recorder.write("output_check", **key, **row)
+
+
+def _said(error: BaseException) -> str:
+    text = str(error) if isinstance(error, NotCompared) else f"{type(error).__name__}: {error}"
+    return text[:1000]

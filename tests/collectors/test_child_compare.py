@@ -1,0 +1,255 @@
+"""``compare_outputs``: one call of each compiled callable run again, on copies, and compared."""
+
+import pytest
+from child_runs import run_child, write_script
+
+pytest.importorskip("torch")
+
+HOSTILE = """
+    import dataclasses, functools, threading
+    import torch
+    from torch import nn
+
+    class NoCopy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lock = threading.Lock()
+
+        def forward(self, x):
+            return x * 2
+
+    @dataclasses.dataclass
+    class Result:
+        logits: torch.Tensor
+        name: str
+        more: dict
+
+    class Rich(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.norm = nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            y = self.norm(self.linear(x))
+            more = {"nan": y * float("nan"), "none": None, "ids": y.argmax(-1)}
+            return Result(torch.view_as_complex(y.reshape(-1, 2, 2)), "rich", more)
+
+    class OwnPrecision(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4, 4))
+
+        def forward(self, x):
+            return torch.mm(x.to(torch.float32), self.weight)
+
+    model = nn.Linear(4, 4)
+    total = torch.zeros(4)
+
+    def helper(x):
+        return model(x) * 2
+
+    def closes_over(x):
+        return helper(x).sum()
+
+    def writes(x):
+        total.add_(1)
+        x.mul_(2)
+        return x + total
+
+    class Trainer:
+        def __init__(self):
+            self.net = nn.Linear(4, 1)
+
+        def step(self, x):
+            print("in the step")
+            return self.net(x).square().mean()
+
+    every = [NoCopy(), Rich(), OwnPrecision(), closes_over, writes, Trainer().step,
+             functools.partial(torch.add, torch.ones(4), alpha=2)]
+    compiled = [torch.compile(each, backend="aot_eager") for each in every]
+    inner = torch.compile(helper, backend="aot_eager")
+    outer = torch.compile(lambda x: inner(x) + 1, backend="aot_eager")
+    for _ in range(12):
+        for each in compiled:
+            each(torch.randn(3, 4, requires_grad=each is compiled[1]).clone().detach())
+        outer(torch.randn(3, 4))
+    print("total", float(total[0]))
+"""
+
+
+def wrong_script(folder):
+    return write_script(
+        folder,
+        """
+        import torch
+
+        @torch.library.custom_op("shop::halve", mutates_args=())
+        def halve(x: torch.Tensor) -> None:
+            x.mul_(0.5)
+
+        @halve.register_fake
+        def _(x):
+            return None
+
+        @torch.compile(backend="aot_eager")
+        def score(x):
+            y = x * 2
+            halve(y)
+            return y + 1
+
+        for _ in range(30):
+            score(torch.ones(8))
+        """,
+    )
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    script = write_script(tmp_path_factory.mktemp("hostile"), HOSTILE)
+    return run_child(script, compare_outputs=True, run_to_end=True)
+
+
+def trials(run):
+    names = {event["region_id"]: event["name"] for event in run.of("region")}
+    return {names[event["region_id"]]: event for event in run.of("output_trial")}
+
+
+def checks(run, name, kind="compiled"):
+    found = trials(run)[name]["region_id"]
+    return {
+        event["output"]: event
+        for event in run.of("output_check")
+        if event["region_id"] == found and event["run"] == kind
+    }
+
+
+def test_what_can_be_copied_is_compared_and_agrees(hostile):
+    assert hostile.returncode == 0
+    assert not hostile.of("note")
+    compared = {name for name, trial in trials(hostile).items() if trial["compared"]}
+    assert compared >= {"Rich", "OwnPrecision", "closes_over", "writes", "Trainer.step", "partial"}
+    beyond = [event for event in hostile.of("output_check") if event["same"] is not True]
+    assert beyond == []
+
+
+def test_what_cannot_be_copied_is_said(hostile):
+    assert "cannot pickle '_thread.lock' object" in trials(hostile)["NoCopy"]["why"]
+
+
+def test_outputs_are_taken_apart_and_named(hostile):
+    found = checks(hostile, "Rich")
+    assert {"output.logits", "output.name", "output.more['none']"} <= set(found)
+    assert found["output.logits"]["dtype"] == "complex64"
+    assert found["output.more['nan']"]["same"] is True
+    assert found["output.more['ids']"]["differing"] == 0
+    assert "buffer norm.running_mean (written)" in found
+
+
+def test_what_a_call_writes_into_its_arguments_is_an_output(hostile):
+    assert {"output", "argument 0 (written)"} == set(checks(hostile, "writes"))
+
+
+def test_a_call_that_knows_no_float64_has_no_reference(hostile):
+    trial = trials(hostile)["OwnPrecision"]
+    assert trial["reference"] is None
+    assert "same dtype" in trial["reference_why"]
+    assert checks(hostile, "OwnPrecision")["output"]["rmse"] is None
+    assert trials(hostile)["closes_over"]["reference"] == "float64"
+
+
+def test_what_compiled_code_leaves_unwritten_is_compared_as_it_was(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        @torch.library.custom_op("shop::mark", mutates_args=())
+        def mark(x: torch.Tensor) -> None:
+            x.add_(1)
+
+        @mark.register_fake
+        def _(x):
+            return None
+
+        @torch.compile(backend="aot_eager")
+        def score(x):
+            mark(x)
+            return x.sum() * 0
+
+        for _ in range(30):
+            score(torch.zeros(8))
+        """,
+    )
+    run = run_child(script, compare_outputs=True)
+    found = checks(run, "score")
+    assert found["output"]["same"] is True
+    written = found["argument 0 (written)"]
+    assert (written["same"], written["max_abs_diff"]) == (False, 1.0)
+
+
+def test_the_script_itself_sees_nothing_of_it(hostile):
+    last = hostile.out.splitlines()[-1]
+    assert last == "total 12.0"
+    assert hostile.out.splitlines().count("in the step") == 12
+
+
+def test_the_first_wrong_stage_is_found(tmp_path):
+    run = run_child(wrong_script(tmp_path), compare_outputs=True)
+    ladder = [event for event in run.of("output_check") if event["run"] == "ladder"]
+    assert [(event["backend"], event["same"]) for event in ladder] == [
+        ("eager", True),
+        ("aot_eager", False),
+    ]
+    assert ladder[1]["max_abs_diff"] == 1.0
+
+
+def test_nothing_of_it_is_logged_or_counted(tmp_path):
+    found = []
+    for name, asked in (("with", True), ("without", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        traced = folder / "trace"
+        env = {"TORCH_TRACE": str(traced), "TORCH_LOGS": "recompiles,graph_breaks"}
+        run = run_child(wrong_script(folder), compare_outputs=asked, env=env)
+        logged = "".join(path.read_text() for path in traced.glob("*.log"))
+        found.append((logged.count('"dynamo_start"'), len(run.of("compile")), run.out, run.err))
+        assert bool(run.of("output_trial")) is asked
+    assert found[0] == found[1]
+    assert found[0][:2] == (1, 1)
+
+
+def test_a_script_that_fails_is_not_run_again(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+        f = torch.compile(torch.sin, backend="eager")
+        f(torch.ones(3))
+        raise ValueError("no more")
+        """,
+    )
+    run = run_child(script, compare_outputs=True)
+    assert run.returncode == 1
+    assert not run.of("output_trial")
+    (note,) = run.of("note")
+    assert (note["what"], note["why"]) == (
+        "comparison of outputs",
+        "the script ended with an exception",
+    )
+
+
+def test_random_numbers_are_eagers_own_in_every_run(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+        drop = torch.compile(torch.nn.Dropout(0.5), backend="aot_eager")
+        for _ in range(30):
+            drop(torch.ones(64))
+        """,
+    )
+    run = run_child(script, compare_outputs=True)
+    (trial,) = run.of("output_trial")
+    assert trial["draws_random"] is True
+    assert checks(run, "Dropout")["output"]["same"] is True

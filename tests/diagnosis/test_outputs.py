@@ -1,0 +1,47 @@
+"""Whether the outputs agree, in one word a callable."""
+
+import pytest
+
+from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.outputs import compared_outputs
+from traceview.tables import Tables, from_rows
+
+
+def tables(*checks, **told):
+    one = {"pass": "cold", "pid": 1, "region_id": 0}
+    trial = {**one, "compared": True, "draws_random": False, **told}
+    rows = [{**one, "run": run, "output": "output", "same": same} for run, same in checks]
+    return Tables(
+        {
+            "regions": from_rows("regions", [{**one, "name": "Net"}]),
+            "output_trials": from_rows("output_trials", [trial]),
+            "output_checks": from_rows("output_checks", rows),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("checks", "outcome"),
+    [
+        ([("compiled", True)], "agree"),
+        ([("compiled", True), ("compiled", False)], "differ"),
+        ([("compiled", False), ("fallback_random", True)], "random"),
+        ([("compiled", False), ("fallback_random", False), ("ladder", True)], "rounding"),
+        ([("compiled", False), ("ladder", True), ("ladder", False)], "differ"),
+        ([("compiled", False), ("fallback_random", None), ("ladder", None)], "differ"),
+        ([("eager_again", True)], "not_compared"),
+    ],
+)
+def test_the_outcome(checks, outcome):
+    (one,) = compared_outputs(tables(*checks), Focus("cold", None, 1))
+    assert (one.name, one.outcome, len(one.checks)) == ("Net", outcome, len(checks))
+
+
+def test_what_was_not_compared_says_why():
+    found = tables(compared=False, why="no room", draws_random=None)
+    (one,) = compared_outputs(found, Focus("cold", None, 1))
+    assert (one.outcome, one.why, one.checks) == ("not_compared", "no room", ())
+
+
+def test_without_the_option_there_is_nothing():
+    assert compared_outputs(Tables(), Focus("cold", None, None)) == ()

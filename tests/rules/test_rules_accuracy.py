@@ -1,0 +1,191 @@
+"""Rules about outputs, on rows made by hand: what is a rounding, what a mistake, what neither."""
+
+import pytest
+
+from traceview.rules import acc_backend_bug, acc_low_precision, acc_rng, run_rules
+from traceview.rules.registry import catalogue
+
+REGION = {
+    "pid": 1, "region_id": 0, "name": "Net", "call_file": "/u/train.py", "call_line": 7,
+    "call_function": "main", "target_file": "/u/net.py", "target_line": 3,
+}  # fmt: skip
+RULES = [rule for rule in catalogue() if rule.name.startswith("acc-")]
+
+
+WHOLE = {
+    "dtype": "int64", "differing": 900, "scale": None, "max_abs_diff": None, "rmse": None,
+    "eager_rmse": None, "rms_diff": None,
+}  # fmt: skip
+
+
+def check(run, backend="inductor", *, same=True, output="output", **more):
+    row = {
+        "pid": 1, "region_id": 0, "run": run, "backend": backend, "output": output,
+        "dtype": "float32", "elements": 4096, "max_abs_diff": 1e-6, "rms_diff": 1e-7, "scale": 1.0,
+        "rmse": 1e-7, "eager_rmse": 1e-7, "cosine": 1.0, "differing": 0, "same": same,
+    }  # fmt: skip
+    return row | more
+
+
+def off(run, backend="inductor", **more):
+    far = {"max_abs_diff": 3.0, "rms_diff": 0.8, "rmse": 0.8, "cosine": 0.4}
+    return check(run, backend, same=False, **{**far, **more})
+
+
+@pytest.fixture
+def tables(make):
+    def build(*checks, draws_random=False, compared=True, why=None, trials=True, **more):
+        told = {
+            "pid": 1, "region_id": 0, "compared": compared, "why": why, "reference": "float64",
+            "draws_random": draws_random,
+        }  # fmt: skip
+        found = {"runs": [{"pid": 1}], "regions": [REGION], **more}
+        if trials:
+            found["output_trials"] = [told]
+        if checks:
+            found["output_checks"] = list(checks)
+        return make(**found)
+
+    return build
+
+
+def found_in(tables):
+    return [(f.rule, f.severity) for f in run_rules(tables, RULES)[0]]
+
+
+def test_outputs_that_agree_are_not_spoken_of(tables):
+    assert found_in(tables(check("eager_again", None), check("compiled"))) == []
+
+
+def test_a_difference_that_float64_does_not_tell_apart_is_information(tables):
+    unlike = {"dtype": "bfloat16", "max_abs_diff": 0.43, "rms_diff": 0.05, "rmse": 0.02}
+    (finding,) = acc_low_precision.check(tables(check("compiled", **unlike, eager_rmse=0.05)))
+    assert finding.severity == "info"
+    assert "0.43" in finding.title
+    assert "closer to float64" in finding.title
+    assert finding.location.line == 7
+    assert finding.about == {"/u/net.py:3"}
+    assert "RMSE against float64 0.02, of eager 0.05" in finding.evidence[0].text
+    assert finding.cost.ms_per_step is finding.cost.seconds is None
+
+
+def test_a_difference_that_nobody_notices_is_not_said(tables):
+    row = check("compiled", dtype="bfloat16", rms_diff=0.01, rmse=0.01, eager_rmse=0.01)
+    assert found_in(tables(row)) == []
+    assert list(acc_low_precision.check(tables(row), noticeable_share=0.005))
+
+
+def test_much_less_exact_than_eager_is_a_warning_if_roundings_explain_it(tables):
+    worse = {"dtype": "float16", "rms_diff": 0.04, "rmse": 0.04, "eager_rmse": 0.005}
+    rungs = [check("ladder", backend) for backend in ("eager", "aot_eager", "inductor")]
+    found = tables(check("compiled", same=False, **worse), *rungs)
+    assert found_in(found) == [("acc-low-precision", "warning")]
+    (finding,) = acc_low_precision.check(found)
+    assert "8.0 times as far" in finding.title
+    assert "TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1" in finding.what_to_do
+    assert list(acc_low_precision.check(found, worse_times=9.0)) == []
+    assert found_in(tables(check("compiled", same=False, **worse))) == [], "no ladder, no claim"
+
+
+def test_other_random_numbers_are_information_and_nothing_else(tables):
+    rows = (check("eager_again", None), off("compiled"), check("fallback_random"))
+    assert found_in(tables(*rows, draws_random=True)) == [("acc-rng", "info")]
+    (finding,) = acc_rng.check(tables(*rows, draws_random=True))
+    assert finding.snippet.text == "torch._inductor.config.fallback_random = True"
+    assert found_in(tables(*rows, draws_random=False)) == []
+
+
+def test_random_numbers_do_not_hide_a_mistake(tables):
+    rows = (off("compiled"), off("fallback_random"), check("ladder", "eager"), off("ladder"))
+    assert found_in(tables(*rows, draws_random=True)) == [("acc-backend-bug", "error")]
+
+
+def test_the_first_wrong_stage_is_named(tables):
+    rows = (
+        check("eager_again", None),
+        off("compiled"),
+        check("ladder", "eager"),
+        check("ladder", "aot_eager"),
+        off("ladder", "aot_eager_decomp_partition"),
+    )
+    (finding,) = acc_backend_bug.check(tables(*rows))
+    assert 'from backend="aot_eager_decomp_partition" on' in finding.title
+    assert 'backend="aot_eager", which is right' in finding.what_to_do
+    assert "REPRO_AFTER=dynamo" in finding.snippet.text
+    texts = [row.text for row in finding.evidence]
+    assert [text.endswith(": right") for text in texts] == [True, True, False]
+
+
+def test_at_inductor_the_bisector_is_named(tables):
+    (finding,) = acc_backend_bug.check(tables(off("compiled"), off("ladder")))
+    assert "torch._inductor.compiler_bisector" in finding.snippet.text
+    assert "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4" in finding.snippet.text
+    assert "uncompiled" in finding.what_to_do
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"differing": 5, "rmse": 0.0},
+        {"rmse": None, "eager_rmse": None, "rms_diff": 0.5},
+        {"why": "in eager alone", "max_abs_diff": None, "rmse": None, "rms_diff": None},
+        WHOLE,
+    ],
+    ids=["nan", "without float64", "missing", "whole numbers"],
+)
+def test_what_no_rounding_explains_is_wrong(tables, row):
+    found = tables(off("compiled", **row), off("ladder", **row))
+    assert found_in(found) == [("acc-backend-bug", "error")]
+
+
+def test_what_a_rounding_may_explain_is_not_called_wrong(tables):
+    row = {"rmse": 0.01, "rms_diff": 0.01}
+    rows = (off("compiled", **row), off("ladder", **row))
+    assert found_in(tables(*rows)) == []
+    assert list(acc_backend_bug.check(tables(*rows), wrong_share=0.001))
+
+
+def test_where_eager_does_not_repeat_itself_nothing_is_claimed(tables):
+    rows = (off("eager_again", None), off("compiled"), off("ladder", "eager"))
+    assert found_in(tables(*rows)) == []
+
+
+def test_another_order_of_equal_values_is_not_called_wrong(tables):
+    indices = {**WHOLE, "output": "output[1]"}
+    rows = (check("compiled"), off("compiled", **indices), off("ladder", **indices))
+    assert found_in(tables(*rows)) == []
+
+
+def test_a_run_that_failed_is_no_result(tables):
+    failed = check("fallback_random", same=None, output=None, why="CppCompileError")
+    rows = (off("compiled"), failed, check("ladder", "eager"), check("ladder", same=None))
+    assert found_in(tables(*rows, draws_random=True)) == []
+
+
+def test_only_the_first_rank_speaks(tables, make):
+    ranks = [{**REGION, "rank": rank, "pid": rank + 1} for rank in (0, 1)]
+    told = [{"rank": rank, "pid": rank + 1, "region_id": 0, "compared": True} for rank in (0, 1)]
+    rows = [off(run) | {"rank": rank, "pid": rank + 1} for rank in (0, 1) for run in RUNS]
+    found = make(regions=ranks, output_trials=told, output_checks=rows)
+    assert len(list(acc_backend_bug.check(found))) == 1
+
+
+RUNS = ("compiled", "ladder")
+COMMAND = "traceview diagnose --compare-outputs SCRIPT"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_without_a_comparison_the_command_is_named(tables, rule):
+    findings, (unchecked,) = run_rules(tables(trials=False), [rule])
+    assert findings == ()
+    assert unchecked.command == COMMAND
+    assert "only --compare-outputs makes one" in unchecked.needs
+
+
+def test_why_there_was_none_is_said(tables):
+    found = tables(compared=False, why="it can't be copied (TypeError)")
+    _, unchecked = run_rules(found, RULES)
+    assert len(unchecked) == 3
+    assert "here it could not be made (it can't be copied (TypeError))" in unchecked[0].needs
+    noted = tables(trials=False, notes=[{"what": "comparison of outputs", "why": "interrupted"}])
+    assert "(interrupted)" in run_rules(noted, RULES)[1][0].needs
