@@ -66,15 +66,19 @@ def ranks_of(frames: Sequence[pl.DataFrame]) -> dict[int, int]:
 
 
 def fill_ranks(frame: pl.DataFrame, ranks: Mapping[int, int]) -> pl.DataFrame:
-    """``frame`` with null ranks filled in where the row says its process."""
+    """``frame`` with null ranks filled in where the row says its process, or there is one rank.
+
+    A script that starts torch.distributed by hand tells its rank in torch's own log alone.
+    """
+    if not ranks or frame.is_empty():
+        return frame
     if "pid" in frame.columns:
         pid = pl.col("pid")
     elif "compile_key" in frame.columns:
         pid = _PID
     else:
-        return frame
-    if not ranks or frame.is_empty():
-        return frame
+        only = next(iter(ranks.values())) if len(set(ranks.values())) == 1 else None
+        return frame.with_columns(pl.col("rank").fill_null(pl.lit(only, dtype=pl.Int32)))
     pids, found = list(ranks), list(ranks.values())
     known = pid.replace_strict(pids, found, default=None, return_dtype=pl.Int32)
     return frame.with_columns(pl.coalesce(pl.col("rank"), known).alias("rank"))

@@ -1,0 +1,171 @@
+"""Table ``rank_waits``: compiles during which another rank stood still and compiled nothing.
+
+All ranks of a run are processes of one machine, so their clocks are one. A rank stands still where
+a step of its own takes longer than usual; one that got on meanwhile did not wait. Ranks that
+compile the same code in the same step don't wait for each other, however long each of them takes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.intervals import Interval, merge
+from traceview.derive.processes import main_processes, of_process
+from traceview.tables import Tables, from_rows
+
+Row = Mapping[str, Any]
+Code = tuple[str | None, int | None, str | None]
+
+#: A rank that is only slowed down, by the compile's own threads, still gets on.
+_STILL = 0.8
+_CACHES = ("fx_graph", "aotautograd")
+
+
+def rank_waits(tables: Tables) -> pl.DataFrame:
+    """One row a compile that another rank waited for; none where there is one rank only."""
+    return from_rows("rank_waits", _rows(tables))
+
+
+def _rows(tables: Tables) -> Iterator[Row]:
+    lookups = _lookups(tables)
+    for name in tables["runs"]["pass"].unique(maintain_order=True):
+        ranks = [_Rank(tables, run) for run in main_processes(tables, name)]
+        for rank in ranks if len(ranks) > 1 else ():
+            for compile_ in rank.compiles:
+                waits = (_wait(rank, compile_, other, lookups) for other in ranks)
+                yield from sorted(filter(None, waits), key=_lost, reverse=True)[:1]
+
+
+def _lost(wait: Row) -> float:
+    return float(wait["wait_ms"])
+
+
+class _Rank:
+    """What one rank compiled, and how it got on."""
+
+    def __init__(self, tables: Tables, run: Row) -> None:
+        self.rank = run["rank"]
+        compiles, steps, blocks = (
+            of_process(tables[name], dict(run)) for name in ("compiles", "steps", "blocks")
+        )
+        known = compiles.drop_nulls(["started_us", "duration_us"])
+        self.compiles = known.sort("started_us").to_dicts()
+        self.spans = merge(map(_span, self.compiles))
+        self.by_code: dict[Code, list[Row]] = defaultdict(list)
+        for row in self.compiles:
+            self.by_code[_code(row)].append(row)
+        self._edges = sorted(_edges(steps, blocks))
+        self._usual_us = _usual_us(steps)
+
+    def step_at(self, time_us: float) -> int | None:
+        """The step that it was in; None before the first one."""
+        return next((step for time, step in reversed(self._edges) if time <= time_us), None)
+
+    def lost_us(self, spans: Sequence[Interval]) -> float:
+        """How much of ``spans``, in which it compiled nothing, it stood still.
+
+        It stands still in a step for as long as that takes more than usual, its compiles aside.
+        """
+        lost = 0.0
+        for (start, step), (end, following) in pairwise(self._edges):
+            if inside := _shared((start, end), spans):
+                own = _shared((start, end), self.spans)
+                excess = end - start - own - (following - step) * self._usual_us
+                lost += min(inside, max(0.0, excess))
+        return lost
+
+
+def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[str]]) -> Row | None:
+    """What ``other`` lost while ``rank`` did this compile; None where it did not stand still."""
+    if other is rank:
+        return None
+    step = rank.step_at(compile_["started_us"])
+    shared = [
+        row for row in other.by_code.get(_code(compile_), ())
+        if other.step_at(row["started_us"]) == step or _overlap(row, compile_)
+    ]  # fmt: skip
+    if shared and not _found_by(shared, compile_, lookups):
+        return None
+    alone = _without(_span(compile_), other.spans)
+    alone_us = sum(end - start for start, end in alone)
+    lost_us = other.lost_us(alone)
+    if not lost_us or lost_us < _STILL * alone_us:
+        return None
+    return {
+        **{key: compile_[key] for key in ("pass", "compile_key", "compile_id", "is_forward")},
+        "rank": rank.rank,
+        "step": step,
+        "waiting_rank": other.rank,
+        "started_us": compile_["started_us"],
+        "compile_ms": alone_us / 1e3,
+        "wait_ms": lost_us / 1e3,
+        "found_in_cache": bool(shared),
+    }
+
+
+def _lookups(tables: Tables) -> dict[str, set[str]]:
+    """Compile key → how its look-ups in the caches of graphs ended."""
+    found: dict[str, set[str]] = defaultdict(set)
+    events = tables["cache_events"].filter(pl.col("cache").is_in(_CACHES)).drop_nulls("compile_key")
+    for key, event in events.select("compile_key", "event").iter_rows():
+        found[key].add(event)
+    return found
+
+
+def _found_by(shared: Sequence[Row], compile_: Row, lookups: Mapping[str, set[str]]) -> bool:
+    """Whether the other rank found in a cache what this one had to compile."""
+    own = lookups.get(compile_["compile_key"], set())
+    others = [lookups.get(row["compile_key"], set()) for row in shared]
+    return "miss" in own and all("hit" in them and "miss" not in them for them in others)
+
+
+def _code(row: Row) -> Code:
+    return row["co_filename"], row["co_firstlineno"], row["co_name"]
+
+
+def _span(row: Row) -> Interval:
+    return int(row["started_us"]), int(row["started_us"] + row["duration_us"])
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    return _shared(_span(one), [_span(other)]) > 0
+
+
+def _shared(span: Interval, others: Sequence[Interval]) -> int:
+    """Time of ``span`` that ``others`` cover (disjoint)."""
+    start, end = span
+    return sum(max(0, min(end, till) - max(start, since)) for since, till in others)
+
+
+def _without(span: Interval, taken: Sequence[Interval]) -> list[Interval]:
+    """``span`` less what ``taken`` covers (disjoint, in order)."""
+    left, (start, end) = [], span
+    for since, till in taken:
+        if start < since and since < end:
+            left.append((start, since))
+        if since < end and till > start:
+            start = till
+    return [*left, *([(start, end)] if start < end else [])]
+
+
+def _edges(steps: pl.DataFrame, blocks: pl.DataFrame) -> Iterator[tuple[int, int]]:
+    """(time in µs, step that begins) wherever that is known."""
+    for row in steps.drop_nulls(["started_us", "host_ms"]).iter_rows(named=True):
+        yield int(row["started_us"]), row["step"]
+        yield int(row["started_us"] + 1e3 * row["host_ms"]), row["step"] + 1
+    for row in blocks.drop_nulls(["started_us", "host_ms"]).iter_rows(named=True):
+        yield int(row["started_us"]), row["first_step"]
+        yield int(row["started_us"] + 1e3 * row["host_ms"]), row["first_step"] + row["steps"]
+
+
+def _usual_us(steps: pl.DataFrame) -> float:
+    """Median time of a compiled step in which nothing was compiled; 0 where there is none."""
+    quiet = steps.filter(pl.col("compiles_inside") == 0, pl.col("stance") == "compiled")
+    found = quiet["host_ms"].drop_nulls().to_list()
+    return 1e3 * statistics.median(found) if found else 0.0

@@ -1,0 +1,204 @@
+"""
+## What it finds
+A graph that DDPOptimizer cut into many pieces, one for each bucket of gradients of
+DistributedDataParallel.
+
+## Why it costs
+The cuts let a bucket's gradients be reduced while the backward of the next piece runs. Each piece
+is a graph of its own: it is compiled, wrapped and entered by itself, forward and backward, and
+nothing fuses across a cut. With many ranks, and pieces that take a while, that is well spent. With
+small ones entering them takes longer than what is hidden, and in a job of one process there is
+nothing to hide.
+
+## Evidence
+More pieces of one graph than `most_buckets`, from torch's structured log. The cost is the host time
+of the wrappers around all pieces but one and of the Python that calls one after the other, as
+profiled and taken as part of the timed step; on a GPU only what the device idles meanwhile. The
+evidence says which order was run, compile inside of DistributedDataParallel or around it: torch
+cuts in both.
+
+It is information. It is a warning where it is a few percent of the step and nothing was gained by
+it: the job is one process; or, on GPUs, less communication ran hidden behind computing than that.
+On a CPU nobody can see what overlapping gains.
+
+## What to do
+Give DistributedDataParallel a larger `bucket_cap_mb`: fewer cuts, and a longer last reduction that
+nothing hides. Or set `torch._dynamo.config.optimize_ddp = False` before the first call: one graph,
+and no gradient is reduced before the whole backward has run. In a job of one process, set that.
+`optimize_ddp = "python_reducer"` keeps one graph and the overlap, but only with compiled autograd,
+and torch calls it experimental. Whether torch.compile stands inside of DistributedDataParallel or
+around it makes no difference here.
+
+## Settings
+- `most_buckets`: pieces of one graph up to which nothing is said.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
+- https://docs.pytorch.org/docs/stable/notes/ddp.html
+- torch/_dynamo/backends/distributed.py, `DDPOptimizer`
+- torch/_dynamo/config.py, `optimize_ddp`
+- https://github.com/pytorch/pytorch/issues/108966
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from itertools import groupby
+
+from traceview.rules import _costs, _places, _ranks, _recompiles
+from traceview.rules._evidence import from_row, milliseconds, plural
+from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
+from traceview.tables import Tables
+
+CODE = "TV801"
+NEEDS = frozenset({"ddp_buckets", "compiles"})
+
+#: torch's own buckets (1 MiB, then 25 MiB each) make as many of a model of 80 MiB.
+MOST_BUCKETS = 4
+_MIB = 1 << 20
+#: DistributedDataParallel's own default, and what four pieces leave of most models.
+_DEFAULT_MB = 25
+_DDP, _ENTRY = "torch/nn/parallel/distributed.py", "torch/_dynamo/eval_frame.py"
+#: Around each piece, and the Python that calls one after the other.
+_PARTS = ("runtime_wrappers", "compiled_region")
+_ONE_GRAPH = "torch._dynamo.config.optimize_ddp = False  # before the first call"
+
+
+def check(tables: Tables, *, most_buckets: int = MOST_BUCKETS) -> Iterator[Finding]:
+    """One finding a function, about the compile of it that was cut most."""
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles", is_forward=True)}
+    worst: dict[_recompiles.Frame, list[Row]] = {}
+    for pieces in _graphs(tables):
+        compile_ = compiles.get(pieces[0]["compile_key"])
+        if compile_ is not None and len(pieces) > most_buckets:
+            known = worst.setdefault(_recompiles.frame_of(compile_), pieces)
+            if len(pieces) > len(known):
+                worst[_recompiles.frame_of(compile_)] = pieces
+    for pieces in worst.values():
+        yield _finding(tables, compiles[pieces[0]["compile_key"]], pieces)
+
+
+def _graphs(tables: Tables) -> Iterator[list[Row]]:
+    """The pieces of each graph, of the last attempt at it."""
+    found = first_rank(rows(tables, "ddp_buckets"))
+    for _, pieces in groupby(found, key=lambda row: row["compile_key"]):
+        every = list(pieces)
+        yield [row for row in every if row["attempt"] == every[-1]["attempt"]]
+
+
+def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
+    ms, entered = _cost_ms(tables, compile_, len(pieces))
+    region = _ranks.region(tables, compile_)
+    call = _places.compile_call(region) if region else None
+    remedy, snippet = _remedy(tables, pieces)
+    return Finding(
+        code=CODE,
+        rule="dd-ddp-splits",
+        severity=_severity(tables, ms),
+        title=f"DDPOptimizer cuts {_recompiles.called(compile_)} into {len(pieces)} graphs",
+        explanation=(
+            "Under DistributedDataParallel torch cuts a graph where a bucket of gradients is full, "
+            "so that it can be reduced while the backward goes on. Each piece is compiled and "
+            "entered by itself." + _gained(tables)
+        ),
+        cost=Cost(
+            ms_per_step=ms,
+            about="wrappers around all pieces but one, and the Python between pieces; what fusing "
+            "across the cuts would save comes on top",
+        ),
+        confidence="derived",
+        location=call or _places.Owners(tables).code(compile_).place,
+        evidence=(_sizes(pieces), *entered, from_row(_order(compile_), "compiles", compile_)),
+        what_to_do=remedy,
+        snippet=snippet,
+        about=_places.about(compile_),
+    )
+
+
+def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, list[Evidence]]:
+    """Milliseconds of the timed step, and what the profile shows of it."""
+    path = first_rank(rows(tables, "call_path"))
+    own = [row for row in path if row["compile_id"] == compile_["compile_id"]]
+    entered = [row for row in own if row["part"] == "runtime_wrappers"]
+    calls = sum(row["calls"] or 0.0 for row in entered)
+    if not calls:
+        return None, []
+    each = sum(row["ms"] for row in entered) / calls
+    text = f"{calls:.3g} of them entered in a step, {milliseconds(each)} each, as profiled"
+    evidence = [Evidence(text, "call_path")]
+    account = {
+        row["category"]: row["ms"]
+        for row in first_rank(rows(tables, "accounting", stance="compiled"))
+    }
+    lost, of = account.get("idle_call_overhead"), {row["part"] for row in path} - {"cache_lookup"}
+    if lost is None:  # a CPU's account, by part
+        lost, of = sum(account.get(f"overhead_{part}", 0.0) for part in _PARTS), set(_PARTS)
+    whole = sum(row["ms"] for row in path if row["part"] in of)
+    mine = sum(row["ms"] for row in own if row["part"] in _PARTS)
+    return (lost * mine / whole * (1 - 1 / pieces) if whole and account else None), evidence
+
+
+def _severity(tables: Tables, ms: float | None) -> Severity:
+    """A warning only where the cuts are known to gain less than they cost."""
+    hidden = 0.0 if _ranks.world_size(tables) == 1 else _hidden_ms(tables)
+    if ms is None or hidden is None or hidden >= ms:
+        return "info"
+    return _costs.severity(tables, ms - hidden)
+
+
+def _hidden_ms(tables: Tables) -> float | None:
+    """Communication of a step that ran behind computing; None where no device shows it."""
+    counts = first(tables, "step_counts", stance="compiled")
+    return counts["hidden_communication_ms"] if counts else None
+
+
+def _gained(tables: Tables) -> str:
+    if _ranks.world_size(tables) == 1:
+        return " This job is one process: there is nothing to reduce, and nothing is gained."
+    hidden = _hidden_ms(tables)
+    if hidden is None:
+        return " What the overlap gains can't be seen in a profile without a GPU."
+    return f" In the profiled step {milliseconds(hidden)} of communication ran behind computing."
+
+
+def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
+    if _ranks.world_size(tables) == 1:
+        text = (
+            "Turn the cuts off where the job is one process. With more ranks they are what lets "
+            "gradients be reduced during the backward: judge that job by a run of its own."
+        )
+        return text, Snippet("python", _ONE_GRAPH)
+    whole = sum(row["parameter_bytes"] or 0 for row in pieces)
+    size = max(_DEFAULT_MB, 5 * math.ceil(whole / MOST_BUCKETS / _MIB / 5))
+    text = (
+        f"Try fewer and larger buckets, {size} MiB for example: reducing the last one takes longer "
+        f"then, and nothing hides it. Or no cuts, {_ONE_GRAPH.partition('  #')[0]}: no gradient is "
+        "reduced before the whole backward has run. Compare with all ranks of the real job."
+    )
+    return text, Snippet("python", f"DistributedDataParallel(model, bucket_cap_mb={size})")
+
+
+def _sizes(pieces: list[Row]) -> Evidence:
+    operations = statistics.median(row["op_count"] for row in pieces)
+    text = f"{plural(len(pieces), 'piece')} of {operations:.0f} operations"
+    known = [row["parameter_bytes"] for row in pieces if row["parameter_bytes"] is not None]
+    if known:
+        text += f" and {statistics.median(known) / _MIB:.3g} MiB of parameters"
+    return from_row(f"{text} each (median)", "ddp_buckets", pieces[0])
+
+
+def _order(compile_: Row) -> str:
+    """Which of the two stands on the stack first."""
+    files = [frame.file for frame in _places.stack(compile_)]
+    at = [
+        next((n for n, file in enumerate(files) if file.endswith(end)), None)
+        for end in (_ENTRY, _DDP)
+    ]
+    entry, ddp = at
+    if entry is None or ddp is None:
+        return "compiled under DistributedDataParallel"
+    order = "around" if entry < ddp else "inside of"
+    return f"torch.compile is {order} DistributedDataParallel here; torch cuts in either order"

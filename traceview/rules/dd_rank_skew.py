@@ -1,0 +1,258 @@
+"""
+## What it finds
+Compiles on one rank during which another rank stood still: the ranks do not compile the same things
+at the same time.
+
+## Why it costs
+Ranks meet in collectives: a gradient's reduction, a barrier. Whoever compiles comes late, and all
+others wait for it. Where every rank compiles its own variants in its own steps, the job waits for
+the sum of them instead of the longest; a wait beyond the process group's timeout (10 minutes with
+NCCL) ends it.
+
+## Evidence
+Compiles of one rank, by the clock of the machine, and the steps of another one meanwhile: that rank
+compiled nothing, and stood still for four fifths of the time or more, which is what a step of its
+took longer than usual. Ranks that compile one function in one step are left out, however long each
+takes, unless one found in a cache what the other had to compile. The cost is the time lost, counted
+once, measured.
+
+Below `least_seconds` in all nothing is said. It is a warning from `fewest_compiles` compiles of one
+function on, where a wait reaches `longest_wait` seconds, or where the waits are a quarter of a job
+whose length is known; else information.
+
+## What to do
+Let all ranks meet a new shape in the same step: one seed for what decides it, or padding to the
+longest of all ranks; or make the size symbolic everywhere before the first call; or run every shape
+once on every rank before training, and a barrier. Code that one rank alone runs (evaluation,
+logging) is best left in eager there. Give all ranks one cache folder, or each of them an empty one.
+
+`torch._dynamo.config.enable_compiler_collectives` (`TORCH_COMPILER_COLLECTIVES=1`) has the ranks
+agree on symbolic sizes while they compile, and `torch.compiler.set_enable_guard_collectives(True)`
+(torch 2.8) has all compile when one must. Both hang if ranks do not all run the same program, and
+the second costs a collective at every compiled call.
+
+## Settings
+- `least_seconds`: waits that add up to less are not mentioned.
+- `fewest_compiles`: of one function that others waited for, from which on it is a warning.
+- `longest_wait`: seconds of a single wait from which on it is one too.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_enable_guard_collectives.html
+- https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
+- torch/_dynamo/distributed.py
+- torch/_dynamo/config.py, `enable_compiler_collectives`
+- https://github.com/pytorch/pytorch/pull/155558
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from traceview.derive.intervals import length
+from traceview.rules import _places, _ranks, _recompiles, _starts
+from traceview.rules._evidence import from_row, plural, seconds, short
+from traceview.rules._families import RECOMPILES
+from traceview.rules._rows import Row, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
+from traceview.tables import Tables
+
+CODE = "TV802"
+NEEDS = frozenset({"rank_waits", "compiles"})
+#: What changes from call to call makes the compiles. One rank that evaluates is no such change.
+FOLLOWS = RECOMPILES - {"rc-global-state"}
+
+#: Less than any real job minds.
+LEAST_SECONDS = 1.0
+#: A compile or two may be a start that is not in step yet.
+FEWEST_COMPILES = 3
+#: A tenth of NCCL's timeout: a larger model, or a slower disk, reaches it.
+LONGEST_WAIT = 60.0
+
+
+Kind = Literal["only", "cache", "steps"]
+_SHOWN = 3
+_WHY: dict[Kind, str] = {
+    "only": "No other rank ever compiled anything for this line.",
+    "cache": "The graph is the same on all of them.",
+    "steps": "Here each compiles its own variants in its own steps.",
+}
+_ALONE = (
+    "If the other ranks do not run this call, run it on all of them, or leave it in eager on the "
+    "one that does: what it computes there is seldom worth a compile that everybody waits for."
+)
+_EAGER = 'with torch.compiler.set_stance("force_eager"):\n    ...  # this call'
+_CACHE = (
+    "Give all ranks one cache folder (TORCHINDUCTOR_CACHE_DIR on a disk that all of them reach), "
+    "or fill every rank's own before the job starts."
+)
+_STEPS = (
+    "Let all ranks meet a new shape or value in the same step: one seed for what decides it, or "
+    "padding to the longest of all ranks. Or run each of them once on every rank before training, "
+    "then dist.barrier()."
+)
+_SYMBOLIC = "Or make the size symbolic on every rank before the first call."
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One compile that others waited for, its backward included (waits: never empty)."""
+
+    waits: tuple[Row, ...]
+    compile: Row
+
+    @property
+    def seconds(self) -> float:
+        return float(sum(row["wait_ms"] for row in self.waits) / 1e3)
+
+    def text(self) -> str:
+        first = self.waits[0]
+        step = "" if first["step"] is None else f" in step {first['step']}"
+        return (
+            f"rank {first['rank']} compiles {_recompiles.called(self.compile)} "
+            f"({first['compile_id']}){step}: rank {first['waiting_rank']} stands still for "
+            f"{seconds(self.seconds)}"
+        )
+
+
+def check(
+    tables: Tables,
+    *,
+    least_seconds: float = LEAST_SECONDS,
+    fewest_compiles: int = FEWEST_COMPILES,
+    longest_wait: float = LONGEST_WAIT,
+) -> Iterator[Finding]:
+    """One finding a line that calls what is compiled."""
+    for place, (ranks, turns) in _by_place(tables).items():
+        lost = _lost_s(turns)
+        if lost < least_seconds:
+            continue
+        turns.sort(key=_seconds, reverse=True)
+        often = max(Counter(map(_code, turns)).values()) >= fewest_compiles
+        long = turns[0].seconds >= longest_wait
+        grade: Severity = "warning" if often or long else _starts.severity(tables, lost)
+        yield _finding(tables, place, _kind(ranks, turns), turns, lost, grade)
+
+
+def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Turn]]]:
+    """The user's line that called it → the ranks that compiled there, and whom others waited for.
+
+    Only lines where somebody waited.
+    """
+    waits: dict[str, list[Row]] = {}
+    for row in rows(tables, "rank_waits"):
+        waits.setdefault(row["compile_key"], []).append(row)
+    owners = _places.Owners(tables)
+    ranks: dict[Location | None, set[int]] = {}
+    turns: dict[Location | None, list[_Turn]] = {}
+    for row in rows(tables, "compiles", is_forward=True) if waits else ():
+        place = owners.caller(row) or owners.code(row).place
+        ranks.setdefault(place, set()).add(row["rank"])
+        if own := waits.get(row["compile_key"]):
+            turns.setdefault(place, []).append(_Turn(tuple(own), row))
+    return {place: (ranks[place], found) for place, found in turns.items()}
+
+
+def _kind(ranks: set[int], turns: list[_Turn]) -> Kind:
+    if len(ranks) == 1:
+        return "only"
+    return "cache" if turns[0].waits[0]["found_in_cache"] else "steps"
+
+
+def _finding(
+    tables: Tables,
+    place: Location | None,
+    kind: Kind,
+    turns: list[_Turn],
+    lost: float,
+    grade: Severity,
+) -> Finding:
+    region = _ranks.region(tables, turns[0].compile)
+    call = _places.compile_call(region) if region else None
+    marks = _marks(tables, turns, region) if kind == "steps" else None
+    remedy, snippet = _remedy(kind, marks)
+    return Finding(
+        code=CODE,
+        rule="dd-rank-skew",
+        severity=grade,
+        title=_title(kind, turns[0], lost),
+        explanation=(
+            "Ranks wait for each other in collectives. One that compiles what the others do not "
+            f"compile in that step holds all of them up. {_WHY[kind]}"
+        ),
+        cost=Cost(seconds=lost, about="time in which a rank stood still while another compiled"),
+        confidence="measured",
+        location=place,
+        evidence=(*_told(turns), *_changes(tables, turns)),
+        what_to_do=remedy,
+        snippet=snippet,
+        also_at=() if call is None or call == place else (call,),
+        about=_places.about(*(turn.compile for turn in turns)),
+    )
+
+
+def _title(kind: Kind, dearest: _Turn, lost: float) -> str:
+    name, rank = _recompiles.called(dearest.compile), dearest.waits[0]["rank"]
+    what = {
+        "only": f"Only rank {rank} compiles {name} here",
+        "cache": f"Rank {rank} compiles {name}, which another one has in its cache",
+        "steps": f"Ranks compile {name} in different steps",
+    }[kind]
+    return f"{what}: others stand still for {seconds(lost)}"
+
+
+def _remedy(kind: Kind, marks: Snippet | None) -> tuple[str, Snippet | None]:
+    if kind == "only":
+        return _ALONE, Snippet("python", _EAGER)
+    if kind == "cache":
+        return _CACHE, None
+    return (f"{_STEPS} {_SYMBOLIC}" if marks else _STEPS), marks
+
+
+def _marks(tables: Tables, turns: list[_Turn], region: Row | None) -> Snippet | None:
+    """What makes the sizes that changed symbolic, where they have names and may become so."""
+    if region is None or region["dynamic"] == "False":
+        return None
+    keys = {turn.compile["compile_key"] for turn in turns}
+    sizes = (
+        cause.marks("maybe_mark_dynamic")
+        for cause in _recompiles.causes(tables)
+        if cause.row["compile_key"] in keys and cause.row["kind"] in ("size", "shape_guard")
+    )
+    marks = next(filter(None, sizes), None)
+    return Snippet("python", marks) if marks else None
+
+
+def _told(turns: list[_Turn]) -> tuple[Evidence, ...]:
+    shown = [from_row(turn.text(), "rank_waits", turn.compile) for turn in turns[:_SHOWN]]
+    more = len(turns) - len(shown)
+    rest = f"{plural(more, 'more compile')} that another rank waited for"
+    return (*shown, *([Evidence(rest, "rank_waits")] if more else []))
+
+
+def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
+    """What the dearest compile of each rank was for."""
+    reasons = {row["compile_key"]: row for row in _recompiles.deciding(tables)}
+    found: dict[int, Evidence] = {}
+    for turn in turns:
+        row, rank = reasons.get(turn.compile["compile_key"]), turn.waits[0]["rank"]
+        if row is not None and rank not in found:
+            text = f"rank {rank}, {row['compile_id']}: {short(row['guard'])}"
+            found[rank] = from_row(text, "recompiles", row)
+    return tuple(found[rank] for rank in sorted(found)[:_SHOWN])
+
+
+def _lost_s(turns: list[_Turn]) -> float:
+    """Every moment once, however many ranks compiled or waited in it."""
+    spans = ((int(row["started_us"]), 1e3 * row["wait_ms"]) for turn in turns for row in turn.waits)
+    return length((start, int(start + us)) for start, us in spans) / 1e6
+
+
+def _seconds(turn: _Turn) -> float:
+    return turn.seconds
+
+
+def _code(turn: _Turn) -> tuple[object, ...]:
+    return (*_recompiles.frame_of(turn.compile), turn.compile["co_name"])
