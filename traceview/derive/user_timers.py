@@ -1,7 +1,8 @@
-"""Table ``script_timers``: clocks of the script's own that run around a region's first call.
+"""Table ``script_timers``: clocks of the script's own that run around a region's calls.
 
 The stack of the first call says which line of each function led to it. A clock that is read before
-that line and again after it, in the same function, holds the compile in its figure.
+that line and again after it, in the same function, holds the compile in its figure. Where later
+calls are made, the lines window says.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,7 @@ from traceview.derive.clock_sites import (
     scope_at,
 )
 from traceview.derive.syntax import syntax_tree
+from traceview.derive.timer_waits import loops_that_queue, times_of
 from traceview.tables import Tables, from_rows
 
 #: Deeper stacks are not a benchmark script.
@@ -35,7 +37,7 @@ MOST_SITES = 300
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A clock around the first call; lines as in table ``script_timers``."""
+    """A clock around a call; lines as in table ``script_timers``."""
 
     start_line: int
     read_line: int
@@ -44,6 +46,8 @@ class Timer:
     clock: str
     calls_in_loop: bool
     spans_first_call: bool
+    waits: bool | None = None
+    calls: int | None = None
 
 
 def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
@@ -57,7 +61,26 @@ def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> p
             found = timers(text, place["line"], place.get("function"), in_loop) if text else []
             rows.extend({**head, "file": place["file"], **_columns(timer)} for timer in found)
             in_loop = in_loop or bool(text and _in_loop(text, place["line"], place.get("function")))
+        first = {(row["file"], row["start_line"], row["read_line"]) for row in rows}
+        for file, line in _later_lines(tables, region):
+            text = read_source(file)
+            for timer in timers(text, line) if text else []:
+                if (file, timer.start_line, timer.read_line) not in first:
+                    later = replace(timer, spans_first_call=False)
+                    rows.append({**head, "file": file, **_columns(later)})
     return from_rows("script_timers", rows)
+
+
+def _later_lines(tables: Tables, region: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The user's lines that called a region when it had long been compiled."""
+    seen = tables["line_ops"].filter(
+        (pl.col("stance") == "compiled")
+        & (pl.col("pass") == region["pass"])
+        & pl.col("rank").eq_missing(pl.lit(region["rank"], dtype=pl.Int32))
+        & (pl.col("name") == f"traceview call {region['region_id']}")
+    )
+    places = seen.drop_nulls(["file", "line"]).select("file", "line")
+    yield from places.unique(maintain_order=True).iter_rows()
 
 
 def timers(
@@ -83,9 +106,23 @@ def timers(
         return []
     spans = [*_pairs(found, call), *_timeit(found, call)]
     return [
-        Timer(start, read, call.line, name, clock, several or called_in_loop, True)
+        Timer(
+            start, read, call.line, name, clock, several or called_in_loop, True,
+            *_unwaited(tree, scope, (start, read), call, found),
+        )
         for start, read, clock, several in spans
-    ]
+    ]  # fmt: skip
+
+
+def _unwaited(
+    tree: ast.Module, scope: Scope, lines: tuple[int, int], call: Site, found: Clocks
+) -> tuple[bool | None, int | None]:
+    """``waits`` (False or not known) and ``calls`` of the clock that is read at ``lines``."""
+    loops = loops_that_queue(tree, scope, lines, call.line)
+    if loops is None:
+        return None, None
+    around = next(s.site.loops() for s in found.starts if s.site.line == lines[0])
+    return False, times_of((*around, *loops))
 
 
 def _stack(text: str | None) -> list[Mapping[str, Any]]:

@@ -44,8 +44,8 @@ CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
 #: What keeps launches out of a cudagraph, or makes more of them.
 FOLLOWS = GRAPH_BREAKS | {
-    "gb-fragmented", "cg-skip-mutation", "cap-debug-backend", "cap-suppressed-failure",
-    "rc-limit-hit",
+    "gb-fragmented", "cg-skip-cpu", "cg-skip-mutation", "cap-debug-backend",
+    "cap-suppressed-failure", "rc-limit-hit",
 }  # fmt: skip
 GPU_ONLY = True
 

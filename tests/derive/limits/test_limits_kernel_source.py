@@ -124,6 +124,25 @@ def test_a_reduction_reads_its_input_once_however_often_it_loops():
     assert kernel_work(source, []).bytes == 4 * 32768 + 4 * 8 + 2 * 32768
 
 
+def test_the_function_that_a_scan_combines_with_is_not_the_kernel():
+    combine = (
+        "@triton.jit\ndef _triton_helper_fn_add0(arg0_0, arg1_0):\n    return arg0_0 + arg1_0\n"
+    )
+    signature = "'in_ptr0': '*fp32', 'out_ptr0': '*fp32'"
+    head = HEAD.replace("SIGNATURE", signature).replace("PARAMS", "in_ptr0, out_ptr0")
+    scanned = """
+    xnumel = 8
+    r0_numel = 4096
+    r0_index = r0_offset + tl.arange(0, R0_BLOCK)[:]
+    r0_1 = r0_index
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (r0_1 + 4096*x0), None)
+    tl.store(out_ptr0 + (r0_1 + 4096*x0), tmp3, None)
+"""
+    source = read_kernel(combine + head + scanned)
+    assert kernel_work(source, []).bytes == 2 * 4 * 32768
+
+
 def test_symbolic_sizes_take_the_tensors_of_the_launch():
     dynamic = """
     x0 = (xindex % ks0)

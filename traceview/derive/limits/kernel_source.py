@@ -23,7 +23,10 @@ from dataclasses import dataclass, field
 from traceview.derive.limits.dtypes import dtype_of
 from traceview.derive.limits.index_ranges import CppRanges, Ranges, TritonRanges
 
-_TRITON_HEAD = re.compile(r"^def (\w+)\((?P<params>[^)]{0,20000})\):", re.MULTILINE)
+#: The functions that a scan combines with stand before the kernel.
+_TRITON_HEAD = re.compile(
+    r"^def (?!_triton_helper_fn)(\w+)\((?P<params>[^)]{0,20000})\):", re.MULTILINE
+)
 _CPP_HEAD = re.compile(r'extern "C"[^\n(]{0,200}\(\s*(?P<params>[^)]{0,20000})\)\s*\{')
 _SIGNATURE = re.compile(r"'(\w+)': '\*(?:const )?(\w+)'")
 _CPP_PARAM = re.compile(

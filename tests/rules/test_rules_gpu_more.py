@@ -1,0 +1,432 @@
+"""Edges of the rules about cudagraphs and single kernels, on hand-made rows."""
+
+import json
+
+import polars as pl
+import pytest
+
+from traceview.rules import (
+    cg_dynamic_rerecord,
+    cg_skip_cpu,
+    ind_misaligned_copy,
+    ind_missed_epilogue,
+    ind_slow_kernel,
+)
+
+FILE = "/work/model.py"
+KEY = "cold:1:0:0/0"
+STEP = {"speedup": 2.0, "eager_ms": 2.0, "compiled_ms": 1.0, "outcome": "helped"}
+COUNTS = {"stance": "compiled", "step_ms": 2.0, "device_busy_ms": 0.3, "steps": 1}
+COPY = {"kind": "copy", "value": 4000.0, "unit": "GB/s"}
+FP32 = {
+    "kind": "matmul", "dtype": "float32", "value": 50.0, "unit": "TFLOP/s",
+    "detail": "tf32 off, right factor transposed",
+}  # fmt: skip
+
+
+def compile_row(**columns):
+    stack = [
+        {"file": FILE, "line": 40, "function": "main"},
+        {"file": FILE, "line": 9, "function": "forward"},
+    ]
+    code = {"co_name": "forward", "co_filename": FILE, "co_firstlineno": 9}
+    row = {"compile_key": KEY, "compile_id": "0/0", "stack": json.dumps(stack), **code}
+    return {**row, **columns}
+
+
+def found(module, tables, **settings):
+    return list(module.check(tables, **settings))
+
+
+class TestSkipCpu:
+    @staticmethod
+    def event(reason, line=12, event="partition", **columns):
+        place = {"user_file": FILE, "user_line": line, "user_function": "forward"} if line else {}
+        return {"compile_key": KEY, "event": event, "reason": reason, **place, **columns}
+
+    def idle(self, sync_file=None):
+        account = {"stance": "compiled", "clock": "device"}
+        return {
+            "speedups": [STEP],
+            "step_counts": [COUNTS],
+            "accounting": [{**account, "category": "idle_launch_bound", "kind": "idle", "ms": 0.2}],
+            "account_details": [
+                {**account, "category": "idle_sync", "file": sync_file, "ms": 0.1},
+            ],
+        }
+
+    def test_a_split_is_counted_with_its_commonest_line(self, make):
+        reason = "reason=DeviceCopy ops, ir=DeviceCopy, fx=prims.device_put.default(arg1_1, cuda:0)"
+        created = "Created 3 graph partitions: 2 cudagraphable, 1 non-cudagraphable"
+        tables = make(
+            compiles=[compile_row()],
+            cudagraph_events=[
+                self.event(created, None, count=3),
+                self.event(f"op0: {reason}"),
+                self.event(f"op1: {reason}", 15),
+                self.event(f"op2: {reason}", 15),
+            ],
+            **self.idle(),
+        )
+        (one,) = found(cg_skip_cpu, tables)
+        assert (one.location.line, [place.line for place in one.also_at]) == (15, [12])
+        assert "into 3 parts" in one.explanation
+        assert "for 1 of them, because of 3 operations" in one.explanation
+        assert one.cost.ms_per_step == pytest.approx(0.3)
+        assert one.severity == "warning"
+        assert one.about == {f"{FILE}:9"}
+
+    def test_waits_of_the_users_own_lines_are_not_its_cost(self, make):
+        skip = self.event("skipping cudagraphs due to cpu device (arg0_1)", event="skip")
+        tables = make(compiles=[compile_row()], cudagraph_events=[skip], **self.idle(FILE))
+        assert found(cg_skip_cpu, tables)[0].cost.ms_per_step == pytest.approx(0.2)
+
+    @pytest.mark.parametrize(
+        ("reason", "said"),
+        [
+            ("skipping cudagraphs due to multiple devices: device('cuda', 0)", "one device"),
+            ("disabling cudagraphs due to incompatible op aten.foo.default", "an operator"),
+            ("op1: reason=CUDAGraph-unsafe custom ops, ir=FallbackKernel", "an operator"),
+            ("op1: reason=cpu ops, ir=ComputedBuffer, fx=aten.mul", "work on the CPU"),
+            ("op1: reason=unbacked binding ops, ir=FallbackKernel", "depends on data"),
+            ("op1: reason=Conditional ops, ir=Conditional", "torch.cond"),
+        ],
+    )
+    def test_each_reason_has_its_words(self, make, reason, said):
+        event = "partition" if reason.startswith("op") else "skip"
+        tables = make(compiles=[compile_row()], cudagraph_events=[self.event(reason, event=event)])
+        (one,) = found(cg_skip_cpu, tables)
+        assert said in one.title
+        assert one.cost.ms_per_step is None
+
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            "op0: reason=partition includes all ops when cudagraphs is disabled, ir=DeviceCopy",
+            "op0: reason=dynamic shape ops, ir=ComputedBuffer, fx=aten.cpu_like",
+            "op0: reason=custom partition op: mylib::cpu, ir=FallbackKernel",
+            "Created 1 graph partitions: 1 cudagraphable, 0 non-cudagraphable",
+            "skipping cudagraphs due to mutated inputs (1 instances)",
+        ],
+    )
+    def test_other_reasons_are_not_its_business(self, make, reason):
+        event = "skip" if reason.startswith("skipping") else "partition"
+        tables = make(compiles=[compile_row()], cudagraph_events=[self.event(reason, event=event)])
+        assert found(cg_skip_cpu, tables) == []
+
+    def test_metrics_alone_name_the_function(self, make):
+        row = compile_row(cudagraph_skip_reason="skipping cudagraphs due to cpu device (arg0_1)")
+        (one,) = found(cg_skip_cpu, make(compiles=[row]))
+        assert (one.location.line, one.evidence[0].table) == (9, "compiles")
+
+    def test_only_the_first_rank_counts(self, make):
+        skip = self.event("skipping cudagraphs due to cpu device (arg0_1)", event="skip")
+        tables = make(
+            compiles=[compile_row(rank=0), compile_row(rank=1, compile_key="cold:2:0:0/0")],
+            cudagraph_events=[
+                {**skip, "rank": 0},
+                {**skip, "rank": 1, "compile_key": "cold:2:0:0/0"},
+            ],
+        )
+        assert len(found(cg_skip_cpu, tables)) == 1
+
+
+class TestDynamicRerecord:
+    @staticmethod
+    def events(sizes, prefix="[0/0] "):
+        for size in sizes:
+            yield {"event": "tree", "reason": f"Recording cudagraph tree for symint key {size}"}
+            yield {"event": "warmup", "reason": f"{prefix}Running warmup function=partition_0"}
+
+    @staticmethod
+    def block(steps, duration, inside):
+        return {
+            "stance": "compiled", "first_step": 10, "steps": steps, "duration_ms": duration,
+            "compiles_inside": inside,
+        }  # fmt: skip
+
+    def tables(self, make, sizes, spans=(), **more):
+        events = list(self.events(sizes))
+        intervals = [
+            {"trigger": trigger, "duration_ms": 2.0, "step": step} for trigger, step in spans
+        ]
+        return make(
+            compiles=[compile_row()],
+            cudagraph_events=events,
+            compile_intervals=intervals,
+            speedups=[STEP],
+            **more,
+        )
+
+    def test_sizes_of_forward_and_backward_count_once(self, make):
+        forward = [f"({n}, 8)" for n in range(16, 21)]
+        backward = [f"(8, {n})" for n in range(16, 21)]
+        other = [f"({n}, {n + 1}, {n + 2})" for n in range(16, 21)]
+        assert found(cg_dynamic_rerecord, self.tables(make, forward + backward + other)) == []
+
+    def test_the_least_number_is_a_setting(self, make):
+        tables = self.tables(make, [f"({n}, 8)" for n in range(16, 21)])
+        (one,) = found(cg_dynamic_rerecord, tables, least_sizes=5)
+        assert one.title.startswith("5 cudagraphs of forward")
+        assert (one.location.line, one.severity, one.cost.seconds) == (40, "info", None)
+
+    def test_the_cost_is_what_blocks_with_recordings_take_longer(self, make):
+        spans = [("dynamo", 0), *(("cudagraph_recording", step) for step in range(10, 50))]
+        tables = self.tables(
+            make,
+            [f"({n}, 8)" for n in range(40)],
+            spans,
+            blocks=[self.block(50, 250.0, 40), self.block(100, 100.0, 0)],
+        )
+        (one,) = found(cg_dynamic_rerecord, tables)
+        assert one.cost.seconds == pytest.approx(0.2)
+        assert "5 ms a recording" in one.cost.about
+        assert one.severity == "warning"
+
+    def test_other_compiles_in_the_blocks_leave_the_recordings_alone(self, make):
+        spans = [("dynamo", 20), *(("cudagraph_recording", step) for step in range(10, 50))]
+        tables = self.tables(
+            make, [f"({n},)" for n in range(40)], spans, blocks=[self.block(50, 250.0, 40)]
+        )
+        assert found(cg_dynamic_rerecord, tables)[0].cost.seconds == pytest.approx(0.08)
+
+    def test_graphs_without_symbolic_sizes_are_not_meant(self, make):
+        events = [
+            {"event": "tree", "reason": "Recording cudagraph tree for graph without symints"},
+            {"event": "record", "reason": "[0/0] Recording function=partition_0"},
+        ] * 20
+        assert found(cg_dynamic_rerecord, make(cudagraph_events=events, compiles=[])) == []
+
+    def test_a_log_without_compile_ids_has_no_line(self, make):
+        events = list(self.events([f"({n},)" for n in range(9)], prefix=""))
+        (one,) = found(cg_dynamic_rerecord, make(cudagraph_events=events, compiles=[]))
+        assert (one.location, one.about) == (None, frozenset())
+
+
+class TestMisalignedCopy:
+    @staticmethod
+    def op(op_id, parent, name, graph="g", **columns):
+        return {
+            "stance": "compiled", "step": 0, "op_id": op_id, "parent_id": parent, "name": name,
+            "graph_key": graph, "compile_id": "0/0" if graph else None, "duration_ns": 20_000,
+            "input_strides": "[[1], []]", "input_dims": "[[1024], []]", **columns,
+        }  # fmt: skip
+
+    def tables(self, make, *ops, code="triton_poi_fused_0", offset="1", **more):
+        view = json.dumps(["", "[1024]", "[1]", offset])
+        return make(
+            cpu_ops=[
+                self.op(0, None, "aten::slice", None),
+                self.op(1, 0, "aten::as_strided", None, concrete_inputs=view),
+                self.op(2, None, "## Call CompiledFxGraph g ##"),
+                *ops,
+            ],
+            kernels=[
+                {
+                    "stance": "compiled", "step": 0, "name": "Memcpy DtoD", "bytes": 4096,
+                    "duration_ns": 50_000, "cpu_op_id": 4,
+                },
+            ],
+            kernel_calls=[{"graph_key": "g", "kernel_name": code, "category": "fallback"}],
+            step_counts=[COUNTS],
+            speedups=[STEP],
+            compiles=[compile_row()],
+            **more,
+        )  # fmt: skip
+
+    def clone(self, first=3, **columns):
+        return (
+            self.op(first, 2, "aten::clone", **columns),
+            self.op(first + 1, first, "aten::copy_"),
+        )
+
+    def test_a_clone_before_the_first_kernel(self, make):
+        line = {"name": "aten::slice", "file": FILE, "line": 39, "stance": "compiled"}
+        tables = self.tables(
+            make, *self.clone(), self.op(6, 2, "triton_poi_fused_0"), line_ops=[line]
+        )
+        (one,) = found(ind_misaligned_copy, tables)
+        assert (one.location.line, one.also_at[0].line) == (39, 40)
+        assert one.cost.ms_per_step == pytest.approx(0.05)
+        assert "storage offset 1 × 4 bytes" in one.evidence[1].text
+        assert "each call" in one.title
+
+    def test_where_the_gpu_waits_the_hosts_time_counts(self, make):
+        idle = {
+            "stance": "compiled", "clock": "device", "kind": "idle",
+            "category": "idle_launch_bound", "ms": 0.5,
+        }  # fmt: skip
+        slow = self.clone(duration_ns=400_000)
+        tables = self.tables(
+            make, *slow, self.op(6, 2, "triton_poi_fused_0"), accounting=[idle], offset="4"
+        )
+        (one,) = found(ind_misaligned_copy, tables)
+        assert one.cost.ms_per_step == pytest.approx(0.2)  # at the timed step's pace
+        assert one.location.line == 40
+        assert [item.table for item in one.evidence] == ["cpu_ops", "kernels"]
+
+    @pytest.mark.parametrize("case", ["after", "deep", "in_code", "outside", "shaped"])
+    def test_clones_of_another_making(self, make, case):
+        ops = {
+            "after": (self.op(3, 2, "triton_poi_fused_0"), *self.clone(4)),
+            "deep": (
+                self.op(3, 2, "mylib::op"),
+                self.op(4, 3, "aten::clone"),
+                self.op(6, 2, "triton_poi_fused_0"),
+            ),
+            "in_code": (*self.clone(), self.op(6, 2, "triton_poi_fused_0")),
+            "outside": (self.op(3, None, "aten::clone", None), self.op(6, 2, "triton_poi_fused_0")),
+            "shaped": (
+                *self.clone(input_strides="[[32, 1], []]"),
+                self.op(6, 2, "triton_poi_fused_0"),
+            ),
+        }[case]
+        code = "torch.ops.aten.clone.default" if case == "in_code" else "triton_poi_fused_0"
+        assert found(ind_misaligned_copy, self.tables(make, *ops, code=code)) == []
+
+    def test_ranks_do_not_mix(self, make):
+        tables = self.tables(make, *self.clone(), self.op(6, 2, "triton_poi_fused_0"))
+        for name in ("cpu_ops", "kernels"):
+            ranks = [tables[name].with_columns(rank=pl.lit(n, dtype=pl.Int32)) for n in (1, 0)]
+            tables.put(name, pl.concat(ranks))
+        (one,) = found(ind_misaligned_copy, tables)
+        assert one.cost.ms_per_step == pytest.approx(0.05)
+        assert "in 1 of 1 calls" in one.evidence[0].text
+
+    def test_a_copy_that_nobody_sees_is_not_said(self, make):
+        tables = self.tables(make, *self.clone(), self.op(6, 2, "triton_poi_fused_0"))
+        assert found(ind_misaligned_copy, tables, least_share=0.06) == []
+
+
+class TestMissedEpilogue:
+    def tables(self, make, saved=400_000_000, category="pointwise", **columns):
+        note = {
+            "compile_key": KEY, "kind": "epilogue_not_tried", "text": "gelu after mm stays",
+            "kernels": ["triton_poi_fused_gelu_0"], "lines": [f"{FILE}:18", f"{FILE}:19"],
+            "bytes_saved": saved, "times": 2, **columns,
+        }  # fmt: skip
+        return make(
+            compiles=[compile_row()],
+            fusion_notes=[note],
+            kernel_groups=[
+                {
+                    "stance": "compiled", "name": "triton_poi_fused_gelu_0", "count": 4.0,
+                    "ms": 0.3, "clock": "device",
+                },
+            ],
+            generated_kernels=[
+                {
+                    "compile_key": KEY, "kernel_name": "triton_poi_fused_gelu_0",
+                    "category": category, "launch_sites": 2,
+                },
+            ],
+            ceilings=[COPY],
+            speedups=[STEP],
+        )  # fmt: skip
+
+    def test_bytes_of_all_calls_at_the_copy_bandwidth(self, make):
+        (one,) = found(ind_missed_epilogue, self.tables(make))
+        assert one.cost.ms_per_step == pytest.approx(0.2)  # 400 MB in each of two calls a step
+        assert (one.severity, one.location.line) == ("info", 18)
+
+    def test_no_more_than_the_kernels_take(self, make):
+        (one,) = found(ind_missed_epilogue, self.tables(make, saved=10**10))
+        assert one.cost.ms_per_step == pytest.approx(0.3)
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"saved": None},
+            {"saved": 100_000_000},
+            {"category": "persistent_reduction"},
+            {"kind": "epilogue_apart"},
+            {"kind": "prologue_not_tried"},
+            {"kernels": []},
+            {"kernels": ["triton_poi_fused_gelu_0", "triton_per_fused_layer_norm_1"]},
+        ],
+    )
+    def test_what_is_not_said(self, make, columns):
+        assert found(ind_missed_epilogue, self.tables(make, **columns)) == []
+
+    def test_no_bandwidth_no_figure(self, make):
+        tables = self.tables(make)
+        tables.put("ceilings", tables["ceilings"].clear())
+        assert found(ind_missed_epilogue, tables) == []
+
+
+class TestSlowKernel:
+    SOURCE = """
+import triton
+@triton.jit
+def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 67108864
+    tmp0 = tl.load(in_ptr0 + (x0), None)
+    tmp1 = libdevice.tanh(tmp0)
+    tl.store(out_ptr0 + (x0), tmp1, None)
+"""
+
+    def tables(self, make, source=SOURCE, ceilings=(COPY, FP32), **columns):
+        row = {
+            "stance": "compiled", "name": "triton_poi_fused_0", "category": "generated_pointwise",
+            "compile_id": "0/0", "dtype": "float32", "count": 1.0, "ms": 0.5,
+            "bytes": 536_870_912, "bytes_kind": "exact", "gb_s": 1073.0, "floor_ms": 0.13,
+            "of_ceiling": 0.27, "bound": "neither", "ceiling": "copy", **columns,
+        }  # fmt: skip
+        return make(
+            kernel_limits=[row],
+            generated_kernels=[
+                {
+                    "compile_key": KEY, "compile_id": "0/0", "kernel_name": "triton_poi_fused_0",
+                    "source_code": source, "user_lines": [f"{FILE}:18"],
+                },
+            ],
+            compiles=[compile_row()],
+            ceilings=list(ceilings),
+            speedups=[STEP],
+        )  # fmt: skip
+
+    def test_far_from_the_bandwidth(self, make):
+        (one,) = found(ind_slow_kernel, self.tables(make))
+        assert (one.location.line, one.severity) == (18, "info")
+        assert one.cost.ms_per_step == pytest.approx(0.37)
+        assert "COORDINATE_DESCENT" in one.snippet.text
+
+    def test_an_index_has_no_remedy_and_no_figure(self, make):
+        (one,) = found(ind_slow_kernel, self.tables(make, bytes_kind="at_most"))
+        assert one.what_to_do.startswith("Nothing to tune")
+        assert (one.cost.ms_per_step, one.snippet) == (None, None)
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"bytes": None, "bytes_kind": None, "of_ceiling": None},
+            {"bytes": 0, "of_ceiling": 0.0},
+            {"bytes_kind": "at_least"},
+            {"of_ceiling": 0.45},
+            {"of_ceiling": None},
+            {"bound": "compute"},
+            {"bound": "overhead"},
+            {"ceiling": "l2_copy"},
+            {"category": "generated_template"},
+            {"dtype": "float64"},
+            {"ms": 0.09},
+        ],
+    )
+    def test_what_is_not_judged(self, make, columns):
+        assert found(ind_slow_kernel, self.tables(make, **columns)) == []
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("libdevice.tanh(tmp0)", "libdevice.tanh(tl.exp(libdevice.erf(tmp0)))"),
+            ("    xnumel = 67108864\n", ""),
+            ("libdevice.tanh", "tl.rand"),
+        ],
+    )
+    def test_arithmetic_that_may_be_the_reason(self, make, old, new):
+        tables = self.tables(make, source=self.SOURCE.replace(old, new))
+        assert found(ind_slow_kernel, tables) == []
+
+    @pytest.mark.parametrize("ceilings", [(COPY,), (COPY, {**FP32, "detail": "tf32 on"})])
+    def test_no_rate_of_fp32_no_answer(self, make, ceilings):
+        assert found(ind_slow_kernel, self.tables(make, ceilings=ceilings)) == []

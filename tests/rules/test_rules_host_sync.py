@@ -1,0 +1,179 @@
+"""Waiting for a GPU for a value, and reading a clock without waiting for it."""
+
+from dataclasses import replace
+
+import pytest
+from rule_scenarios import recorded
+
+from traceview.rules import bm_no_sync
+from traceview.rules.ap_host_sync import check
+from traceview.rules.bm_no_sync import Pace
+from traceview.tables import Tables, from_rows
+
+AT = {"pass": "cold", "stance": "compiled"}
+LINE = AT | {"file": "/u/train.py", "line": 7}
+READ = LINE | {"asks": ".item()", "scalars": 1.0, "tensors": 0.0, "waited_ms": 1.0}
+GPUS = sorted(name for name in recorded() if name.startswith(("gpu-", "truth-gpu-")))
+SAID = {
+    "ap-host-sync": {"gpu-ap_host_sync_print", "truth-gpu-item_each_score"},
+    "bm-no-sync": {"gpu-bm_no_sync"},
+}
+
+
+def idle(ms, line=7, **more):
+    row = LINE | {"category": "idle_sync", "what": "cudaStreamSynchronize", "line": line}
+    return row | {"ms": ms, "profiled_ms": ms, "count": 1.0} | more
+
+
+def found(*reads, details=(), accounts=(), breaks=(), syncs=2.0):
+    """Findings in a compiled step of 4 ms."""
+    speedups = [{"pass": "cold", "eager_ms": 5.0, "compiled_ms": 4.0, "outcome": "helped"}]
+    made = {
+        "host_reads": reads, "account_details": details, "speedups": speedups,
+        "accounting": [AT | {"kind": "idle"} | account for account in accounts],
+        "graph_breaks": breaks, "step_counts": [AT | {"syncs": syncs}],
+    }  # fmt: skip
+    return list(check(Tables({name: from_rows(name, rows) for name, rows in made.items()})))
+
+
+@pytest.mark.parametrize(("ms", "severities"), [(0.5, ["warning"]), (0.1, ["info"]), (0.02, [])])
+def test_a_line_that_waits_is_found_by_its_cost(ms, severities):
+    assert [finding.severity for finding in found(READ, details=[idle(ms)])] == severities
+
+
+def test_the_dearest_line_stands_first():
+    other = READ | {"line": 9}
+    lines = found(READ, other, details=[idle(0.3), idle(0.4, line=9)])
+    assert [(each.location.line, each.cost.ms_per_step) for each in lines] == [(9, 0.4), (7, 0.3)]
+
+
+def test_nobody_saves_more_than_the_wait():
+    (finding,) = found(READ | {"waited_ms": 0.2}, details=[idle(0.8, profiled_ms=0.4)])
+    assert finding.cost.ms_per_step == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("accounts", "ms"),
+    [
+        # The GPU is the slower: a host that runs ahead saves what the GPU idles for it.
+        ([("idle_sync", 0.1), ("idle_launch_bound", 0.3)], 0.4),
+        # The host is the slower: it saves its wait, and not all that the GPU idles.
+        ([("idle_sync", 0.1), ("idle_launch_bound", 2.9)], 1.0),
+        # What the GPU idles by itself it goes on idling.
+        ([("idle_sync", 0.1), ("idle_device", 2.9)], 0.1),
+    ],
+)
+def test_the_only_wait_of_a_step_costs_what_the_host_could_run_ahead(accounts, ms):
+    rows = [{"category": category, "ms": cost} for category, cost in accounts]
+    (finding,) = found(READ, details=[idle(0.1)], accounts=rows, syncs=1.0)
+    assert finding.cost.ms_per_step == pytest.approx(ms)
+
+
+def test_where_another_line_waits_too_only_its_own_idle_time_counts():
+    rows = [{"category": "idle_launch_bound", "ms": 2.9}]
+    (finding,) = found(READ, details=[idle(0.1)], accounts=rows, syncs=2.0)
+    assert finding.cost.ms_per_step == pytest.approx(0.1)
+
+
+def test_tensors_that_leave_the_gpu_may_be_the_result():
+    row = READ | {"asks": ".cpu()", "scalars": 0.0, "tensors": 1.0}
+    assert [each.severity for each in found(row, details=[idle(2.0)])] == ["info"]
+
+
+def test_many_values_are_better_read_at_once():
+    (finding,) = found(READ | {"scalars": 64.0}, details=[idle(2.0)])
+    assert "tolist()" in finding.what_to_do
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"asks": None}, {"scalars": 0.1}, {"stance": "eager"}],
+    ids=["a library asks", "every tenth step", "eager"],
+)
+def test_lines_that_are_left_alone(row):
+    assert found(READ | row, details=[idle(2.0)]) == []
+
+
+def test_a_line_where_a_graph_breaks_is_another_rules():
+    broken = [{"pass": "cold", "user_file": "/u/train.py", "user_line": 7}]
+    assert found(READ, details=[idle(2.0)], breaks=broken) == []
+
+
+TIMER = {
+    "pass": "cold", "region_id": 0, "file": "/u/bench.py", "start_line": 3, "read_line": 6,
+    "call_line": 5, "function": "main", "clock": "time.perf_counter", "calls_in_loop": True,
+    "spans_first_call": False, "waits": False, "calls": 100,
+}  # fmt: skip
+
+
+def unsynchronised(make, *, host=0.5, syncs=0.0, ended="stopped", seen=900, **timer):
+    """Findings where a step takes the device 1 ms."""
+    block = AT | {"pair_index": 0, "clock": "device", "compiles_inside": 0}
+    made = make(
+        script_timers=[TIMER | timer],
+        blocks=[block | {"steps": 10, "duration_ms": 10.0, "host_ms": 10 * host}],
+        step_counts=[AT | {"syncs": syncs, "launches": 4.0}],
+        speedups=[{"compiled_ms": 1.0, "outcome": "helped"}],
+        runs=[{"exit_kind": ended}],
+        regions=[{"region_id": 0, "outermost_calls": seen}],
+    )
+    return list(bm_no_sync.check(made))
+
+
+def test_a_short_loop_of_known_length_is_a_warning(make):
+    (finding,) = unsynchronised(make)
+    assert (finding.severity, finding.location.line) == ("warning", 6)
+    assert "50 % of the time of 100 calls is missing" in finding.cost.about
+
+
+def test_a_loop_of_unknown_length_is_information(make):
+    (finding,) = unsynchronised(make, calls=None)
+    assert finding.severity == "info"
+    assert "one of 5,120 calls or more less than 5 %" in finding.cost.about
+
+
+def test_a_script_that_ended_shows_how_long_the_loop_was_at_most(make):
+    (finding,) = unsynchronised(make, calls=None, ended="exit", seen=103)
+    assert finding.severity == "warning"
+    assert unsynchronised(make, calls=None, ended="exit", seen=10_000) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"calls": 10_000},
+        {"host": 0.9},
+        {"syncs": 1.0},
+        {"waits": None},
+        {"clock": "torch.cuda.Event"},
+        {"clock": "time.process_time"},
+        {"spans_first_call": True},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_clocks_that_are_right_or_nearly_so(make, changed):
+    assert unsynchronised(make, **changed) == []
+
+
+def test_nanoseconds_are_the_same_clock(make):
+    assert len(unsynchronised(make, clock="time.perf_counter_ns")) == 1
+
+
+def test_the_queue_bounds_what_is_missing():
+    pace = Pace(device=1.0, host=0.5, launches=1.0)
+    assert pace.missing(100) == 0.5
+    assert pace.missing(10_240) == pytest.approx(0.1)
+    assert replace(pace, launches=8.0).missing(10_240) == pytest.approx(0.0125)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_recordings_of_a_gpu_hear_it_only_where_it_is_so(name, tables_of):
+    tables = tables_of(name)
+    said = {each.rule for each in (*check(tables), *bm_no_sync.check(tables))}
+    assert said == {rule for rule, names in SAID.items() if name in names}
+
+
+def test_reading_every_score_by_itself_is_a_warning(tables_of):
+    (finding,) = check(tables_of("truth-gpu-item_each_score"))
+    assert (finding.severity, finding.location.line) == ("warning", 17)
+    assert "tolist()" in finding.what_to_do

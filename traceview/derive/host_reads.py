@@ -1,0 +1,101 @@
+"""Table ``host_reads``: the user's lines that bring values from a GPU to the host.
+
+A library does so too (an optimizer, a gradient scaler, a progress bar), at a line of the user's
+that says nothing of it; so what the line itself asks for is read from the source.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.syntax import syntax_tree
+from traceview.tables import Tables, from_rows
+
+_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
+_FUNCTIONS = frozenset({"float", "int", "bool", "print", "str"})
+_WINDOW = ("pass", "rank", "stance")
+_SCALAR = "aten::_local_scalar_dense"
+#: What ``.cpu()``, ``.tolist()`` and ``.numpy()`` end in; others decide on sizes (``nonzero``).
+_COPY = "aten::copy_"
+
+
+def host_reads(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
+    """Table ``host_reads``; ``read_source`` gives a file's text, None where there is no copy."""
+    rows: list[dict[str, Any]] = []
+    for row in _copies(tables).iter_rows(named=True):
+        asks = next(reads(read_source(row["file"]) or "", row["line"]), None)
+        rows.append({**row, "asks": asks})
+    return from_rows("host_reads", rows)
+
+
+def reads(source: str, line: int) -> Iterator[str]:
+    """``.item()``, ``float()``, ``if``, …: what asks for a value at ``line``, outermost first."""
+    tree = syntax_tree(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.expr | ast.stmt) and (found := _asks(node, line)):
+            yield found
+
+
+def _asks(node: ast.expr | ast.stmt, line: int) -> str | None:
+    test = node.test if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert) else node
+    if not test.lineno <= line <= (test.end_lineno or test.lineno):
+        return None
+    if test is not node:
+        return type(node).__name__.lower().removesuffix("exp")
+    if not isinstance(node, ast.Call):
+        return "a format string" if isinstance(node, ast.FormattedValue) else None
+    if isinstance(node.func, ast.Name):
+        return f"{node.func.id}()" if node.func.id in _FUNCTIONS else None
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+    if name == "to" and any(getattr(part, "value", None) == "cpu" for part in ast.walk(node)):
+        return '.to("cpu")'
+    return f".{name}()" if name in _METHODS else None
+
+
+def _copies(tables: Tables) -> pl.DataFrame:
+    """Copies to the host outside of compiled code, by line, but of lines that copy both ways."""
+    copies = tables["kernels"].filter((pl.col("kind") == "memcpy") & pl.col("region").is_null())
+    key = [*_WINDOW, "op_id"]
+    placed = copies.rename({"cpu_op_id": "op_id"}).join(
+        tables["op_sources"].select(*key, "file", "line").unique(key).drop_nulls(["file", "line"]),
+        on=key, nulls_equal=True,
+    )  # fmt: skip
+    line = [*_WINDOW, "file", "line"]
+    down = pl.col("name").str.contains("DtoH")
+    up = placed.filter(pl.col("name").str.contains("HtoD")).select(line).unique()
+    steps = tables["step_counts"].select(*_WINDOW, "steps")
+    waits = _with_waits(tables, placed.filter(down)).join(
+        up, on=line, how="anti", nulls_equal=True
+    )  # fmt: skip
+    return waits.join(steps, on=_WINDOW, nulls_equal=True).group_by(line, maintain_order=True).agg(
+        scalars=(pl.col("cpu_op") == _SCALAR).sum() / pl.col("steps").first(),
+        tensors=(pl.col("cpu_op") == _COPY).sum() / pl.col("steps").first(),
+        waited_ms=pl.col("waited").sum() / 1e6 / pl.col("steps").first(),
+    )  # fmt: skip
+
+
+def _with_waits(tables: Tables, copies: pl.DataFrame) -> pl.DataFrame:
+    """``copies`` with ``waited``: ns in the copy's own call, if it waits, and the wait after it."""
+    key = [*_WINDOW, "op_id"]
+    ops = tables["cpu_ops"].select(*key, until=pl.col("start_ns") + pl.col("duration_ns"))
+    calls = tables["kernel_launches"].filter(pl.col("kind") == "sync").select(
+        *_WINDOW, begun="start_ns", after="duration_ns"
+    )  # fmt: skip
+    window = pl.struct(_WINDOW).hash().alias("window")  # null ranks are no keys of an as-of join
+    joined = (
+        copies.join(ops, on=key, how="left", nulls_equal=True)
+        .with_columns(window)
+        .sort("launch_start_ns")
+        .join_asof(
+            calls.select(window, "begun", "after").sort("begun"),
+            left_on="launch_start_ns", right_on="begun", by="window", strategy="forward",
+            check_sortedness=False,
+        )
+    )  # fmt: skip
+    own = pl.when(pl.col("name").str.contains("Pageable")).then("launch_duration_ns")
+    after = pl.when(pl.col("begun") < pl.col("until")).then("after")
+    return joined.with_columns(waited=own.fill_null(0) + after.fill_null(0))

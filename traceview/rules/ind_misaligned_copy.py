@@ -1,0 +1,220 @@
+"""
+## What it finds
+Inputs that torch copies at each call, because their memory begins off the 16-byte grid that the
+compiled code counts on.
+
+## Why it costs
+Generated kernels load 16 bytes at a time where an input began on that grid when it was compiled.
+A later one that does not, a slice such as `x[1:]`, is cloned before the first kernel: one more copy
+of all its bytes, and three calls on the host. Eager code just loads it more slowly.
+
+## Evidence
+In the profile of compiled steps, `aten::clone` of a flat view in a compiled graph before its first
+kernel, where the generated code holds no clone: nothing else puts one there. Where the profile
+shows the view that the input is, its storage offset. The cost is the copies' time on the device;
+where the GPU waits for launches, the host's time for them.
+
+## What to do
+Let slices begin at multiples of 16 bytes (4 elements of float32, 8 of bfloat16), or pass the whole
+tensor and slice inside of the compiled function. If most inputs are off the grid, make the first
+call with one of them: the code is then compiled without the assumption, and copies nothing.
+
+## Settings
+- `least_share`: part of the step, 0 to 1, that the copies must take.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+- torch/_inductor/utils.py, `copy_misaligned_inputs`, `align_inputs_from_check_idxs`
+- torch/_inductor/config.py, `assume_aligned_inputs`
+- https://github.com/pytorch/pytorch/issues/112771
+- https://github.com/pytorch/pytorch/pull/123319
+- https://github.com/pytorch/pytorch/issues/154442
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+import polars as pl
+
+from traceview.rules import _costs, _places
+from traceview.rules._device import idle_ms
+from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._rows import first, first_rank, frame, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location
+from traceview.tables import Tables
+
+CODE = "TV404"
+NEEDS = frozenset({"cpu_ops", "kernels", "kernel_calls", "step_counts"})
+GPU_ONLY = True
+
+#: Below a hundredth of a step nobody would see the difference.
+LEAST_SHARE = 0.01
+#: torch/_inductor/utils.py, ALIGNMENT.
+_GRID = 16
+_CODE = "## Call CompiledFxGraph "
+_COPYING = ("aten::clone", "aten::as_strided")
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding a compiled graph."""
+    ops = _first_rank(tables, "cpu_ops").filter(pl.col("step").is_not_null())
+    clones = _clones(tables, ops)
+    step = _costs.step_ms(tables, "compiled")
+    for _, graph in clones.group_by("graph_key", maintain_order=True):
+        cost = _cost(tables, ops, graph)
+        if cost is None or cost.ms_per_step is None or not step:
+            continue
+        if cost.ms_per_step >= least_share * step:
+            yield _finding(tables, ops, graph, cost)
+
+
+def _first_rank(tables: Tables, name: str) -> pl.DataFrame:
+    """The compiled stance's rows of the lowest rank: numbers of operators are a rank's own."""
+    found = frame(tables, name, stance="compiled")
+    lowest = pl.lit(found["rank"].min(), dtype=pl.Int32)
+    return found.filter(pl.col("rank").eq_missing(lowest))
+
+
+def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
+    """Clones of flat views that a graph's wrapper makes before the graph's first own operation."""
+    marks = ops.filter(pl.col("name").str.starts_with(_CODE)).select(
+        "step", parent_id="op_id", calls=pl.len().over("graph_key")
+    )
+    inside = ops.join(marks, on=["step", "parent_id"])
+    own = (
+        inside.filter(~pl.col("name").is_in(_COPYING))
+        .group_by("step", "parent_id")
+        .agg(begins=pl.col("op_id").min())
+    )
+    written = frame(tables, "kernel_calls").filter(pl.col("kernel_name").str.contains("clone"))
+    library = written.filter(pl.col("category").is_in(["extern", "fallback"]))
+    flat = pl.col("input_strides").str.replace_all(" ", "").str.starts_with("[[1],")
+    clones = inside.filter(flat, name="aten::clone").join(own, on=["step", "parent_id"])
+    return clones.filter(pl.col("op_id") < pl.col("begins")).join(
+        library, on="graph_key", how="anti"
+    )
+
+
+def _cost(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Cost | None:
+    counts = first(tables, "step_counts", stance="compiled")
+    step = _costs.step_ms(tables, "compiled")
+    if counts is None or not counts["step_ms"] or not step:
+        return None
+    steps = max(1, ops["step"].n_unique())
+    copies = _copies(tables, ops, clones)
+    device = float(copies["duration_ns"].sum()) / 1e6 / steps
+    near = ops.filter(pl.col("name").is_in(_COPYING)).join(
+        clones.select("step", "parent_id").unique(), on=["step", "parent_id"], how="semi"
+    )
+    host = float(near["duration_ns"].sum()) / 1e6 / steps * step / counts["step_ms"]
+    waits = min(host, idle_ms(tables, "compiled", "launch") or 0.0)
+    if waits > device:
+        return Cost(waits, None, "host time of the copies, while the GPU waits for launches")
+    return Cost(device, None, "device time of the copies, profiler window")
+
+
+def _copies(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> pl.DataFrame:
+    """What the clones ran on the device."""
+    made = ops.join(clones.select("step", parent_id="op_id"), on=["step", "parent_id"], how="semi")
+    ids = pl.concat([made.select("op_id"), clones.select("op_id")])
+    return _first_rank(tables, "kernels").join(
+        ids.select(cpu_op_id="op_id"), on="cpu_op_id", how="semi"
+    )
+
+
+def _finding(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame, cost: Cost) -> Finding:
+    compiles = first_rank(rows(tables, "compiles", compile_id=clones["compile_id"][0]))[:1]
+    offset = _offset(tables, ops, clones)
+    owners = _places.Owners(tables)
+    called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+    sliced = offset[1] if offset else None
+    if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
+        sliced = None
+    calls, copied = clones.item(0, "calls"), clones.select("step", "parent_id").n_unique()
+    times = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
+    per_call = clones.height / copied
+    return Finding(
+        code=CODE,
+        rule="ind-misaligned-copy",
+        severity=_costs.severity(tables, cost.ms_per_step),
+        title=f"An input is copied at {times}: its memory begins off the 16-byte grid",
+        explanation=(
+            "The code was compiled for inputs that begin at a multiple of 16 bytes. One that does "
+            "not is cloned before the first kernel; eager code reads it where it is."
+        ),
+        cost=cost,
+        confidence="derived",
+        location=sliced or called,
+        about=_places.about(*compiles),
+        evidence=(
+            Evidence(
+                f"{per_call:.3g} × aten::clone before the first kernel in {copied} of {calls} "
+                f"calls of the graph, none in its code; sizes {clones['input_dims'][0]}",
+                "cpu_ops",
+            ),
+            *([offset[0]] if offset else []),
+            *_device_proof(tables, ops, clones),
+        ),
+        what_to_do=(
+            "Let the slice begin at a multiple of 16 bytes, or pass the whole tensor and slice in "
+            "the compiled function. If most inputs are like that, make the first call with one: "
+            "then the code is compiled for them and copies nothing."
+        ),
+        also_at=(called,) if sliced and called else (),
+    )
+
+
+def _device_proof(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Iterator[Evidence]:
+    copies = _copies(tables, ops, clones)
+    if copies.height:
+        each = milliseconds(float(copies["duration_ns"].mean() or 0) / 1e6)  # type: ignore[arg-type]
+        yield Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels")
+
+
+def _offset(
+    tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame
+) -> tuple[Evidence, Location | None] | None:
+    """A view of the user's, as large as what was cloned, that begins off the grid; and its line."""
+    copies = _copies(tables, ops, clones).drop_nulls("bytes")
+    elements = math.prod(_numbers(clones["input_dims"][0]))
+    if copies.is_empty() or not elements:
+        return None
+    size = int(copies["bytes"][0]) // elements
+    views = ops.filter(pl.col("graph_key").is_null(), name="aten::as_strided")
+    for op_id, parent, text in views.select("op_id", "parent_id", "concrete_inputs").iter_rows():
+        given = _texts(text)
+        if len(given) != 4 or not given[3].strip("[]").isdecimal():
+            continue
+        start = int(given[3].strip("[]"))
+        if math.prod(_numbers(given[1])) == elements and size * start % _GRID:
+            by = ops.filter(pl.col("op_id") == (parent if parent is not None else op_id))["name"][0]
+            said = f"{by} made it at storage offset {start} × {size} bytes, which is off the grid"
+            return Evidence(said, "cpu_ops"), _line(tables, by)
+    return None
+
+
+def _line(tables: Tables, op: str) -> Location | None:
+    """The user's one line outside compiled calls that ran ``op``; None where there are several."""
+    ran = frame(tables, "line_ops", stance="compiled").filter(
+        pl.col("region").is_null() & pl.col("line").is_not_null(), name=op
+    )
+    lines = ran.select("file", "line").unique()
+    return Location(*lines.row(0)) if lines.height == 1 else None
+
+
+def _texts(text: str | None) -> list[str]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _numbers(text: str | None) -> list[int]:
+    """The first list of sizes in ``[[4, 2], []]`` or ``[4, 2]``; nothing for any other text."""
+    inner = (text or "").replace(" ", "").lstrip("[").partition("]")[0]
+    parts = inner.split(",")
+    return [int(part) for part in parts] if all(map(str.isdecimal, parts)) else [0]

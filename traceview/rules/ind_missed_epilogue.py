@@ -1,0 +1,151 @@
+"""
+## What it finds
+A matrix product of the library's whose result a kernel of its own reads right after it: an
+activation, a scale, a residual.
+
+## Why it costs
+The library's kernel takes nothing into it, so the product goes to memory and comes back. A GEMM
+template of Inductor's can do such work before it writes.
+
+## Evidence
+Inductor's record of what it fuses: pointwise work right after a product that is a library call,
+which it did not try to fuse. The cost is what writing and reading the product in between takes at
+the copy bandwidth that was measured here: the most that fusing could save, if the template
+multiplied as fast as the library. It often does not, so this is information. Where torch tried both
+ways and kept the library's, nothing is said.
+
+## What to do
+`mode="max-autotune-no-cudagraphs"` has torch time both ways for each product and keep the faster;
+compiling takes much longer. It wants a GPU with 68 multiprocessors or more. Compare the step: on
+an H200, with bf16 products and templates alone, it became slower.
+
+## Settings
+- `least_share`: part of the step, 0 to 1, that fusing could save at most.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
+- torch/_inductor/config.py, `max_autotune_gemm`, `benchmark_epilogue_fusion`
+- torch/_inductor/select_algorithm.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from traceview.rules import _costs, _edits, _places
+from traceview.rules._evidence import MOST_EVIDENCE, from_row, milliseconds, percent, plural, short
+from traceview.rules._rows import Row, first, first_rank, frame, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
+from traceview.tables import Tables
+
+CODE = "TV403"
+NEEDS = frozenset({"fusion_notes", "kernel_groups", "generated_kernels", "ceilings"})
+GPU_ONLY = True
+
+#: Templates are often slower than the library by a few percent: less than this is not worth a try.
+LEAST_SHARE = 0.10
+_MODE = 'mode="max-autotune-no-cudagraphs"'
+
+
+class _Missed(NamedTuple):
+    """One note of the fusions, what fusing would save at most of a step, and its kernels' time."""
+
+    note: Row
+    ms: float
+    kernels_ms: float
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all such products, at the dearest one's line."""
+    step = _costs.step_ms(tables, "compiled")
+    missed = sorted(_missed(tables), key=lambda one: -one.ms)
+    ms = sum(one.ms for one in missed)
+    if step and missed and ms >= least_share * step:
+        yield _finding(tables, missed, ms, ms / step)
+
+
+def _missed(tables: Tables) -> Iterator[_Missed]:
+    copy = first(tables, "ceilings", kind="copy")
+    if copy is None or not copy["value"]:
+        return
+    for note in first_rank(rows(tables, "fusion_notes", kind="epilogue_not_tried")):
+        found = [_kernel(tables, note, name) for name in note["kernels"] or ()]
+        known = [one for one in found if one is not None]
+        if not note["bytes_saved"] or not known or len(known) < len(found):
+            continue
+        kernels_ms = sum(ms for ms, _ in known)
+        calls = min(calls for _, calls in known)
+        saved = note["bytes_saved"] * calls / (copy["value"] * 1e6)
+        yield _Missed(note, min(saved, kernels_ms), kernels_ms)
+
+
+def _kernel(tables: Tables, note: Row, name: str) -> tuple[float, float] | None:
+    """Time of a step in a pointwise kernel, and how often its graph is called; None: not known."""
+    ran = frame(tables, "kernel_groups", stance="compiled", name=name, clock="device")
+    code = frame(tables, "generated_kernels", kernel_name=name, category="pointwise").filter(
+        pl.col("compile_key") == note["compile_key"]
+    )
+    sites = float(code["launch_sites"].sum())
+    if ran.is_empty() or not sites:
+        return None
+    return float(ran["ms"][0]), float(ran["count"][0]) / sites
+
+
+def _finding(tables: Tables, missed: list[_Missed], ms: float, share: float) -> Finding:
+    places = dict.fromkeys(filter(None, (_place(one.note) for one in missed)))
+    lines = list(places)
+    keys = {one.note["compile_key"] for one in missed}
+    compiles = [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
+    kernels_ms = sum(one.kernels_ms for one in missed)
+    where = f" at {_places.short(lines[0])}" if lines else ""
+    return Finding(
+        code=CODE,
+        rule="ind-missed-epilogue",
+        severity="info",
+        title=(
+            f"Results of matrix products{where} go through memory to a kernel of their own: up to "
+            f"{percent(share)} of a step"
+        ),
+        explanation=(
+            "The products are library calls, which take no other work into them. Kernels right "
+            f"after them take {milliseconds(kernels_ms)} of a step, mostly to read what the "
+            "products wrote."
+        ),
+        cost=Cost(
+            ms, None, "writing and reading the products in between, at the copy bandwidth: the most"
+        ),
+        confidence="derived",
+        location=lines[0] if lines else None,
+        about=_places.about(*compiles),
+        evidence=tuple(_proof(one) for one in missed[: MOST_EVIDENCE - 1]),
+        what_to_do=(
+            f"Try {_MODE}, with which torch times both ways for each product and keeps the faster "
+            "one. Compiling takes much longer, and the library may still win: compare the step."
+        ),
+        snippet=_snippet(tables),
+        also_at=tuple(lines[1:4]),
+    )
+
+
+def _proof(one: _Missed) -> Evidence:
+    times = f", {plural(one.note['times'], 'product')}" if one.note["times"] else ""
+    text = f"{short(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step{times})"
+    return from_row(text, "fusion_notes", one.note)
+
+
+def _place(note: Row) -> Location | None:
+    """The product's own line: the notes name it first."""
+    file, _, line = next(iter(note["lines"] or ()), "").rpartition(":")
+    return Location(file, int(line)) if line.isdecimal() else None
+
+
+def _snippet(tables: Tables) -> Snippet | None:
+    region = first(tables, "regions")
+    if region is None or region["mode"] is not None or region["options"] is not None:
+        return None
+    line = _edits.source_line(tables, _places.compile_call(region))
+    return _edits.added(line, _MODE) or Snippet("python", f"torch.compile(..., {_MODE})")
