@@ -22,3 +22,26 @@ def test_the_type_stands_behind_the_preamble():
     found = parse_graph_break(TEXT)
     assert found.gb_type == "Unsupported Tensor.item() call with capture_scalar_outputs=False"
     assert (found.gb_id, found.user_line, found.frame_skipped) == ("GB0124", 7, False)
+
+
+def test_a_failing_backend_names_the_line_of_the_operator():
+    """The frame's own stack ends where the compiled function was called."""
+    found = parse_graph_break(
+        "Graph break in user code at /home/me/sample.py:50\n"
+        "Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and "
+        "falling back to eager. Graph break encountered:\n\n"
+        "Backend compiler exception\n"
+        "  Explanation: Backend compiler `inductor` failed with aten._local_scalar_dense.default\n"
+        "    \n"
+        "    While executing %a : [num_users=1] = call_function[target=operator.getitem]\n"
+        "    Original traceback:\n"
+        '      File "/home/me/sample.py", line 31, in update\n'
+        "        a, bar = self.alpha[t], self.alpha_bar[t]\n"
+        "  Hint: Report an issue to the backend compiler repo.\n"
+        "  Developer debug context: Backend: inductor\n"
+        "User code traceback:\n"
+        '  File "/home/me/sample.py", line 50, in main\n'
+        "    x = step(x, noise, t)\n"
+    )
+    assert [(frame.line, frame.function) for frame in found.stack] == [(50, "main"), (31, "update")]
+    assert found.frame_skipped

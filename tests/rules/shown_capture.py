@@ -20,6 +20,10 @@ SCENARIOS = {
         on("bad", ("cap_toolchain_missing", "y = model(x)")),
         good("good/cap_toolchain_missing", "bad/cap_customop_no_fake"),
     ),
+    "cap-compile-crash": (
+        on("bad", ("cap_compile_crash", "def balance(weight")),
+        good("good/cap_compile_crash", "bad/cap_suppressed_failure", "bad/gb_item"),
+    ),
     "cap-customop-no-fake": (
         on(
             "bad",

@@ -23,6 +23,10 @@ SCENARIOS = {
         on("bad", ("rc_global_state", "return score(x, weight)")),
         good("good/rc_global_state"),
     ),
+    "rc-resumed-value": (
+        on("bad", ("rc_resumed_value", "if change.abs().max() < 1e-9:")),
+        good("good/rc_resumed_value", "bad/rc_python_constant"),
+    ),
     "rc-backend-mismatch": (
         on("bad", ("rc_backend_mismatch", "torch.compile(smooth")),
         good("good/rc_backend_mismatch"),

@@ -90,10 +90,10 @@ def test_code_behind_a_break_and_its_values_have_plain_names(make):
         recompile(n, co_name="torch_dynamo_resume_in_forward_at_15", source_name="___stack0")
         for n in (1, 2)
     ]
-    finding = only("rc-python-constant", make(recompiles=rows))
+    finding = only("rc-resumed-value", make(recompiles=rows))
     assert finding.title == (
-        "The value read before a graph break changes and recompiled the rest of forward() after "
-        "line 15 twice"
+        "The rest of forward() after line 15 is compiled again twice: the value read before a "
+        "graph break is a constant there"
     )
 
 

@@ -55,6 +55,8 @@ _FIELD = re.compile(r"^  (?P<name>Explanation|Hint|Developer debug context): ", 
 _URL = re.compile(
     r"^ *For more details about this graph break[^\n]*?/(?P<id>gb\d{4,6})\.html", re.M
 )
+#: A backend that fails quotes the line of the operator that it was at, which the stack lacks.
+_TRACED = "\nOriginal traceback:\n"
 _SECOND = "*** While handling this graph break"
 
 # Gb_type to id, for torch 2.8 and older, whose messages carry no id: the types that decide a rule,
@@ -119,6 +121,7 @@ def parse_graph_break(text: str) -> GraphBreakText:
     fields = _fields(reason)
     at = _STACK.search(text, body_start)
     stack = parse_traceback(text[at.end() :]) if at else ()
+    stack += parse_traceback((fields.explanation or "").partition(_TRACED)[2])
     last = stack[-1] if stack else None
     return GraphBreakText(
         reason=reason,

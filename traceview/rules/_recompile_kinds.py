@@ -18,8 +18,9 @@ from traceview.rules.finding import Cost, Evidence, Severity
 from traceview.tables import Tables
 
 Family = Literal[
-    "size", "module_int", "constant", "identity", "length", "tensor", "state", "backend", "other"
-]
+    "size", "module_int", "constant", "resumed", "identity", "length", "tensor", "state",
+    "backend", "other",
+]  # fmt: skip
 
 #: The second recompile of one function shows that it goes on; one makes two variants, once.
 FEWEST_RECOMPILES = 2
@@ -38,8 +39,9 @@ _FAMILIES: dict[str, Family] = {
 
 _CONSTANT = re.compile(r"type=<class '(?:NoneType|bool|int|float|str|ellipsis)'>")
 _KEY_SET = re.compile(r"DispatchKeySet\((.*)\)")
-#: Keys that a tensor gains or loses with the mode it is met in, and not by what it is.
-_MODE_KEY = re.compile(r"ADInplaceOrView|Autograd\w*|FuncTorch\w*|Batched\w*")
+#: Keys that a tensor gains or loses with the mode it is met in, and not by what it is. (Autocast:
+#: in torch 2.6, whose guard on the global state, torch/csrc/dynamo/guards.cpp, leaves it out.)
+_MODE_KEY = re.compile(r"ADInplaceOrView|Auto(?:grad|cast)\w*|FuncTorch\w*|Batched\w*")
 
 
 def family(row: Row) -> Family:
@@ -47,6 +49,8 @@ def family(row: Row) -> Family:
     kind, source = row["kind"], row["source_name"] or ""
     if kind in ("value", "obj_id") and source.endswith(".training"):
         return "state"
+    if kind == "value" and _recompiles.on_stack(source):
+        return "resumed"
     if kind == "obj_id":
         constant = _recompiles.is_member(row["guard"]) or _CONSTANT.search(row["guard"] or "")
         return "constant" if constant else "identity"

@@ -104,6 +104,11 @@ def whole_path(cut: str, files: Iterable[str | None]) -> str | None:
     return next((f for f in files if f and f.endswith(cut) and PurePath(f).name == name), None)
 
 
+def on_stack(source: str) -> bool:
+    """Whether a guard's source is what was on Python's stack at a graph break."""
+    return _ON_STACK.search(source) is not None
+
+
 def is_member(guard: str | None) -> bool:
     """Whether a guard on an object's identity is, as far as it tells, about an enum's member."""
     return _ENUM.search(guard or "") is not None
@@ -164,6 +169,11 @@ class Cause:
     def is_learning_rate(self) -> bool:
         """Whether it is an optimizer's learning rate, which a scheduler changes."""
         return "['lr']" in self.source
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether it is the ``range`` that a loop around a graph break iterates over."""
+        return "_range_iter(" in (self.row["source_name"] or "")
 
     @property
     def is_enum(self) -> bool:
@@ -253,11 +263,6 @@ def spot(tables: Tables, cause: Cause) -> _places.Spot:
     if called.place and called.inside:
         return _places.Spot(called.place, found or called.inside)
     return _places.Spot(_compile_call(tables, cause) or found, found)
-
-
-def place(tables: Tables, cause: Cause) -> Location | None:
-    """The user's own line of ``spot``."""
-    return spot(tables, cause).place
 
 
 def _compile_call(tables: Tables, cause: Cause) -> Location | None:

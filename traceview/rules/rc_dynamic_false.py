@@ -51,12 +51,28 @@ _PADDING = 16
 def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding]:
     """One finding a function and tensor."""
     limited = _recompiles.limited_frames(tables)
+    for cause, region in _repeated(tables):
+        few = len(cause.rows) < most_padded and _recompiles.frame_of(cause.row) not in limited
+        meant = few and _padded(cause) and _costs.outcome(tables) == "helped"
+        yield _finding(tables, cause, region, meant)
+
+
+def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
+    """Causes of several recompiles, with the region that forbids dynamic shapes.
+
+    Around a callable of another library's torch compiles a function of its own as well, which
+    recompiles with the user's and is not said again.
+    """
     sizes = _sizes.Sizes(tables)
-    for cause in _sizes.of_reason(tables, "static"):
-        if len(cause.rows) >= FEWEST_RECOMPILES:
-            few = len(cause.rows) < most_padded and _recompiles.frame_of(cause.row) not in limited
-            meant = few and _padded(cause) and _costs.outcome(tables) == "helped"
-            yield _finding(tables, cause, sizes.static_region(cause.row), meant)
+    found = [
+        (cause, sizes.static_region(cause.row))
+        for cause in _sizes.of_reason(tables, "static")
+        if len(cause.rows) >= FEWEST_RECOMPILES
+    ]
+    said = [region for cause, region in found if not _recompiles.is_wrapper(cause.row)]
+    for cause, region in found:
+        if not (_recompiles.is_wrapper(cause.row) and region is not None and region in said):
+            yield cause, region
 
 
 def _padded(cause: _recompiles.Cause) -> bool:

@@ -1,0 +1,116 @@
+"""
+## What it finds
+An error inside the compiler that reaches the script: code that runs in eager and that Dynamo or a
+backend cannot compile, because of a bug of theirs.
+
+## Why it costs
+The call raises where eager would have gone on. Without a handler the script ends there.
+
+## Evidence
+The exception that ended the script while it ran compiled, or a compile that failed with one and
+that the script caught: `InductorError`, `BackendCompilerFailed`, `InternalTorchDynamoError`. Not
+where all in eager the script fails in the same way. A machine without a compiler, or an operator
+without a fake implementation, are causes of their own; this is then their symptom.
+
+## What to do
+Keep the one function out of the graph, so that the rest stays compiled. Then make a small example
+for a report to PyTorch: torch writes one itself (`TORCHDYNAMO_REPRO_AFTER`).
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+- torch/_dynamo/exc.py, `BackendCompilerFailed`, `InternalTorchDynamoError`
+- torch/_inductor/exc.py, `InductorError`
+- torch/_dynamo/config.py, `repro_after`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traceview.rules import _failures, _places, _recompiles
+from traceview.rules._evidence import from_row, short
+from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.finding import Cost, Evidence, Finding, Snippet
+from traceview.tables import Tables
+
+CODE = "TV117"
+NEEDS = frozenset({"runs", "compiles"})
+FOLLOWS = frozenset({"cap-bad-args", "cap-customop-no-fake", "cap-toolchain-missing"})
+
+_CRASHES = frozenset({"InductorError", "BackendCompilerFailed", "InternalTorchDynamoError"})
+_REPRO = "TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL=2 python {script}"
+_LEAVE_OUT = "@torch.compiler.disable\ndef {name}(...):"
+_NAMED = re.compile(r"\w+")
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding a function whose compile crashed."""
+    if _failures.suppressed(tables):
+        return
+    ended = [row for row in first_rank(rows(tables, "runs")) if _crashed(row, "error_type")]
+    if any(row["pass"] == "baseline" for row in ended):
+        return
+    failed: dict[tuple[str | None, int | None], list[Row]] = {}
+    for row in first_rank(rows(tables, "compiles", outcome="failed")):
+        if _crashed(row, "fail_type"):
+            failed.setdefault((row["co_filename"], row["co_firstlineno"]), []).append(row)
+    for compiles in failed.values():
+        yield _finding(tables, compiles, ended)
+
+
+def _crashed(row: Row, column: str) -> bool:
+    return row[column] in _CRASHES
+
+
+def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
+    first = compiles[0]
+    owners = _places.Owners(tables)
+    spot = owners.code(first)
+    name = _recompiles.called(first)
+    reason = short(first["fail_reason"] or "", 120)
+    fatal = any(row["error_type"] == first["fail_type"] for row in ended)
+    return Finding(
+        code=CODE,
+        rule="cap-compile-crash",
+        severity="error" if fatal else "warning",
+        title=f"The compiler fails on {name}: {first['fail_type']}, {reason}",
+        explanation=(
+            "This is an error in torch's compiler, not in the script: it came up while the "
+            "function was compiled"
+            + (", and in eager the script goes on." if _lived(tables) else ".")
+        ),
+        cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
+        confidence="measured",
+        location=spot.place,
+        inside=spot.inside,
+        about=_places.about(*compiles),
+        evidence=tuple(_proof(ended, compiles)),
+        what_to_do=(
+            "Leave the function out of the graph until this is repaired; the rest stays compiled. "
+            "The command makes torch write a small example of the failure, for a report to "
+            "github.com/pytorch/pytorch."
+        ),
+        snippet=_snippet(first, ended),
+    )
+
+
+def _lived(tables: Tables) -> bool:
+    """Whether an all-eager pass went on."""
+    return any(row["exit_code"] == 0 for row in rows(tables, "runs", **{"pass": "baseline"}))
+
+
+def _proof(ended: list[Row], compiles: list[Row]) -> Iterator[Evidence]:
+    for row in ended[:1]:
+        yield Evidence(f"{row['error_type']}: {short(row['error_message'] or '', 200)}", "runs")
+    for row in compiles[:2]:
+        yield from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
+
+
+def _snippet(compile: Row, ended: list[Row]) -> Snippet:
+    found = _NAMED.search(compile["co_name"] or "")
+    after = "dynamo" if compile["fail_type"] == "InternalTorchDynamoError" else "aot"
+    script = next((row["error_file"] for row in ended if row["error_file"]), None) or "SCRIPT"
+    repro = "# " + _REPRO.format(after=after, script=script.rpartition("/")[2])
+    leave_out = _LEAVE_OUT.format(name=found[0] if found else "NAME")
+    return Snippet("python", f"{leave_out}\n    ...\n\n{repro}")
