@@ -9,12 +9,14 @@ import pytest
 from traceview.derive.windows import windows
 
 RUNS = Path(__file__).resolve().parents[3] / "fixtures" / "runs"
-RECORDED = sorted(json.loads((RUNS / "INDEX.json").read_text()))
+INDEX = json.loads((RUNS / "INDEX.json").read_text())
+#: Those with a label are of other versions of torch, some on emulated machines.
+RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
 STANCES = ("eager", "compiled")
-SETTLING = "ten steps are too few: the window's steps still get shorter, as the first blocks' do"
 POWER = "in longer blocks the device is held at its power limit, in the window it is not"
+REPLAYED = "a cudagraph's kernels stand further apart where each of them is recorded"
 COLLECTING = (
     "collecting takes longer with the profiler's own objects, and differs from step to step"
 )
@@ -29,18 +31,9 @@ OTHER_LOAD = {
     ("bad-sv_cold_requests", "compiled"): MIXED,
     ("good-sv_cold_requests", "eager"): MIXED,
     ("good-sv_cold_requests", "compiled"): MIXED,
-    ("gpu-gemm_bound", "eager"): POWER,
     ("gpu-gemm_bound", "compiled"): POWER,
-    ("gpu-launch_bound", "compiled"): SETTLING,
-    ("gpu-reduce_overhead", "compiled"): SETTLING,
-    ("truth-gpu-allocator_pressure", "compiled"): SETTLING,
-    ("truth-gpu-many_guards", "compiled"): SETTLING,
-    ("truth-gpu-many_launches", "compiled"): SETTLING,
-    ("truth-gpu-pageable_copy", "eager"): SETTLING,
-    ("truth-gpu-pageable_copy", "compiled"): SETTLING,
+    ("gpu-reduce_overhead", "compiled"): REPLAYED,
     ("truth-gpu-gc_collect", "eager"): COLLECTING,
-    ("truth-gpu-gc_collect", "compiled"): COLLECTING,
-    ("truth-gpu-loader_worker", "eager"): "a worker's batches come at 10 to 12 ms, four were seen",
 }
 
 
@@ -88,7 +81,7 @@ def test_host_time_is_that_of_the_marked_steps(tables):
     for window in windows(tables):
         if window.on_device or not window.steps:
             continue
-        rows = tables["accounting"].filter(stance=window.stance, **{"pass": window.pass_name})
+        rows = window.own(tables["accounting"])
         own = window.ops.filter(pl.col("name").str.starts_with("traceview own"))[
             "duration_ns"
         ].sum()

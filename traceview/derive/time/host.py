@@ -53,7 +53,9 @@ def gaps(window: Window) -> pl.DataFrame | None:
 
     A gap goes from the end of what a compiled graph's call does to the next look-up in the same
     call: what runs there is the code of a graph break. (The region after a break may lie inside
-    the one before it, so the regions' own marks do not tell.) None if no call is marked.
+    the one before it, so the regions' own marks do not tell.) None if no call is marked, or no
+    graph: below 2.9 torch marks only those with a backward (``CompiledFunction``), and
+    ``CompiledFxGraph.__call__`` (torch/_inductor/output_code.py) marks nothing.
     """
     steps = _in_steps(window).sort("start_ns")
     ours = (pl.col("name").str.starts_with(mark) for mark in OUR_REGIONS)
@@ -68,6 +70,8 @@ def gaps(window: Window) -> pl.DataFrame | None:
     marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup).join_asof(
         calls, on="start_ns", by="tid", check_sortedness=False
     ).filter(pl.col("start_ns") < pl.col("until"))  # fmt: skip
+    if marks["lookup"].any() and not marks["graph"].any():
+        return None
     of_call = ["tid", "call"]
     before = marks.with_columns(
         reach=pl.col("end").cum_max().shift(1).over(of_call),
