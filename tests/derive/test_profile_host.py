@@ -125,6 +125,15 @@ def test_the_gap_lies_between_a_graph_and_the_next_look_up_even_inside_the_regio
     assert counts["device_busy_ms"] is None
 
 
+def test_where_torch_marks_no_graph_a_gap_is_not_known():
+    """Below 2.9 it marks only those with a backward."""
+    unmarked = [(name.replace(GRAPH, "f").replace("CompiledFunction", "f"), *rest)
+                for name, *rest in COMPILED]  # fmt: skip
+    counts = profile_tables(window(unmarked))["step_counts"].row(0, named=True)
+    assert (counts["gaps"], counts["gap_ms"]) == (None, None)
+    assert counts["compiled_regions"] == 2
+
+
 def test_kernels_on_a_cpu_are_the_operators_that_work():
     made = profile_tables(window(COMPILED))
     assert made["step_counts"]["kernels"].to_list() == [2.0]

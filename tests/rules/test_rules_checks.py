@@ -90,6 +90,15 @@ def test_a_break_costs_its_python_and_one_more_entry(make):
     assert "at most 0.25 ms" in finding.cost.about
 
 
+def test_without_marks_of_graphs_a_break_costs_what_more_than_one_region_takes(make):
+    rows = profiled(("overhead", "overhead_compiled_region", 0.4), gap_ms=None, gaps=None)
+    calls = [{"region_id": 0, "calls_per_step": 1.0}]
+    (finding,) = found("gb-item", make(graph_breaks=[BREAK], region_costs=calls, **rows))
+    assert finding.cost.ms_per_step == pytest.approx(0.4 / 2)
+    assert finding.confidence == "derived"
+    assert "does not tell them apart" in finding.cost.about
+
+
 def test_what_a_line_shows_is_its_own_and_the_rest_is_shared(make):
     rows = profiled(("other", "graph_break", 0.5))
     at = {"stance": "compiled", "category": "graph_break", "what": "Python", "file": "/u/train.py"}

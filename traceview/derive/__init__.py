@@ -9,11 +9,14 @@ import polars as pl
 from traceview.derive.backward_calls import backward_calls
 from traceview.derive.compile_costs import compile_costs, region_compiles
 from traceview.derive.compiler import compiler_tables
+from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
+from traceview.derive.host_reads import host_reads
 from traceview.derive.limits import limit_tables
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
+from traceview.derive.rank_waits import rank_waits
 from traceview.derive.setting_sites import setting_sites
 from traceview.derive.source_lines import source_lines
 from traceview.derive.speedup import speedups
@@ -42,6 +45,10 @@ def derive(
         result.put("speedups", speedups(tables, result["block_pairs"], settings))
     if tables.has("compiles"):
         result.put("compile_costs", compile_costs(tables))
+    if tables.has("compiles") and tables.has("steps"):
+        result.put("rank_waits", rank_waits(tables))
+    if tables.has("graphs"):
+        result.put("ddp_buckets", ddp_buckets(tables))
     found = list(windows(tables))
     for name, frame in origin_tables(result, found).items():
         result.put(name, frame)
@@ -56,6 +63,8 @@ def derive(
         result.put("source_lines", source_lines(tables, read_source))
     if tables.has("sources") and read_source is not None:
         result.put("backward_calls", backward_calls(tables, read_source))
+    if result.has("op_sources") and read_source is not None:
+        result.put("host_reads", host_reads(result, read_source))
     if tables.has("environment") and read_source is not None:
         result.put("setting_sites", setting_sites(tables, read_source))
     for stage in (compiler_tables, limit_tables, effect_tables):

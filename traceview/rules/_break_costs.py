@@ -61,26 +61,39 @@ class Breaks:
     def cut_ms(self) -> float | None:
         """All that is seen of the breaks of a step: ``gap_ms``, and entering more regions."""
         gap, regions = self.gap_ms, self._counts.get("compiled_regions")
+        if gap is None:
+            return self._unmarked_ms()
         if not (self._counts.get("gap_ms") and self._counts.get("gaps") and regions):
             return gap
         extra: float = min(1.0, self._counts["gaps"] / regions)
-        return (gap or 0.0) + self._sum(_ENTRIES) * extra
+        return gap + self._sum(_ENTRIES) * extra
+
+    def _unmarked_ms(self) -> float | None:
+        """``cut_ms`` where no mark tells Python at a break from entering (torch below 2.9)."""
+        regions = self._counts.get("compiled_regions")
+        costs = first_rank(rows(self._tables, "region_costs"))
+        calls = sum(row["calls_per_step"] or 0.0 for row in costs)
+        if not (regions and calls and self._accounts):
+            return None
+        extra: float = max(0.0, 1.0 - calls / regions)
+        return self._sum(_ENTRIES) * extra
 
     def cost(self, site: _breaks.Site | None = None) -> tuple[Cost, Confidence]:
         """What is seen of the break at ``site``; without one, of a break like any other."""
         total = self.cut_ms
         if total is None:
             return Cost(about="host time between compiled regions: not measured"), "heuristic"
-        if not self._counts["gap_ms"]:
+        if self._counts["gap_ms"] == 0:
             about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
             return Cost(about=about), "heuristic"
         places = len(self._sites) or 1
         unplaced = max(0.0, total - sum(self._at[_line(other)] for other in self._sites))
         cost = min(total, self._own(site) + unplaced / places) + self._waited(site)
         fusible = self._fusible_ms()
-        sure = places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
+        apart = self._counts["gap_ms"] is not None
+        sure = apart and places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
         known: Confidence = "measured" if sure else "derived"
-        return Cost(ms_per_step=cost, about=_about(places, fusible)), known
+        return Cost(ms_per_step=cost, about=_about(places, fusible, apart)), known
 
     def finding(
         self, site: _breaks.Site, *, code: str, rule: str, title: str, explanation: str,
@@ -149,8 +162,10 @@ def _reads(site: _breaks.Site) -> bool:
     return any(_breaks.is_item(row) or _breaks.is_data_dependent(row) for row in site.rows)
 
 
-def _about(places: int, fusible: float | None) -> str:
+def _about(places: int, fusible: float | None, apart: bool) -> str:
     about = "Python at the break, and entering compiled code once more"
+    if not apart:
+        about += " (this torch's profile does not tell them apart)"
     if places > 1:
         about += f"; what no line shows is shared evenly by {places} places"
     if fusible:

@@ -22,6 +22,7 @@ _CATEGORIES: dict[Kind, tuple[str, ...]] = {
     "copies": ("idle_copy_wait",),
 }
 _LOADER = "enumerate(DataLoader)#"
+_COLLECTIVE = "c10d::"
 #: Shorter stretches are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -123,6 +124,9 @@ def _python(tables: Tables) -> Iterator[Part]:
     long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
     of_optimizer = pl.col("what").str.starts_with("Optimizer.").fill_null(False)
     details = _details(tables, "python").filter(long & ~of_optimizer)
+    # A host that stands at a collective waits for other ranks; no event of the profile says so.
+    collectives = _compiled(tables).filter(pl.col("what").str.starts_with(_COLLECTIVE))
+    details = details.join(collectives, on=["file", "line"], how="anti")
     yield Part("python", float(details["ms"].sum()), tuple(_at(details, "ms")))
 
 

@@ -209,6 +209,11 @@ def short(place: Location | None) -> str:
     return f"{PurePath(place.file).name}:{place.line}" if place else "an unknown line"
 
 
+def stack(row: Row) -> tuple[StackFrame, ...]:
+    """The stack on which the compile of a row of ``compiles`` began, outermost first."""
+    return _frames(row["stack"])
+
+
 def source_text(row: Row, place: Location | None = None) -> str | None:
     """The source line at ``place``, or at the inner end of ``user_stack``, as the log quotes it."""
     found = [

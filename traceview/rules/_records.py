@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 DIAGNOSE = "traceview diagnose SCRIPT"
 DIAGNOSE_WARM = "traceview diagnose --warm SCRIPT"
+DIAGNOSE_COMPARE = "traceview diagnose --compare-outputs SCRIPT"
 
 
 class Record(NamedTuple):
@@ -48,11 +49,18 @@ PROFILED = Record(
     "profiler windows of eager and compiled steps", DIAGNOSE, "profiler windows", _NO_STEPS
 )
 
+#: What the collector notes why there is none under.
+COMPARISON = "comparison of outputs"
+COMPARED = Record(
+    "a comparison of eager and compiled outputs", DIAGNOSE_COMPARE,
+    "a comparison of eager and compiled outputs", "only --compare-outputs makes one",
+)  # fmt: skip
+
 _TABLES = {
     STRUCTURED: (
         "compiles", "compile_phases", "compile_costs", "guards", "guard_costs", "cache_events",
-        "graphs", "graph_passes", "generated_kernels", "kernel_calls", "symbols", "log_records",
-        "first_calls",
+        "graphs", "ddp_buckets", "graph_passes", "generated_kernels", "kernel_calls", "symbols",
+        "log_records", "first_calls",
     ),
     _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): ("graph_breaks",),
     _compiled("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT"): ("recompiles",),
@@ -68,10 +76,12 @@ _TABLES = {
     ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
+    _collected("the steps and compiles of every rank"): ("rank_waits",),
     _collected("the script's source and its settings"): ("setting_sites",),
-    _collected("the script's source"): ("backward_calls", "source_lines"),
+    _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): ("ceilings",),
+    COMPARED: ("output_trials", "output_checks"),
     TIMED: ("blocks", "block_pairs", "speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",

@@ -16,3 +16,15 @@ def torch_version(tables: Tables) -> tuple[int, int] | None:
         if found := _RELEASE.match(row["torch_version"] or ""):
             return int(found[1]), int(found[2])
     return None
+
+
+def before(tables: Tables, release: tuple[int, int]) -> bool:
+    """Whether an older torch than ``release`` ran, as far as it is known."""
+    version = torch_version(tables)
+    return version is not None and version < release
+
+
+def recompile_limit(tables: Tables) -> str:
+    """The setting that the torch which ran calls so; 2.6 has its old name alone."""
+    name = "cache_size_limit" if before(tables, (2, 7)) else "recompile_limit"
+    return f"torch._dynamo.config.{name}"

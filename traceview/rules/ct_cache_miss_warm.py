@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompiles, _settings, _starts, _warm
+from traceview.rules import _places, _recompiles, _settings, _starts, _versions, _warm
 from traceview.rules._evidence import from_row, plural, seconds, short
 from traceview.rules._rows import first
 from traceview.rules.finding import Cost, Evidence, Finding, Location
@@ -54,11 +54,11 @@ _REMEDIES = {
         "an argument. A Python number, string or order of a set is written into the code."
     ),
     "settings": "Give both starts the same settings and environment variables.",
-    "folder": (
-        f"Point {_FOLDER} at a folder that outlives the process, for all starts the same; where "
-        "there is none, save torch.compiler.save_cache_artifacts() and load it at the start."
-    ),
+    "folder": f"Point {_FOLDER} at a folder that outlives the process, for all starts the same.",
 }
+_SAVED = (
+    " Where there is none, save torch.compiler.save_cache_artifacts() and load it at the start."
+)
 
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
@@ -105,9 +105,14 @@ def _finding(
         confidence="measured",
         location=place,
         evidence=(*_proof(tables, why, found[0]), _looked_up(found)),
-        what_to_do=_REMEDIES[why],
+        what_to_do=_remedy(tables, why),
         about=_places.about(*compiled),
     )
+
+
+def _remedy(tables: Tables, why: str) -> str:
+    saved = why == "folder" and not _versions.before(tables, (2, 7))
+    return _REMEDIES[why] + (_SAVED if saved else "")
 
 
 def _proof(tables: Tables, why: str, miss: _warm.Miss) -> tuple[Evidence, ...]:

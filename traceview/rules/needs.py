@@ -16,7 +16,9 @@ from typing import NamedTuple
 import polars as pl
 
 from traceview.rules._records import (
+    COMPARED,
     COMPARING,
+    COMPARISON,
     DIAGNOSE,
     DIAGNOSE_WARM,
     FIGURES,
@@ -147,6 +149,8 @@ def _lacking(tables: Tables, need: str) -> _Lack:
         return _Lack(record.what, "every graph of this run was in a warm cache", DIAGNOSE)
     if record is PROFILED and (error := _profiler_error(tables)):
         return _Lack(record.what, f"here the profiler failed ({error})")
+    if record is COMPARED:
+        return _Lack(record.what, _why_not_compared(tables) or record.why, record.command)
     if record in (TIMED, PROFILED):
         return _Lack(record.what, _why_not_timed(tables) or record.why)
     if record.command == DIAGNOSE and tables.has("regions") and not tables.has(table):
@@ -175,6 +179,12 @@ def _profiler_error(tables: Tables) -> str | None:
 def _why_not_timed(tables: Tables) -> str | None:
     reasons = tables["speedups"]["reason"].drop_nulls()
     return str(reasons[0])[:300] if len(reasons) else None
+
+
+def _why_not_compared(tables: Tables) -> str | None:
+    noted = tables["notes"].filter(pl.col("what") == COMPARISON)
+    reasons = [*noted["why"].drop_nulls(), *tables["output_trials"]["why"].drop_nulls()]
+    return f"here it could not be made ({reasons[0]})"[:300] if reasons else None
 
 
 def _torch(tables: Tables) -> str:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _failures, _places, _recompiles, _sizes
+from traceview.rules import _failures, _places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import from_row, times
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
@@ -86,7 +86,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, dear: bo
         location=spot.place,
         inside=spot.inside,
         evidence=(*cause.evidence(), *_proof(pin)),
-        what_to_do=_remedy(cause, pin),
+        what_to_do=_remedy(tables, cause, pin),
         about=cause.about,
     )
 
@@ -143,7 +143,7 @@ def _explanation(cause: _recompiles.Cause, pin: Row | None) -> str:
     )
 
 
-def _remedy(cause: _recompiles.Cause, pin: Row | None) -> str:
+def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
     if _were_equal(cause, pin):
         return (
             "Make the first call with sizes that differ from each other, or set "
@@ -152,7 +152,7 @@ def _remedy(cause: _recompiles.Cause, pin: Row | None) -> str:
     return (
         "Calculate with the size instead of deciding on it or looking it up, or do so before "
         f"{cause.function} is called and hand in the result. Where the sizes are few and "
-        "known, raise torch._dynamo.config.recompile_limit above their number."
+        f"known, raise {_versions.recompile_limit(tables)} above their number."
     )
 
 

@@ -46,6 +46,8 @@ from traceview.tables import Tables
 
 CODE = "TV209"
 NEEDS = frozenset({"recompiles"})
+#: One rank alone that evaluates is what others wait for, not the state that it does it in.
+FOLLOWS = frozenset({"dd-rank-skew"})
 
 _INFERENCE = "inference mode"
 _MODES = ("grad mode", _INFERENCE)
@@ -111,7 +113,10 @@ def _states(row: Row) -> Iterator[str]:
     source = row["source_name"] or ""
     if row["kind"] == "dispatch_keys":
         keys = _recompile_kinds.keys_changed(row)
-        yield _FUNC if any(key.startswith("FuncTorch") for key in keys) else _INFERENCE
+        if any(key.startswith("Autocast") for key in keys):
+            yield "autocast"
+        else:
+            yield _FUNC if any(key.startswith("FuncTorch") for key in keys) else _INFERENCE
     elif source.endswith(".training"):
         yield "train() or eval()"
     else:

@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterator
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.rules import _costs, _recompiles, _sizes
+from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import from_row, milliseconds, short
 from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, first, first_rank, rows
@@ -84,7 +84,7 @@ def _finding(
     met = f" ({values})" if values else ""
     because = f" because {cause.subject} changed{met}" if cause else ""
     function = _recompiles.function_name(name)
-    place = _recompiles.place(tables, cause) if cause else _place(frame, name)
+    place = _recompile_places.reading(tables, cause).place if cause else _place(frame, name)
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
@@ -151,7 +151,7 @@ def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
     known = _REMEDIES.get(_kind(tables, cause)) if cause else None
     first = known.format(source=cause.source) if known and cause else "Cure what the guards name."
     return (
-        f"{first} Raising torch._dynamo.config.recompile_limit helps only where the number of "
+        f"{first} Raising {_versions.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompile_places, _recompiles, _sizes
+from traceview.rules import _recompile_places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import times
 from traceview.rules._rows import Row
 from traceview.rules.finding import Finding, Snippet
@@ -85,16 +85,16 @@ def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, dear: bool) ->
         location=spot.place,
         inside=spot.inside,
         evidence=cause.evidence(),
-        what_to_do=_remedy(cause, own),
+        what_to_do=_remedy(tables, cause, own),
         snippet=Snippet("python", f"torch._dynamo.config.{SWITCH} = False"),
         also_at=tuple(_recompile_places.callers(tables, cause)),
         about=cause.about,
     )
 
 
-def _remedy(cause: _recompiles.Cause, own: bool) -> str:
+def _remedy(tables: Tables, cause: _recompiles.Cause, own: bool) -> str:
     best = "a compile for each is what fits them best"
-    raised = "raise torch._dynamo.config.recompile_limit above their number"
+    raised = f"raise {_versions.recompile_limit(tables)} above their number"
     switched = "the switch holds for the whole process, so other models' code may get slower"
     if own:
         return (

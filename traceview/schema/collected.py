@@ -210,6 +210,42 @@ CEILINGS = table(
     Column("clock", pl.String, "device or host"),
 )
 
+OUTPUT_TRIALS = table(
+    "output_trials",
+    "one compiled callable of which a call was run again at the end, eager and compiled, or why not",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "the callable, as in regions"),
+    Column("compared", pl.Boolean, "whether its outputs were compared"),
+    Column("why", pl.String, "why they were not, null if they were"),
+    Column("reference", pl.String, "float64: there is a run in it that errors are against; null: there is none"),
+    Column("reference_why", pl.String, "why there is none"),
+    Column("draws_random", pl.Boolean, "the call drew random numbers in eager"),
+    Column("seconds", pl.Float64, "host time of all runs"),
+)
+
+OUTPUT_CHECKS = table(
+    "output_checks",
+    "one output of one such run beside eager's",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "the callable, as in regions"),
+    Column("run", pl.String, "eager_again, compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),
+    Column("backend", pl.String, "of torch.compile in that run; null in eager"),
+    Column("output", pl.String, "output[0].logits, argument 1 (written), buffer mean (written); null: that run failed"),
+    Column("shape", pl.List(pl.Int64), "of a tensor"),
+    Column("dtype", pl.String, "of a tensor, without torch."),
+    Column("elements", pl.Int64, "of a tensor"),
+    Column("max_abs_diff", pl.Float64, "largest difference from eager, of elements that are finite everywhere"),
+    Column("rms_diff", pl.Float64, "root mean square of the difference from eager"),
+    Column("scale", pl.Float64, "root mean square of the reference, of eager where there is none"),
+    Column("rmse", pl.Float64, "root mean square error against float64"),
+    Column("eager_rmse", pl.Float64, "the same of eager"),
+    Column("cosine", pl.Float64, "cosine similarity with eager"),
+    Column("differing", pl.Int64, "elements that are NaN or infinite on one side only, besides eager's own; of whole numbers: that differ"),
+    Column("limit", pl.Float64, "rmse (without float64: rms_diff) up to which the two count as the same"),
+    Column("same", pl.Boolean, "within the limits; null: that run failed"),
+    Column("why", pl.String, "what differs where there are no numbers, or why the run failed"),
+)
+
 SOURCES = table(
     "sources",
     "one file of the user's that the run kept a copy of",
@@ -228,5 +264,5 @@ NOTES = table(
 
 TABLES = (
     RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, RESETS, MEMORY, PROFILE_WINDOWS,
-    CEILINGS, SOURCES, NOTES,
+    CEILINGS, OUTPUT_TRIALS, OUTPUT_CHECKS, SOURCES, NOTES,
 )  # fmt: skip

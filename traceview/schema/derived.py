@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import Column, table
+from traceview.schema import COMPILE, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 
@@ -16,7 +16,9 @@ BLOCK_PAIRS = table(
     "block_pairs",
     "one eager block with the compiled block beside it",
     Column("pid", pl.Int64, "process id"),
-    Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
+    Column(
+        "anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"
+    ),
     Column("pair_index", pl.Int32, "in order of running"),
     Column("eager_ms", pl.Float64, "per step"),
     Column("compiled_ms", pl.Float64, "per step"),
@@ -25,7 +27,9 @@ BLOCK_PAIRS = table(
     Column("clock", pl.String, "device or host"),
     Column("used", pl.Boolean, "part of the figure"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside one of the two blocks"),
-    Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
+    Column(
+        "left_out", pl.String, "why not: compile inside, other work between the edges, warming up"
+    ),
 )
 
 SPEEDUPS = table(
@@ -42,23 +46,49 @@ SPEEDUPS = table(
     Column("pairs_used", pl.Int32, "block pairs behind the figure"),
     Column("pairs_measured", pl.Int32, "block pairs measured"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
-    Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure: 0 unless it never went quiet"),
+    Column(
+        "compiles_inside",
+        pl.Int64,
+        "compiles inside the blocks behind the figure: 0 unless it never went quiet",
+    ),
     Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),
-    Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
-    Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
+    Column(
+        "compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"
+    ),
+    Column(
+        "break_even_steps",
+        pl.Int64,
+        "compile_s over seconds saved per step; null: never or unknown",
+    ),
     Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
-    Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s)"),
+    Column(
+        "job_steps_from",
+        pl.String,
+        "option (--job-steps) or observed (ended by itself after > 60 s)",
+    ),
     Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
-    Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured; null otherwise"),
+    Column(
+        "reason",
+        pl.String,
+        "why the outcome is failed, not_compiled or not_measured; null otherwise",
+    ),
 )
 
 ACCOUNTING = table(
     "accounting",
     "time per step of one category, from the profiler window",
     _STANCE,
-    Column("category", pl.String, "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks beside the window); unexplained"),
+    Column(
+        "category",
+        pl.String,
+        "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks beside the window); unexplained",
+    ),
     Column("kind", pl.String, "busy, idle, overhead, other, machine_speed, unexplained"),
-    Column("ms", pl.Float64, "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it"),
+    Column(
+        "ms",
+        pl.Float64,
+        "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it",
+    ),
     Column("profiled_ms", pl.Float64, "per step, as profiled, overlaps counted once"),
     Column("count", pl.Float64, "executions per step"),
     Column("clock", pl.String, "device or host"),
@@ -68,7 +98,11 @@ STEP_COUNTS = table(
     "step_counts",
     "what one step of a stance does, from the profiler window",
     _STANCE,
-    Column("steps", pl.Int32, "steps of the window that count: less the first fifth, in which the profiler settles, and on a CPU less those held up"),
+    Column(
+        "steps",
+        pl.Int32,
+        "steps of the window that count: less the first fifth, in which the profiler settles, and on a CPU less those held up",
+    ),
     Column("step_ms", pl.Float64, "per step as profiled, less the collector's own work"),
     Column("device_busy_ms", pl.Float64, "per step, union of device intervals; null without a GPU"),
     Column("device_idle_ms", pl.Float64, "per step, step less busy; null without a GPU"),
@@ -78,18 +112,48 @@ STEP_COUNTS = table(
     Column("syncs", pl.Float64, "synchronising calls per step; null without a GPU"),
     Column("compiled_regions", pl.Float64, "Torch-Compiled Region marks per step"),
     Column("cache_lookup_ms", pl.Float64, "TorchDynamo Cache Lookup per step, host"),
-    Column("call_overhead_ms", pl.Float64, "look-up, pre-graph bytecode and runtime wrappers per step, host"),
-    Column("gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"),
+    Column(
+        "call_overhead_ms",
+        pl.Float64,
+        "look-up, pre-graph bytecode and runtime wrappers per step, host",
+    ),
+    Column(
+        "gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"
+    ),
     Column("gaps", pl.Float64, "such gaps per step"),
     Column("timed_step_ms", pl.Float64, "per step without a profiler, median of blocks"),
-    Column("beside_step_ms", pl.Float64, "per step in the unprofiled blocks right before and after this window, mean; null where none was run"),
-    Column("events", pl.Float64, "host events that the profiler wrote per step, on the thread that runs the steps"),
-    Column("event_cost_us", pl.Float64, "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks beside it and the timed one; null: this window does not tell"),
+    Column(
+        "beside_step_ms",
+        pl.Float64,
+        "per step in the unprofiled blocks right before and after this window, mean; null where none was run",
+    ),
+    Column(
+        "events",
+        pl.Float64,
+        "host events that the profiler wrote per step, on the thread that runs the steps",
+    ),
+    Column(
+        "event_cost_us",
+        pl.Float64,
+        "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks beside it and the timed one; null: this window does not tell",
+    ),
     Column("unexplained_ms", pl.Float64, "timed step less all categories"),
-    Column("page_faults", pl.Float64, "minor faults per step in the timed blocks, median; null where not recorded"),
+    Column(
+        "page_faults",
+        pl.Float64,
+        "minor faults per step in the timed blocks, median; null where not recorded",
+    ),
     Column("profiled_page_faults", pl.Float64, "minor faults per step in the window"),
-    Column("exposed_communication_ms", pl.Float64, "communication while nothing else ran on the device; null without any"),
-    Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
+    Column(
+        "exposed_communication_ms",
+        pl.Float64,
+        "communication while nothing else ran on the device; null without any",
+    ),
+    Column(
+        "hidden_communication_ms",
+        pl.Float64,
+        "communication behind other kernels; null without any",
+    ),
 )
 
 REGION_COSTS = table(
@@ -142,16 +206,28 @@ KERNEL_GROUPS = table(
 
 SCRIPT_TIMERS = table(
     "script_timers",
-    "one clock of the script's own that runs around a region's first call, read from its source",
+    "one clock of the script's own that runs around calls of a region, read from its source",
     Column("region_id", pl.Int32, "see regions"),
     Column("file", pl.String, "user's file"),
     Column("start_line", pl.Int32, "where the clock is read first"),
     Column("read_line", pl.Int32, "where it is read again, after the call"),
-    Column("call_line", pl.Int32, "line between them that led to the first call"),
+    Column(
+        "call_line", pl.Int32, "line between them that led to the first call, or calls it later"
+    ),
     Column("function", pl.String, "function that holds all three, or <module>"),
     Column("clock", pl.String, "time.perf_counter, torch.cuda.Event, timeit.timeit, …"),
-    Column("calls_in_loop", pl.Boolean, "several calls lie between the two readings (a loop is between)"),
+    Column(
+        "calls_in_loop",
+        pl.Boolean,
+        "several calls lie between the two readings (a loop is between)",
+    ),
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
+    Column(
+        "waits",
+        pl.Boolean,
+        "false: surely nothing between the readings waits for a device; null: not known",
+    ),
+    Column("calls", pl.Int64, "calls between the readings, where the source says; null: not known"),
 )
 
 BACKWARD_CALLS = table(
@@ -160,6 +236,22 @@ BACKWARD_CALLS = table(
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("call", pl.String, "what stands there: backward, grad, fit, torch.optim, …"),
+)
+
+HOST_READS = table(
+    "host_reads",
+    "one line of the user's own that copies from a GPU to the host outside of compiled code, and nothing the other way",
+    _STANCE,
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column(
+        "asks",
+        pl.String,
+        "what asks for the value in the source: .item(), float(), if, …; null: nothing that can be seen",
+    ),
+    Column("scalars", pl.Float64, "single values a step"),
+    Column("tensors", pl.Float64, "copies of tensors a step"),
+    Column("waited_ms", pl.Float64, "host time a step in calls that wait, as profiled"),
 )
 
 SETTING_SITES = table(
@@ -179,6 +271,51 @@ SOURCE_LINES = table(
     Column("text", pl.String, "that line of the run's copy"),
 )
 
+DDP_BUCKETS = table(
+    "ddp_buckets",
+    "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
+    *COMPILE,
+    Column("attempt", pl.Int32, "attempt in which it was cut"),
+    Column(
+        "bucket",
+        pl.Int32,
+        "from 0, in the order of the forward; gradients are reduced from the last on",
+    ),
+    Column("op_count", pl.Int32, "operations in it"),
+    Column("parameters", pl.Int32, "parameters that it takes, as their names tell"),
+    Column("parameter_bytes", pl.Int64, "their bytes; null where a size is not told"),
+    raw=True,
+)
+
+RANK_WAITS = table(
+    "rank_waits",
+    "one compile during which another rank stood still, and did not compile itself",
+    *COMPILE,
+    Column("is_forward", pl.Boolean, "false for a backward compiled later"),
+    Column("step", pl.Int64, "step that the compiling rank was in"),
+    Column(
+        "waiting_rank",
+        pl.Int32,
+        "the rank that stood still; the one that lost most where several did",
+    ),
+    Column("started_us", pl.Float64, "Unix time at which the compile began, µs"),
+    Column(
+        "compile_ms",
+        pl.Float64,
+        "host time of the compile, less what the waiting rank compiled meanwhile",
+    ),
+    Column(
+        "wait_ms",
+        pl.Float64,
+        "of it that rank stood still: its step took so much longer than usual",
+    ),
+    Column(
+        "found_in_cache",
+        pl.Boolean,
+        "that rank found the same graph in a cache; false: it compiled other code in that step, or none",
+    ),
+)
+
 SETTINGS = table(
     "settings",
     "one setting of the analysis",
@@ -188,5 +325,6 @@ SETTINGS = table(
 
 TABLES = (
     BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
-    SCRIPT_TIMERS, SETTING_SITES, SOURCE_LINES, BACKWARD_CALLS, SETTINGS,
+    SCRIPT_TIMERS, SETTING_SITES, SOURCE_LINES, BACKWARD_CALLS, DDP_BUCKETS, RANK_WAITS,
+    HOST_READS, SETTINGS,
 )  # fmt: skip

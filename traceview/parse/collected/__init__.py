@@ -17,13 +17,20 @@ from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
 
 _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
+#: Tables that a run has only where there was such an event.
+_OPTIONAL = (
+    ("ceilings", "ceiling"),
+    ("resets", "reset"),
+    ("output_trials", "output_trial"),
+    ("output_checks", "output_check"),
+)
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources and notes of one pass; input_sizes, ceilings and resets where there
-    was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources and notes of one pass; input_sizes, ceilings, resets and the comparison
+    of outputs where there was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     tables = {"runs": table_of("runs", run_rows(record, processes))}
@@ -43,7 +50,7 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
     }
     if sizes := list(_input_sizes(record, processes)):
         rows["input_sizes"] = sizes
-    for name, kind in (("ceilings", "ceiling"), ("resets", "reset")):
+    for name, kind in _OPTIONAL:
         if found := list(_plain(record, processes, kind)):
             rows[name] = found
     return tables | {name: table_of(name, found) for name, found in rows.items()}

@@ -18,6 +18,7 @@ KEYS = {
     "aot_inference_graph": "aot_inference",
     "inductor_pre_grad_graph": "pre_grad",
     "inductor_post_grad_graph": "post_grad",
+    "after_post_grad_graph": "post_grad",  # 2.8, 2.9 (torch/_inductor/compile_fx.py)
     "compiled_autograd_graph": "compiled_autograd",
     "optimize_ddp_split_graph": "ddp_split",
     "optimize_ddp_split_child": "ddp_split_child",
@@ -28,7 +29,7 @@ ARTIFACTS = re.compile(
     r"|compiled_autograd_graph_\w+|aot_\w+_graph"
 )
 # Written while one graph is lowered, so they belong to the next generated code.
-_LOWERED = frozenset(("before_post_grad", "after_post_grad", "post_grad", "fx_graph_runnable"))
+_LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
 _NODE = re.compile(r"^ +\w+(?: *:[^=\n]*)? = [\w.]+(?:\[|\()", re.MULTILINE)
 _AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
