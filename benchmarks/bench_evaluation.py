@@ -28,7 +28,7 @@ EVALUATION = Path(__file__).resolve().parents[1] / "evaluation"
 ALARMS = ("warning", "error")
 SLACK_S, TIMES_BARE = 30.0, 2.0  # what a whole diagnosis may take beside the bare script
 CLOSE = 0.25  # how near a measured prediction must come to the measured gain
-ENOUGH_S = 6.0  # of steps, so that the noise of two processes' starts is small beside them
+ENOUGH_S = 4.0  # of steps, so that the noise of two processes' starts is small beside them
 
 Finding = dict[str, Any]
 
@@ -206,9 +206,11 @@ def judge(script: Script, diagnosis: dict[str, Any], keep: Path) -> Judgement:
 
 
 def per_unit(script: Script, path: Path, keep: Path) -> float | None:
-    """Bare milliseconds for one unit of the script's length: a long run less a short one.
+    """Bare milliseconds for one unit of the script's length: a long run less one half as long.
 
-    CPU time: with one thread that is the step's own time, and neighbours do not disturb it.
+    CPU time: with one thread that is the step's own time, and neighbours do not disturb it. A
+    script may compile again late, so the longest run comes first and fills the caches, and the
+    shorter of the two that count is long, too.
     """
 
     def timed(count: int) -> float:
@@ -221,13 +223,13 @@ def per_unit(script: Script, path: Path, keep: Path) -> float | None:
         return mine + after.children_system - before.children_system
 
     try:
-        timed(script.few)  # fills the caches
-        short, more = timed(script.few), 10 * script.few
+        more = script.few
         while True:
-            longer = timed(script.few + more) - short
-            if longer >= ENOUGH_S:
-                return 1000 * longer / more
-            more = int(more * min(10.0, 1.3 * ENOUGH_S / max(longer, 0.1)) + 1)
+            timed(script.few + 2 * more)
+            half, whole = timed(script.few + more), timed(script.few + 2 * more)
+            if whole - half >= ENOUGH_S:
+                return 1000 * (whole - half) / more
+            more = int(more * min(20.0, 1.3 * ENOUGH_S / max(whole - half, 0.05)) + 1)
     except subprocess.CalledProcessError:
         return None
 

@@ -45,6 +45,13 @@ def test_neutral_without_a_dominant_category_names_what_costs_most():
     assert text.endswith("What costs most: graph breaks at x.py:3.")
 
 
+def test_a_wrong_result_weighs_more_than_any_cost():
+    slow = finding(title="graph breaks at x.py:3")
+    wrong = finding(code="TV703", severity="error", title="Compiled f() gives a wrong result")
+    text = said("helped", findings=[slow, wrong])
+    assert text.endswith("What matters more: Compiled f() gives a wrong result.")
+
+
 def test_hurt_without_findings_names_what_grew():
     both = accounts(eager=[("elementwise", 1.0)], compiled=[("elementwise", 1.0), ("copy", 0.5)])
     assert said("hurt", accounting=both).endswith(
