@@ -3,20 +3,9 @@
 import os
 import subprocess
 import sys
-import tarfile
-from pathlib import Path
 from textwrap import dedent
 
 from traceview.__main__ import main
-
-RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
-
-
-def unpack(name, folder):
-    """The run folder of a recorded run, unpacked below ``folder``."""
-    with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
-    return folder / "run"
 
 
 class Cli:

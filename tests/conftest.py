@@ -1,16 +1,12 @@
 """Recorded runs as tables: unpacked, parsed and derived once a session, only when a test asks."""
 
-import tarfile
-from pathlib import Path
-
 import pytest
+from recordings import unpack
 
 from traceview.derive import derive
 from traceview.diagnosis.excerpts import source_reader
 from traceview.parse import parse_run
 from traceview.run import Run
-
-RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +18,7 @@ def tables_of(tmp_path_factory):
         key = (name, *sorted(settings.items()))
         if key not in kept:
             folder = tmp_path_factory.mktemp(name)
-            with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
-                archive.extractall(folder, filter="data")
-            run = Run.open(folder / "run")
+            run = Run.open(unpack(name, folder))
             parsed = parse_run(run)
             kept[key] = derive(parsed, settings, source_reader(run, parsed))
         return kept[key]

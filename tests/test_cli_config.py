@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from cli_runs import Cli, unpack
+from cli_runs import Cli
+from recordings import unpack
 
 from traceview.cli.config import asked_by_file, choice_of
 from traceview.errors import UsageError

@@ -6,7 +6,8 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from cli_runs import Cli, unpack
+from cli_runs import Cli
+from recordings import unpack
 
 GARBAGE = b"\x00\xff\xfe{]\n" + bytes(range(256)) + b"\nV0101 00:00:00.0 not a header\n" * 3
 SCRIPT = "<script>alert(1)</script>"

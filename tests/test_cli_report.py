@@ -6,7 +6,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from cli_runs import Cli, command, unpack
+from cli_runs import Cli, command
+from recordings import unpack
 
 from traceview.diagnosis.contract import schema
 

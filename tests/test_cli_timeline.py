@@ -4,7 +4,8 @@ import gzip
 import json
 
 import pytest
-from cli_runs import Cli, unpack
+from cli_runs import Cli
+from recordings import unpack
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Recorded runs as diagnoses: unpacked, parsed, derived and diagnosed once a session."""
 
-import tarfile
 import tempfile
 from functools import cache
-from pathlib import Path
+
+from recordings import RUNS, unpack
 
 from traceview.derive import derive
 from traceview.diagnosis import diagnose
@@ -11,7 +11,6 @@ from traceview.diagnosis.excerpts import source_reader
 from traceview.parse import parse_run
 from traceview.run import Run
 
-RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "runs"
 GPU = sorted(file.name[: -len(".tar.xz")] for file in RUNS.glob("gpu-*.tar.xz"))
 CPU = ["bad-gb_fragmented", "bad-rc_limit_hit", "bad-cap_nothing_compiled_forced", "good-gb_item"]
 
@@ -20,8 +19,6 @@ CPU = ["bad-gb_fragmented", "bad-rc_limit_hit", "bad-cap_nothing_compiled_forced
 def diagnosis(name):
     """The diagnosis of a recorded run."""
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
-        run = Run.open(Path(folder) / "run")
+        run = Run.open(unpack(name, folder))
         parsed = parse_run(run)
         return diagnose(run, derive(parsed, {}, source_reader(run, parsed)))

@@ -1,9 +1,7 @@
 """Tables of hand-made rows, and recorded runs as folders."""
 
-import tarfile
-
 import pytest
-from rule_scenarios import RUNS
+from recordings import unpack
 
 from traceview.tables import Tables, from_rows
 
@@ -26,10 +24,5 @@ def make():
 @pytest.fixture
 def unpacked():
     """A function: name of a recorded run, folder → the run folder, unpacked below it."""
-
-    def unpack(name, folder):
-        with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
-        return folder / "run"
 
     return unpack

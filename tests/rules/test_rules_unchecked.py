@@ -1,10 +1,9 @@
 """Where a record is poorer, a rule that found something still does, or says "not checked"."""
 
-import tarfile
-
 import polars as pl
 import pytest
-from rule_scenarios import RUNS, SCENARIOS, recorded
+from recordings import unpack
+from rule_scenarios import SCENARIOS, recorded
 
 from traceview.derive import derive
 from traceview.diagnosis.excerpts import source_reader
@@ -50,9 +49,7 @@ def poorer(tmp_path_factory):
     def load(name, keep):
         if name not in parsed:
             folder = tmp_path_factory.mktemp(name)
-            with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
-                archive.extractall(folder, filter="data")
-            run = Run.open(folder / "run")
+            run = Run.open(unpack(name, folder))
             tables = parse_run(run)
             parsed[name] = run, tables, source_reader(run, tables)
         if (name, keep) not in made:
