@@ -254,7 +254,7 @@ def test_workers_and_forks_are_not_collected(tmp_path):
                 queue = context.Queue()
                 process = context.Process(target=work, args=(queue,))
                 process.start()
-                print(how, queue.get(timeout=90))
+                print(how, queue.get(timeout=90), flush=True)
                 process.join()
             if os.fork() == 0:
                 compiled(torch.ones(2))
