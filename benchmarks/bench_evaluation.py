@@ -249,8 +249,16 @@ def predicted(script: Script, diagnosis: dict[str, Any]) -> tuple[float, str] | 
     for finding in diagnosis["findings"]:
         if any(fits(finding, cause) for cause in script.causes[: script.first]):
             cost = (finding.get("whole_cost") or finding["cost"] or {}).get("ms_per_step")
-            return None if cost is None else (cost, finding["confidence"])
+            return None if cost is None else (cost, _confidence(finding, cost))
     return None
+
+
+def _confidence(finding: Finding, cost: float) -> str:
+    """How sure the figure is: a cause may have it from what follows from it."""
+    for one in all_of([finding]):
+        if (one["cost"] or {}).get("ms_per_step") == cost:
+            return str(one["confidence"])
+    return "derived"
 
 
 def percent(values: list[bool]) -> str:

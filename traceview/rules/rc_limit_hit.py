@@ -34,7 +34,7 @@ from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _ver
 from traceview.rules._evidence import from_row, milliseconds, short
 from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
 from traceview.tables import Tables
 
 CODE = "TV202"
@@ -85,6 +85,7 @@ def _finding(
     because = f" because {cause.subject} changed{met}" if cause else ""
     function = _recompiles.function_name(name)
     place = _recompile_places.reading(tables, cause).place if cause else _place(frame, name)
+    cost, confidence = _cost(tables, compiles)
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
@@ -96,8 +97,8 @@ def _finding(
             + (f" {later:,} calls were seen after the last compile." if later else "")
             + _all_in_eager(tables)
         ),
-        cost=_cost(tables, compiles),
-        confidence="measured",
+        cost=cost,
+        confidence=confidence,
         location=place,
         about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
         evidence=_proof(compiles, warned, cause),
@@ -133,16 +134,21 @@ def _all_in_eager(tables: Tables) -> str:
     return " No compiled code at all ran in the profiled steps." if nothing else ""
 
 
-def _cost(tables: Tables, compiles: list[Row]) -> Cost:
-    """The step's loss where compiling now hurts, else the seconds of all the variants."""
+def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
+    """The step's loss where compiling now hurts, else the seconds of all the variants.
+
+    The loss is measured; that the remedy saves no more than that is not.
+    """
     eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
     if eager is not None and compiled is not None and compiled > eager:
-        about = f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}"
-        return Cost(ms_per_step=compiled - eager, about=about)
+        about = (
+            f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}; what compiled "
+            "code would save comes on top"
+        )
+        return Cost(ms_per_step=compiled - eager, about=about), "derived"
     spent = [row["duration_us"] for row in first_rank(compiles) if row["duration_us"] is not None]
-    return Cost(
-        seconds=sum(spent) / 1e6 if spent else None, about=f"compiling it {len(spent)} times"
-    )
+    seconds = sum(spent) / 1e6 if spent else None
+    return Cost(seconds=seconds, about=f"compiling it {len(spent)} times"), "measured"
 
 
 def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
