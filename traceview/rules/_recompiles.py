@@ -51,6 +51,8 @@ SUBJECTS = {
 }  # fmt: skip
 #: Kinds whose values say nothing to a reader: addresses, and lists of torch's inner names.
 _UNTOLD = frozenset({"obj_id", "backend", "dispatch_keys", "global_state", "stride"})
+#: torch's state, and what a tensor has of it: inference mode shows as a tensor's dispatch keys.
+_STATES = ("global_state", "dispatch_keys")
 _FEW_DIGITS = (4, 6, 8, 10, 12)
 #: A string, a boolean or None as a guard shows it.
 _CHOICE = re.compile(r"""(['"]).*\1|True|False|None""", re.DOTALL)
@@ -304,9 +306,10 @@ def _deciding(group: list[Row]) -> Row:
     if first["kind"] == "rank":
         same = (row for row in group if row["source_name"] == first["source_name"])
         return next((row for row in same if row["kind"] in ("size", "shape_guard")), first)
-    if first["kind"] == "global_state":
-        other = (row for row in group if row["kind"] not in ("global_state", "other"))
-        return next(other, first)
+    if first["kind"] in _STATES:
+        values = (row for row in group if row["kind"] not in (*_STATES, "other"))
+        tensors = (row for row in group if row["kind"] == "dispatch_keys")
+        return next(values, next(tensors, first))
     return first
 
 
