@@ -17,23 +17,16 @@ CLOSES = 0.02
 STANCES = ("eager", "compiled")
 POWER = "in longer blocks the device is held at its power limit, in the window it is not"
 REPLAYED = "a cudagraph's kernels stand further apart where each of them is recorded"
-COLLECTING = (
-    "collecting takes longer with the profiler's own objects, and differs from step to step"
-)
 EARLY = "the script ended before the longer windows and the blocks beside them"
 MIXED = "requests of different sizes: no two windows hold the same"
 #: Recorded windows that were not the same work at the same speed as the blocks, and why.
 OTHER_LOAD = {
     ("bad-ap_call_overhead", "eager"): EARLY,
     ("bad-bm_noise", "eager"): "other processes keep the machine busy, on purpose",
-    ("bad-bm_noise", "compiled"): "other processes keep the machine busy, on purpose",
     ("bad-sv_cold_requests", "eager"): MIXED,
-    ("bad-sv_cold_requests", "compiled"): MIXED,
-    ("good-sv_cold_requests", "eager"): MIXED,
     ("good-sv_cold_requests", "compiled"): MIXED,
     ("gpu-gemm_bound", "compiled"): POWER,
     ("gpu-reduce_overhead", "compiled"): REPLAYED,
-    ("truth-gpu-gc_collect", "eager"): COLLECTING,
 }
 
 
