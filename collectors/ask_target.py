@@ -24,7 +24,7 @@ def find(name: str, path: "list[str] | None" = None) -> "importlib.machinery.Mod
         find_spec = getattr(finder, "find_spec", None)
         spec = find_spec(name, path) if find_spec else None
         if spec is not None:
-            return spec  # type: ignore[no-any-return]  # of any finder
+            return spec  # type: ignore[no-any-return]  # a finder may be of any class
     return None
 
 

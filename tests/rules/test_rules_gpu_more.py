@@ -13,7 +13,7 @@ from traceview.rules import (
     ind_slow_kernel,
 )
 
-FILE = "/work/model.py"
+FILE = "/u/model.py"
 KEY = "cold:1:0:0/0"
 STEP = {"speedup": 2.0, "eager_ms": 2.0, "compiled_ms": 1.0, "outcome": "helped"}
 COUNTS = {"stance": "compiled", "step_ms": 2.0, "device_busy_ms": 0.3, "steps": 1}

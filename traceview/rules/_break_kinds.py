@@ -19,7 +19,7 @@ _BACKWARD = frozenset({"GB0123", "GB9186", "GB0442", "GB1042", "GB7054"})
 #: That a frame has met its limit, or that a break could not be handled, is no cause of a break.
 _SECONDARY = frozenset({"GB0039", "GB0065", "GB0066", "GB7000"})
 #: So begins what torch says of a frame that it gives up, besides the break itself.
-_GIVEN_UP = "won't convert "
+_GIVEN_UP = "WON'T CONVERT "
 #: An operator in dots (``mylib.twist.default``) that is torch's own is no custom one.
 _UNSUPPORTED = re.compile(r"unsupported operator: (?!aten\.|prims?\.)(\w+)\.(\w+)")
 _STDLIB = re.compile(r"/lib(?:64)?/python[\d.]+t?/(?!(?:site|dist)-packages/)|^<frozen ")
@@ -72,7 +72,7 @@ def is_rest(row: Row) -> bool:
         _breaks.is_item, _breaks.is_data_dependent, _breaks.is_io, is_dynamic_shape, is_wanted,
         is_backward, is_optimizer, unknown_operator, _is_wrapper,
     )  # fmt: skip
-    cause = row["gb_id"] not in _SECONDARY and not _type(row).lower().startswith(_GIVEN_UP)
+    cause = row["gb_id"] not in _SECONDARY and not _type(row).startswith(_GIVEN_UP)
     return cause and not any(kind(row) for kind in others)
 
 

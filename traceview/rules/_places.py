@@ -190,10 +190,12 @@ def if_users(file: str, line: int, function: str | None) -> Location | None:
     return Location(file, line, function) if is_user_frame(frame) else None
 
 
-def owner(tables: Tables, compile_key: str | None) -> int | None:
-    """The region that a compile belongs to."""
-    owners = {row["compile_key"]: region[2] for region, row in assign_regions(tables)}
-    return owners.get(compile_key)
+def region_of(tables: Tables, compile_key: str | None) -> Row | None:
+    """The region that a compile belongs to, of the same process."""
+    owners = {row["compile_key"]: region for region, row in assign_regions(tables)}
+    wanted = owners.get(compile_key)
+    found = rows(tables, "regions") if wanted else ()
+    return next((r for r in found if (r["pass"], r["pid"], r["region_id"]) == wanted), None)
 
 
 def in_torch(place: Location | None) -> bool:

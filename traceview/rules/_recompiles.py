@@ -10,7 +10,7 @@ from pathlib import PurePath
 from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
 
@@ -268,9 +268,8 @@ def spot(tables: Tables, cause: Cause) -> _places.Spot:
 
 
 def _compile_call(tables: Tables, cause: Cause) -> Location | None:
-    region = _places.owner(tables, cause.row["compile_key"])
-    own = [row for row in first_rank(rows(tables, "regions")) if row["region_id"] == region]
-    return _places.compile_call(own[0]) if own else None
+    region = _places.region_of(tables, cause.row["compile_key"])
+    return _places.compile_call(region) if region else None
 
 
 def causes(tables: Tables) -> Iterator[Cause]:

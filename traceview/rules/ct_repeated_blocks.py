@@ -138,6 +138,5 @@ def _nested(tables: Tables) -> str:
 
 def _compile_call(tables: Tables, key: str) -> Location | None:
     """The torch.compile call that the compile belongs to."""
-    region = _places.owner(tables, key)
-    own = (row for row in rows(tables, "regions") if row["region_id"] == region)
-    return next(map(_places.compile_call, own), None)
+    region = _places.region_of(tables, key)
+    return _places.compile_call(region) if region else None

@@ -47,7 +47,7 @@ import statistics
 from collections.abc import Iterator
 from itertools import groupby
 
-from traceview.rules import _costs, _places, _ranks, _recompiles
+from traceview.rules import _costs, _places, _recompiles
 from traceview.rules._evidence import from_row, milliseconds, plural
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
@@ -91,7 +91,7 @@ def _graphs(tables: Tables) -> Iterator[list[Row]]:
 
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
-    region = _ranks.region(tables, compile_)
+    region = _places.region_of(tables, compile_["compile_key"])
     call = _places.compile_call(region) if region else None
     remedy, snippet = _remedy(tables, pieces)
     return Finding(
@@ -143,10 +143,16 @@ def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, 
 
 def _severity(tables: Tables, ms: float | None) -> Severity:
     """A warning only where the cuts are known to gain less than they cost."""
-    hidden = 0.0 if _ranks.world_size(tables) == 1 else _hidden_ms(tables)
+    hidden = 0.0 if _is_alone(tables) else _hidden_ms(tables)
     if ms is None or hidden is None or hidden >= ms:
         return "info"
     return _costs.severity(tables, ms - hidden)
+
+
+def _is_alone(tables: Tables) -> bool:
+    """Whether torch.distributed counts one process in the job; False where nobody recorded it."""
+    found = first(tables, "environment", section="torch", name="world_size")
+    return found is not None and found["value"] == "1"
 
 
 def _hidden_ms(tables: Tables) -> float | None:
@@ -156,7 +162,7 @@ def _hidden_ms(tables: Tables) -> float | None:
 
 
 def _gained(tables: Tables) -> str:
-    if _ranks.world_size(tables) == 1:
+    if _is_alone(tables):
         return " This job is one process: there is nothing to reduce, and nothing is gained."
     hidden = _hidden_ms(tables)
     if hidden is None:
@@ -165,7 +171,7 @@ def _gained(tables: Tables) -> str:
 
 
 def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
-    if _ranks.world_size(tables) == 1:
+    if _is_alone(tables):
         text = (
             "Turn the cuts off where the job is one process. With more ranks they are what lets "
             "gradients be reduced during the backward: judge that job by a run of its own."

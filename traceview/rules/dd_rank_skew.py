@@ -52,7 +52,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from traceview.derive.intervals import length
-from traceview.rules import _places, _ranks, _recompiles, _starts
+from traceview.rules import _places, _recompiles, _starts
 from traceview.rules._evidence import from_row, plural, seconds, short
 from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, rows
@@ -169,7 +169,7 @@ def _finding(
     lost: float,
     grade: Severity,
 ) -> Finding:
-    region = _ranks.region(tables, turns[0].compile)
+    region = _places.region_of(tables, turns[0].compile["compile_key"])
     call = _places.compile_call(region) if region else None
     marks = _marks(tables, turns, region) if kind == "steps" else None
     remedy, snippet = _remedy(kind, marks)
