@@ -6,23 +6,24 @@ the figures stand side by side. Where the analysis can't run (a GPU machine with
 ``--collect`` keeps the run folders, and ``--compare`` reads them later.
 
 Where Python sets the pace, one script's figure differs from process to process by more than any
-tool's error. ``--same-process N`` takes that out: the script's own loop runs in the collected
-process itself, after N steps in which traceview's plan has come to its end.
+tool's error, and on a shared machine from one second to the next. ``--by-turns`` takes that out:
+the script's own loop runs in the collected process itself, after each of traceview's blocks
+(``scripts/by_turns.py``; not where a step ends in an optimizer).
 
-    python benchmarks/bench_agreement.py SCRIPT... [--keep DIR] [--same-process N]
+    python benchmarks/bench_agreement.py SCRIPT... [--keep DIR] [--by-turns]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "fixtures" / "scenarios"
+BY_TURNS = Path(__file__).with_name("scripts") / "by_turns.py"
 
 
 def last_json(stdout: str) -> dict[str, float]:
@@ -38,12 +39,11 @@ def bare(script: Path) -> dict[str, float]:
     return last_json(done.stdout)
 
 
-def together(script: Path, folder: Path, steps: int) -> dict[str, float]:
-    """Collect the script, let the plan end within ``steps`` steps; its own figure from then on."""
+def together(script: Path, folder: Path) -> dict[str, float]:
+    """Collect the script; its own figure, from its own loop by turns with traceview's blocks."""
     command = [sys.executable, "-m", "traceview", "collect", "--force", "--run-to-end"]
     done = subprocess.run(
-        [*command, "-o", str(folder), str(script), "--bare"],
-        env={**os.environ, "BARE_AFTER": str(steps)},
+        [*command, "-o", str(folder), str(BY_TURNS), str(script)],
         capture_output=True,
         text=True,
         check=True,
@@ -67,11 +67,11 @@ def found(folder: Path) -> dict[str, object]:
     return json.loads(done.stdout)["verdict"]
 
 
-def record(scripts: list[Path], keep: Path, same_process: int | None) -> None:
+def record(scripts: list[Path], keep: Path, *, by_turns: bool) -> None:
     """Each script bare, collected, bare again: ``keep/NAME`` and ``keep/NAME.bare.json``."""
     for script in scripts:
-        if same_process is not None:
-            figures = [together(script, keep / script.stem, same_process)]
+        if by_turns:
+            figures = [together(script, keep / script.stem)]
             (keep / f"{script.stem}.bare.json").write_text(json.dumps(figures))
             continue
         figures = [bare(script)]
@@ -103,14 +103,14 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("agreement"))
     parser.add_argument("--collect", action="store_true", help="only run; compare later")
     parser.add_argument("--compare", action="store_true", help="only compare what --keep holds")
-    parser.add_argument("--same-process", type=int, metavar="N", help="steps before its own loop")
+    parser.add_argument("--by-turns", action="store_true", help="in one process, block by block")
     args = parser.parse_args()
     args.keep.mkdir(parents=True, exist_ok=True)
     if not args.compare:
         record(
             args.scripts or sorted((SCENARIOS / "healthy").glob("*.py")),
             args.keep,
-            args.same_process,
+            by_turns=args.by_turns,
         )
     if not args.collect:
         compare(args.keep)

@@ -39,7 +39,7 @@ def output_folder(options: CollectOptions, console: Console) -> Path:
             clear_run(wanted)
             folder = wanted
         else:
-            folder = _next_free(wanted)
+            folder = next_free(wanted)
         free_mb = shutil.disk_usage(folder).free // 1_000_000
     except OSError as error:
         fact = f"The run folder {wanted} can't be made ({error.strerror})."
@@ -81,7 +81,7 @@ def _default_name(options: CollectOptions) -> str:
     return "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
 
 
-def _next_free(wanted: Path) -> Path:
+def next_free(wanted: Path) -> Path:
     """``wanted``, or it with -2, -3, …: made here, so that two runs at once never share one."""
     wanted.parent.mkdir(parents=True, exist_ok=True)
     folder, number = wanted, 1

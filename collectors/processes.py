@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 _PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def tree(root: int | None, marker: str) -> list[int]:
@@ -49,14 +50,29 @@ def send(pid: int, number: int) -> None:
 
 
 def out_of_memory_kills() -> int | None:
-    """Kills by the kernel for want of memory in our control group (v2); None if not known."""
+    """Kills by the kernel for want of memory in our control group; None if not known."""
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-        inside = next(line[3:] for line in lines if line.startswith("0::"))
-        events = Path("/sys/fs/cgroup", inside.lstrip("/"), "memory.events")
-        counts = dict(line.split() for line in events.read_text(encoding="utf-8").splitlines())
-        return int(counts["oom_kill"])
-    except (OSError, StopIteration, KeyError, ValueError):
+        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for group in groups:
+        _, controllers, inside = group.split(":", 2)
+        if controllers == "":  # version 2
+            kills = _oom_kills(Path(_CGROUPS, inside.lstrip("/"), "memory.events"))
+        elif "memory" in controllers.split(","):
+            kills = _oom_kills(Path(_CGROUPS, "memory", inside.lstrip("/"), "memory.oom_control"))
+        else:
+            continue
+        if kills is not None:
+            return kills
+    return None
+
+
+def _oom_kills(counts: Path) -> int | None:
+    try:
+        named = dict(line.split() for line in counts.read_text(encoding="utf-8").splitlines())
+        return int(named["oom_kill"])
+    except (OSError, KeyError, ValueError):
         return None
 
 

@@ -93,6 +93,49 @@ def test_a_kill_for_want_of_memory_is_noted(tmp_path, monkeypatch):
     assert "want of memory" in outcome.notes[0]
 
 
+MEMORY_GROUPS = (  # where version 2 and 1 of control groups have them, the limit and the swap's
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.swap.max"),
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.swappiness"),
+)
+
+
+@pytest.fixture
+def small_memory():
+    """A control group with room for 300 MB, where the kernel lets us make one."""
+    for root, limit, swap in MEMORY_GROUPS:
+        group = root / f"traceview-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / limit).exists():  # the kernel's own file: this is no ordinary folder
+                (group / limit).write_text("300000000")
+                (group / swap).write_text("0")
+                yield group
+                return
+        finally:
+            group.rmdir()
+    pytest.skip("no control group can be made here")
+
+
+def test_the_kernel_kills_for_want_of_memory(tmp_path, python, small_memory):
+    body = """
+    tell(event='first_call')
+    held = []
+    while True:
+        held.append(bytearray(b'x' * (1 << 24)))
+    """
+    command = driver_command(tmp_path, python, body)
+    enter = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
+    inside = ["sh", "-c", enter, str(small_memory), *command]
+    subprocess.run(inside, cwd=tmp_path, capture_output=True, timeout=60)
+    assert record(tmp_path)["ending"]["signal"] == signal.SIGKILL
+    run = Run.open(tmp_path / "out")
+    assert any("want of memory" in note for note in run.manifest.notes)
+    assert any((run.folder / "raw/cold").glob("events-*.jsonl"))
+
+
 def test_stopping_is_a_success_whatever_the_exit_code(tmp_path, python):
     body = "tell(event='done', step=9, stopping=True); sys.exit(1)"
     assert ending(run_script(tmp_path, python, body))["kind"] == "stopped"
