@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .memory import Memory, page_faults
-from .plan import OpenBlock
+from .orders import OpenBlock
 from .processors import ThreadTime, thread_time
 from .recorder import Recorder
 

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from . import plan
+from . import orders, plan
 from .anchor import Anchor
 from .config import Config
 from .parts import Parts
@@ -33,8 +33,8 @@ class Driver:
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
         self._settings = _settings(config)
-        self._plan: plan.Steps | None = None
-        self._wait = plan.Wait(1, watch=True)
+        self._plan: orders.Steps | None = None
+        self._wait = orders.Wait(1, watch=True)
         self._waited = 0
         self._granted = 1
         self._recent: deque[float] = deque(maxlen=3)
@@ -42,7 +42,7 @@ class Driver:
         self._pairs = 0
         self._stops = 0
         self._device = False
-        self.phase: plan.Phase = "cold"
+        self.phase: orders.Phase = "cold"
         self.step = -1
         self.complete = False
 
@@ -65,7 +65,7 @@ class Driver:
         return self.step + max(0, self._granted - max(left, 0) - 1)
 
     @property
-    def own_stance(self) -> plan.Stance:
+    def own_stance(self) -> orders.Stance:
         """The stance that the pass is about: compiled, or eager in a baseline pass."""
         return self._settings.stances[-1]
 
@@ -123,7 +123,7 @@ class Driver:
                 order = next(self._plan)
             else:
                 order = self._plan.send(self._moment())
-            while not isinstance(order, plan.Wait):
+            while not isinstance(order, orders.Wait):
                 self._carry_out(order, now)
                 order = self._plan.send(self._moment())
         except StopIteration:
@@ -132,9 +132,9 @@ class Driver:
         self._wait = order
         self._waited = 0
 
-    def _carry_out(self, order: plan.Order, now: int) -> None:
+    def _carry_out(self, order: orders.Order, now: int) -> None:
         parts, control = self._parts, self._control
-        if isinstance(order, plan.OpenBlock):
+        if isinstance(order, orders.OpenBlock):
             if order.pair is not None:
                 self._pairs = order.pair + 1
             parts.timer.open(
@@ -144,23 +144,25 @@ class Driver:
                 compiles=control.compiles,
                 calls=control.region_calls,
             )
-        elif isinstance(order, plan.CloseBlock):
+        elif isinstance(order, orders.CloseBlock):
             parts.timer.close(now, compiles=control.compiles, calls=control.region_calls)
-        elif isinstance(order, plan.Take):
+        elif isinstance(order, orders.Take):
             parts.timer.drain()
             parts.stances.take(order.stance)
-        elif isinstance(order, plan.Enter):
+        elif isinstance(order, orders.Enter):
             self._enter(order)
-        elif isinstance(order, plan.Steady):
+        elif isinstance(order, orders.Steady):
             self._steady(never_quiet=order.never_quiet)
-        elif isinstance(order, plan.OpenWindow):
+        elif isinstance(order, orders.PrepareWindow):
+            parts.window.prepare(order.stance)
+        elif isinstance(order, orders.OpenWindow):
             parts.window.start(order.stance, order.purpose)
-        elif isinstance(order, plan.CloseWindow):
+        elif isinstance(order, orders.CloseWindow):
             parts.window.stop()
-        elif isinstance(order, plan.LeaveOut):
+        elif isinstance(order, orders.LeaveOut):
             parts.recorder.note(order.what, order.why)
 
-    def _enter(self, order: plan.Enter) -> None:
+    def _enter(self, order: orders.Enter) -> None:
         self.phase = order.phase
         recorder, stance = self._parts.recorder, self._parts.stances.name
         recorder.flush()
@@ -176,10 +178,10 @@ class Driver:
         )
         self._on_steady()
 
-    def _moment(self) -> plan.Moment:
+    def _moment(self) -> orders.Moment:
         guess = {"compiled": statistics.median(self._recent)} if self._recent else {}
         cudagraphs = any(region.cudagraphs for region in self._control.regions)
-        return plan.Moment(
+        return orders.Moment(
             step=self.step,
             seconds=time.monotonic(),
             compiles=self._control.compiles,
@@ -248,10 +250,10 @@ class Driver:
         parts.window.stop()
         parts.timer.settle(wait=True)
         parts.stances.take(self.own_stance)
-        self._enter(plan.Enter("tail"))
+        self._enter(orders.Enter("tail"))
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
         self._control.watching = False
-        self._wait = plan.Wait(FOREVER)
+        self._wait = orders.Wait(FOREVER)
         if stopping:
             self._stop()
         else:
@@ -268,13 +270,13 @@ class Driver:
         raise SystemExit(0)
 
 
-def _settings(config: Config) -> plan.Settings:
-    stances: dict[str, tuple[plan.Stance, ...]] = {
+def _settings(config: Config) -> orders.Settings:
+    stances: dict[str, tuple[orders.Stance, ...]] = {
         "paired": ("eager", "compiled"),
         "compiled": ("compiled",),
         "eager": ("eager",),
     }
-    return plan.Settings(
+    return orders.Settings(
         stances=stances[config.mode],
         steps=config.steps,
         blocks=max(1, config.blocks),

@@ -15,7 +15,7 @@ from .frames import Frames
 from .gcmarks import Collections
 from .lines import LineMarks
 from .memory import page_faults
-from .plan import Purpose
+from .orders import Purpose
 from .recorder import Recorder
 from .regions import hide_from_dynamo
 from .sources import Sources
@@ -32,6 +32,7 @@ class Window:
         self._fast = _fast_range(torch)
         self._collections = Collections(self._fast)
         self._profiler: Any = None
+        self._prepared: Any = None
         self._lines: LineMarks | None = None
         self._step_mark: Any = None
         self._own_mark: Any = None
@@ -48,20 +49,32 @@ class Window:
     def open(self) -> bool:
         return self._profiler is not None
 
+    def prepare(self, stance: str) -> None:
+        """Attach the profiler; ``start`` then opens the window, if this has not failed."""
+        self._stance, self._purpose, self._steps = stance, "time", 0
+        try:
+            self._prepared = self._make()
+            with _quiet_kineto():
+                self._prepared.prepare_trace()
+        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            self._prepared = None
+            self._write(None, 0.0, error)
+
     def start(self, stance: str, purpose: Purpose) -> None:
         """Start the profiler here; a failure is written as the window's ``error``."""
+        prepared, self._prepared = self._prepared, None
         self._stance, self._purpose, self._steps, self._lines = stance, purpose, 0, None
         if purpose == "lines" and sys.gettrace() is not None:
             why = "a debugger or a coverage tool traces the script (sys.settrace)"
             self._recorder.note(f"the user's lines in one step ({stance})", why)
             return
         try:
-            self._profiler = self._make()
+            self._profiler = prepared or self._make()
             self._synchronise()
             self._started_us = time.time_ns() / 1000
             self._started_ns = time.perf_counter_ns()
             with _quiet_kineto():
-                self._profiler.start()
+                (self._profiler.start_trace if prepared else self._profiler.start)()
             self._hide()
             self._collections.start()
             self._faults = page_faults()
@@ -73,6 +86,7 @@ class Window:
         """Stop it, write the trace and the ``profile`` event."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
+            self._abandon()
             return
         try:
             self._end_marks()
@@ -85,6 +99,17 @@ class Window:
             self._write(None, 0.0, error)
         else:
             self._write(file, host_ms, None)
+
+    def _abandon(self) -> None:
+        """Let go of a profiler that was attached for nothing."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
+            return
+        try:
+            prepared.start_trace()
+            prepared.stop()
+        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            self._recorder.note("the profiler could not be let go of", error)
 
     def mark_step(self, step: int) -> None:
         """A step begins: end the last step's range, begin this one's."""

@@ -30,31 +30,23 @@ def share(tables, stance):
     return groups.filter("matched")[f"{stance}_ms"].sum() / groups[f"{stance}_ms"].sum()
 
 
-#: Scripts in which a stance does work that the other has nothing of, on purpose.
+#: Scripts in which a stance does work that the other has nothing of, on purpose; in the last
+#: three the wrapper copies inputs to the device, every step compiles again, and the window of each
+#: holds other branches.
 UNLIKE = {
     "truth-gpu-compiled_extra", "truth-gpu-eager_extra", "truth-gpu-cudagraph_inputs",
     "truth-gpu-dead_code", "gpu-misaligned_copy", "bad-acc_backend_bug_custom_op",
     "truth-gpu-duplicate_matmul", "truth-cpu-operator_compiled", "truth-cpu-operator_dead",
-    "truth-cpu-operator_eager",
-}  # fmt: skip
-
-
-#: Matched by less than nine tenths as yet: a compiled optimizer, DDP, several variants in a window,
-#: copies that the wrapper of the generated code makes.
-PARTLY = {
-    "gpu-cg_skip_cpu",
-    "bad-ct_repeated_same_compile", "bad-gb_item_library", "bad-rc_dim_specialized_branch",
-    "good-acc_backend_bug_custom_op", "good-cap_customop_no_fake", "good-gb_optimizer_or_backward",
+    "truth-cpu-operator_eager", "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile",
+    "bad-rc_dim_specialized_branch",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "name", [name for name in RECORDED if name not in NOT_PROFILED and name not in UNLIKE]
 )
-def test_nine_tenths_of_both_stances_are_matched(tables_of, name, request):
+def test_nine_tenths_of_both_stances_are_matched(tables_of, name):
     tables = tables_of(name)
-    if name in PARTLY:
-        request.applymarker(pytest.mark.xfail(reason="matched in part", strict=True))
     for stance in ("eager", "compiled"):
         assert share(tables, stance) >= 0.9
 

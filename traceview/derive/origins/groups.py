@@ -90,7 +90,7 @@ def by_operator(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Ke
 
     A line is left whole where any kernel of it would be without a partner.
     """
-    spelt = [_operators(row) for row in rows]
+    spelt = [operators_of(row) for row in rows]
     sides: dict[Key, dict[str, list[set[str]]]] = {}
     for row, mine, words in zip(rows, keyed, spelt, strict=True):
         for key in mine:
@@ -113,7 +113,7 @@ def _told_apart(key: Key, words: set[str]) -> list[Key]:
     return [(*key, word) for word in sorted(words)] or [key]
 
 
-def _operators(row: Row) -> set[str]:
+def operators_of(row: Row) -> set[str]:
     """Words of the operators that a kernel computes, or that stand around it in eager."""
     words = {operator_word(op) for op in row["ops"]}
     if row["graph_key"] is None:

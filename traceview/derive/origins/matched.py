@@ -18,6 +18,7 @@ from traceview.derive.origins.groups import (
     keys,
     lost_keys,
 )
+from traceview.derive.origins.leftovers import with_leftovers
 from traceview.derive.origins.lines import op_sources
 from traceview.derive.origins.names import named_operators
 from traceview.derive.origins.places import places, region_lines
@@ -151,7 +152,8 @@ def _grouped(rows: list[Row], head: Row) -> tuple[list[Row], list[Row]]:
     """Rows of matched_kernels and of match_groups, groups dearest first."""
     lost = lost_keys(rows)
     keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
-    roots = components(by_shape_alone(rows, by_operator(rows, keyed)))
+    told = by_shape_alone(rows, by_operator(rows, keyed))
+    roots = components(with_leftovers(rows, told))
     sets: dict[int, list[Row]] = {}
     for root, row in zip(roots, rows, strict=True):
         sets.setdefault(root, []).append(row)
