@@ -44,8 +44,7 @@ def test_inside_an_operator_of_the_users_its_name_is_enough():
 
 
 def test_less_than_half_of_the_operators_is_not_enough():
-    left = [row("eager", op) for op in ("sin", "cos", "exp")]
-    keyed = with_leftovers(
-        [*left, row("compiled", "sin", graph="f1")], [[("a",)], [("a",)], [("a",)], [("b",)]]
-    )
-    assert keyed[:3] == [[("a",)]] * 3
+    eager = [row("eager", op) for op in ("sin", "cos", "exp")]
+    compiled = [row("compiled", op, graph="f1") for op in ("sin", "tan", "log")]
+    keyed = with_leftovers([*eager, *compiled], [[("a",)]] * 3 + [[("b",)]] * 3)
+    assert keyed == [[("a",)]] * 3 + [[("b",)]] * 3
