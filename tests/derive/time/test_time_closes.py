@@ -15,7 +15,6 @@ RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
 STANCES = ("eager", "compiled")
-POWER = "in longer blocks the device is held at its power limit, in the window it is not"
 REPLAYED = "a cudagraph's kernels stand further apart where each of them is recorded"
 EARLY = "the script ended before the longer windows and the blocks beside them"
 MIXED = "requests of different sizes: no two windows hold the same"
@@ -25,7 +24,6 @@ OTHER_LOAD = {
     ("bad-bm_noise", "eager"): "other processes keep the machine busy, on purpose",
     ("bad-sv_cold_requests", "eager"): MIXED,
     ("good-sv_cold_requests", "compiled"): MIXED,
-    ("gpu-gemm_bound", "compiled"): POWER,
     ("gpu-reduce_overhead", "compiled"): REPLAYED,
 }
 
