@@ -15,7 +15,6 @@ RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
 STANCES = ("eager", "compiled")
-REPLAYED = "a cudagraph's kernels stand further apart where each of them is recorded"
 EARLY = "the script ended before the longer windows and the blocks beside them"
 MIXED = "requests of different sizes: no two windows hold the same"
 #: Recorded windows that were not the same work at the same speed as the blocks, and why.
@@ -24,7 +23,6 @@ OTHER_LOAD = {
     ("bad-bm_noise", "eager"): "other processes keep the machine busy, on purpose",
     ("bad-sv_cold_requests", "eager"): MIXED,
     ("good-sv_cold_requests", "compiled"): MIXED,
-    ("gpu-reduce_overhead", "compiled"): REPLAYED,
 }
 
 

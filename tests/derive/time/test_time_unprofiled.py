@@ -51,6 +51,23 @@ def test_a_host_that_would_run_ahead_leaves_the_device_its_own_time():
     assert counts["unexplained_ms"] == pytest.approx(-0.006, abs=0.0005)
 
 
+def replayed(count, duration, gap):
+    """One launch whose ``count`` kernels stand ``gap`` µs apart."""
+    kernels = [kernel(12 + n * (duration + gap), duration, 6, 0) for n in range(count)]
+    calls = [call("cudaGraphLaunch", 6, 3, correlation=0, kernels=count)]
+    return window([op("aten::mul", 4, 6)], calls, kernels, end=12 + count * (duration + gap))
+
+
+@pytest.mark.parametrize(("timed", "left"), [(0.118, 0.0), (0.100, -0.016)])
+def test_the_gaps_of_a_graph_lose_what_the_step_lacks_but_no_more_than_half(timed, left):
+    """20 kernels of 5 µs, 1 µs apart, and the way to the next replay."""
+    rows, counts, _ = step(replayed(20, 5, 1), timed)
+    assert rows["gemm"]["ms"] == pytest.approx(0.1)
+    assert rows["idle_inside_graph"]["profiled_ms"] == pytest.approx(0.019)
+    assert 0.0095 - 1e-6 <= rows["idle_inside_graph"]["ms"] < 0.019
+    assert counts["unexplained_ms"] == pytest.approx(left, abs=0.0005)
+
+
 def test_a_synchronisation_keeps_host_and_device_apart_however_fast_the_host_is():
     """The host cannot launch before the device is drained: that gap stays, and is the sync's."""
     rows, _, details = step(launched(10, 30, 60, sync_after=9), 0.6)

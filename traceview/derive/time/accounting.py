@@ -9,12 +9,16 @@
   taken away by the number of events: five milliseconds of sleep stay five milliseconds, a hundred
   operators lose a hundred times the cost. On a CPU an operator's own time holds no event, and
   stays;
+- the kernels of a cudagraph stand further apart where each is recorded. Where a window is longer
+  than its step whatever an event costs, the least that such a gap can have grown by is taken away,
+  at most half of it;
 - what the step around the window so found differs by from the timed one is ``machine_speed``;
 - what all categories together lack of the step, or have too much, is ``unexplained``. It is
-  not spread. The one cost that is free, between its limits, can only shorten a step that the host
-  decides, and not below the work of the device or of the operators. So the rest shows where the
-  profiled window and the blocks were not the same work at the same speed: a script that ended
-  before the blocks beside a window, steps that differ, a window so short that its mean says little.
+  not spread. The costs that are free, between their limits, can only shorten a step that the host
+  or a graph's gaps decide, and not below the work of the device or of the operators. So the rest
+  shows where the profiled window and the blocks were not the same work at the same speed: a script
+  that ended before the blocks beside a window, steps that differ, a window so short that its mean
+  says little.
 
 Without a timed step the account is as profiled, and nothing is said of the profiler.
 """
@@ -29,10 +33,15 @@ from traceview.derive.intervals import Interval as Span
 from traceview.derive.time import causes, labels, unprofiled
 from traceview.derive.time.busy import busy_shares
 from traceview.derive.time.device import blocks_of, device_span
-from traceview.derive.time.event_cost import EventCost, Interval, event_cost
+from traceview.derive.time.event_cost import MOST_EVENT_US, EventCost, Interval, event_cost
 from traceview.derive.time.gaps import Idle, idle_time
 from traceview.derive.time.host_line import host_line
 from traceview.derive.windows import Window
+
+#: The part of a gap between two kernels of a cudagraph that can be the profiler's, and how often
+#: it is halved to find it.
+MOST_OF_A_GAP = 0.5
+_TURNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +107,13 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
         return Account(_side_by_side(profiled, profiled), busy, line, length, EventCost())
     runs = unprofiled.runs_of(line)
     player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
+    gaps = 1.0
     cost = event_cost(lambda us: player.play(us * 1000).period, timed)
+    if cost.timed is not None and (cost.left or 0.0) < 0:
+        gaps = _graph_gaps(player, cost.timed)
+        cost = event_cost(lambda us: player.play(us * 1000, gaps).period, timed)
     event_ns = (cost.us or 0.0) * 1000
-    last = player.play(event_ns)
+    last = player.play(event_ns, gaps)
     # The host may still be in the round before when the device begins the last one.
     what = line.select("row", "cause", "waits")
     rounds = [
@@ -108,6 +121,21 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
     ]
     freed = idle_time(last.blocks, pl.concat(rounds))
     return Account(_side_by_side(profiled, freed), busy, line, length, cost)
+
+
+def _graph_gaps(player: unprofiled.Player, timed: float) -> float:
+    """The most that can be left of each gap inside a graph for the window to take ``timed`` ns.
+
+    The host is played at its fastest: what it costs is asked for after that.
+    """
+    least, most = 0.0, MOST_OF_A_GAP
+    for _ in range(_TURNS):
+        part = (least + most) / 2
+        if player.play(1000 * MOST_EVENT_US, 1 - part).period > timed:
+            least = part
+        else:
+            most = part
+    return 1 - most
 
 
 def _with_end(blocks: pl.DataFrame, end: int) -> pl.DataFrame:

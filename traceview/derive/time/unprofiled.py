@@ -82,9 +82,13 @@ class Player:
         self._passed: list[int] = passed.to_list()
         self._busy: list[int] = (blocks["end"] - blocks["start"]).to_list()
         self._ramps, self._latencies = (blocks[name].to_list() for name in ("ramp", "latency"))
+        self._in_graph: list[bool] = (blocks["cause"] == causes.IN_GRAPH).to_list()
 
-    def play(self, event_ns: float) -> Round:
-        """The timeline that repeats when an event costs the host ``event_ns``."""
+    def play(self, event_ns: float, graph_gaps: float = 1.0) -> Round:
+        """The timeline that repeats when an event costs the host ``event_ns``.
+
+        ``graph_gaps``: the part that is left of each gap between two kernels of a graph.
+        """
         length = _moving(self._runs, event_ns)
         clock = length.cum_sum() - length
         reached = length.gather(self._launch_runs) * self._launch_parts
@@ -93,7 +97,7 @@ class Player:
         shift, end, period = 0.0, -inf, 0.0
         kept: list[list[float]] = []
         for _ in range(ROUNDS):
-            starts, before, shifts = self._round(launches, waits, shift, end)
+            starts, before, shifts = self._round(launches, waits, shift, end, graph_gaps)
             period = starts[-1] + self._busy[-1] - end
             end = starts[-1] + self._busy[-1]
             kept.append(shifts)
@@ -110,15 +114,22 @@ class Player:
         return Round(period, blocks, (kept[-2], kept[-1]))
 
     def _round(
-        self, launches: list[float | None], waits: list[float], shift: float, end: float
+        self,
+        launches: list[float | None],
+        waits: list[float],
+        shift: float,
+        end: float,
+        graph_gaps: float,
     ) -> tuple[list[float], list[float], list[float]]:
         """Starts of the blocks, ends of what came before each, the host's shift after each wait."""
         starts: list[float] = []
         before: list[float] = []
         shifts = [shift]
-        work = zip(
-            launches, self._passed, self._ramps, self._latencies, self._busy, strict=True
-        )  # fmt: skip
+        ramps = [
+            ramp * graph_gaps if inside else ramp
+            for ramp, inside in zip(self._ramps, self._in_graph, strict=True)
+        ]
+        work = zip(launches, self._passed, ramps, self._latencies, self._busy, strict=True)
         for launch, passed, ramp, latency, busy in work:
             while launch is not None and len(shifts) <= passed:
                 shifts.append(self._after(waits, shifts, starts, end))
