@@ -1,22 +1,24 @@
-"""Speed and memory of the profiler-trace reader, beside a plain scan of the lines of the same file.
+"""Speed and memory of the profiler-trace reader, beside a line scan and Holistic Trace Analysis.
 
-    python benchmarks/bench_kineto.py [--mb 70] [--trace SMALL.json.gz] [--gz]
+    python benchmarks/bench_kineto.py [--mb 400] [--trace TRACE.json.gz] [--python PEERS]
 
-A big trace is made by repeating a small one with shifted times and renumbered ids; without
-``--trace`` the small one is a training step of an MLP that torch's profiler records here.
+A big trace is made by repeating a recorded one (a training step on an H200) with shifted times and
+renumbered ids. Ours reads it, packed and not, and writes all tables to a folder. ``--python`` is an
+interpreter with ``pip install HolisticTraceAnalysis``, which loads it into memory alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
+RUN = Path(__file__).resolve().parents[1] / "fixtures" / "runs" / "gpu-transformer_training.tar.xz"
 # ru_maxrss is handed down from the process that forks; VmHWM starts anew with the program.
 PEAK = """
 def peak_mb():
@@ -28,115 +30,127 @@ READ = (
     + """
 import sys, time
 from pathlib import Path
+from traceview.parse import kineto
 from traceview.parse.damage import Damage
-from traceview.parse.kineto import read_trace
-imports_mb = peak_mb()
+from traceview.parse.files import opened
+out, rows, damage = Path(sys.argv[2]), 0, Damage()
 start = time.perf_counter()
-damage = Damage()
-tables = read_trace(Path(sys.argv[1]), "eager", "trace", damage)
+with opened(Path(sys.argv[1])) as stream:
+    for number, (name, frame) in enumerate(kineto.read_stream(stream, "trace", damage)):
+        frame.write_parquet(out / f"{name}.{number}.parquet", compression_level=1)
+        rows += frame.height
 wall = time.perf_counter() - start
-rows = sum(frame.height for frame in tables.values())
-peak = peak_mb()
-print(f"{wall:.3f} {peak:.0f} {imports_mb:.0f} {rows} {damage.total}")
+print(f"{wall:.3f} {time.process_time():.3f} {peak_mb():.0f} {rows} {damage.total}")
 """
 )
 SCAN = (
     PEAK
     + """
-import gzip, sys, time
+import sys, time
 start = time.perf_counter()
-opened = gzip.open if sys.argv[1].endswith(".gz") else open
-with opened(sys.argv[1], "rb") as file:
+with open(sys.argv[1], "rb") as file:
     lines = sum(1 for _ in file)
-wall = time.perf_counter() - start
-peak = peak_mb()
-print(f"{wall:.3f} {peak:.0f} 0 {lines} 0")
+print(f"{time.perf_counter() - start:.3f} {time.process_time():.3f} {peak_mb():.0f} {lines} 0")
 """
 )
-STEP = re.compile(r"traceview step \d+$")
-IDS = ("External id", "correlation", "Sequence number")
+HTA = (
+    PEAK
+    + """
+import logging, sys, tempfile, time, warnings
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+start = time.perf_counter()
+found = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=tempfile.gettempdir())
+wall = time.perf_counter() - start
+print(f"{wall:.3f} {time.process_time():.3f} {peak_mb():.0f} {len(found.t.get_trace(0))} 0")
+"""
+)
+SLOT = re.compile(
+    rb'"(ts|External id|correlation|id|Sequence number)": (\d+(?:\.\d+)?)|traceview step (\d+)'
+)
+SPAN = re.compile(rb'"ph": "X".*\n\s*"ts": ([\d.]+)')
+EVENTS = b'"traceEvents": ['
 
 
-def small_trace() -> dict:
-    """A recorded training step, eager."""
-    import torch
-    from torch.profiler import ProfilerActivity, profile
-
-    model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with tempfile.TemporaryDirectory() as folder:
-        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
-            for _ in range(3):
-                model(torch.randn(32, 64)).sum().backward()
-                optimizer.step()
-        path = Path(folder, "small.json")
-        profiler.export_chrome_trace(str(path))
-        return json.loads(path.read_text())
+def recorded() -> bytes:
+    """An eager training step on a GPU."""
+    with tarfile.open(RUN) as packed:
+        name = next(n for n in packed.getnames() if re.search(r"profile/eager-\d+-2\.json", n))
+        file = packed.extractfile(name)
+        assert file is not None
+        data = file.read()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
 
 
-def repeated(trace: dict, megabytes: float, path: Path) -> None:
-    """Write ``trace`` again and again in the layout of the C++ exporter."""
-    events = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
-    first = min(event["ts"] for event in events)
-    length = max(event["ts"] + event["dur"] for event in events) - first + 10
-    written, turn = 0, 0
-    with path.open("w") as file:
-        file.write('{\n  "schemaVersion": 1,\n  "traceEvents": [\n')
+def repeated(data: bytes, megabytes: float, path: Path) -> None:
+    """Write the events of ``data`` again and again, in the layout that they have."""
+    start, end = data.index(EVENTS) + len(EVENTS), data.rindex(b"}\n  ]") + 1
+    body = data[start:end]
+    times = [float(found) for found in SPAN.findall(body)]
+    length = max(times) - min(times) + 1000
+    texts, slots, at = [], [], 0
+    for match in SLOT.finditer(body):
+        group = 3 if match[3] else 2
+        texts.append(body[at : match.start(group)])
+        at = match.end(group)
+        slots.append((match[1] == b"ts", float(match[group])))
+    texts.append(body[at:])
+    with path.open("wb") as file:
+        file.write(data[:start])
+        written, turn = 0, 0
         while written < megabytes * 1e6:
-            texts = [_shifted(event, turn, length) for event in events]
-            written += file.write((",\n" if turn else "") + ",\n".join(texts))
+            parts = [b"," if turn else b"", texts[0]]
+            for (is_time, value), text in zip(slots, texts[1:], strict=True):
+                moved = value + turn * (length if is_time else 10_000_000 if value > 0 else 0)
+                parts += (b"%.3f" % moved if is_time else b"%d" % moved, text)
+            written += file.write(b"".join(parts))
             turn += 1
-        file.write('\n  ],\n  "traceName": "big"\n}\n')
+        file.write(data[end:])
 
 
-def _shifted(event: dict, turn: int, length: float) -> str:
-    arguments = dict(event.get("args", {}))
-    for name in IDS:
-        if isinstance(arguments.get(name), int) and arguments[name] > 0:
-            arguments[name] += turn * 1_000_000
-    head = {key: value for key, value in event.items() if key not in ("ts", "dur", "args")}
-    if STEP.match(head["name"]):
-        head["name"] += f"{turn:04}"
-    text = json.dumps(head)[1:-1]
-    ts = event["ts"] + turn * length
-    times = f'"ts": {ts:.3f}, "dur": {event["dur"]:.3f}'
-    return f'  {{\n    {text},\n    {times},\n    "args": {json.dumps(arguments)}\n  }}'
-
-
-def measured(program: str, path: Path) -> list[float]:
-    output = subprocess.run(
-        [sys.executable, "-c", program, str(path)], check=True, capture_output=True, text=True
-    )
-    return [float(word) for word in output.stdout.split()]
+def measured(python: str, program: str, *arguments: str) -> list[float] | str:
+    """A program's figures, or why there are none."""
+    command = [python, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:80]
+    return [float(word) for word in done.stdout.split()[-5:]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mb", type=float, default=70)
+    parser.add_argument("--mb", type=float, default=400)
     parser.add_argument("--trace", type=Path)
-    parser.add_argument("--gz", action="store_true")
+    parser.add_argument("--python", help="interpreter that has Holistic Trace Analysis")
     options = parser.parse_args()
-    if options.trace is None:
-        trace = small_trace()
-    else:
-        data = options.trace.read_bytes()
-        trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    data = options.trace.read_bytes() if options.trace else recorded()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "big.json")
-        repeated(trace, options.mb, path)
+        path, out = Path(folder, "big.json"), Path(folder, "tables")
+        out.mkdir()
+        repeated(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, options.mb, path)
         megabytes = path.stat().st_size / 1e6
-        if options.gz:
-            packed = path.with_suffix(".json.gz")
-            packed.write_bytes(gzip.compress(path.read_bytes(), 1))
-            path = packed
-        print(f"{megabytes:.1f} MB{' (packed)' if options.gz else ''}")
-        print(
-            f"{'':12} {'wall s':>8} {'MB/s':>8} {'peak MB':>8} {'imports':>10} {'rows':>9} damage"
-        )
-        for name, program in (("line scan", SCAN), ("read_trace", READ)):
-            wall, peak, imports, rows, damage = measured(program, path)
+        packed = Path(folder, "big.json.gz")
+        with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as file:
+            while block := plain.read(1 << 24):
+                file.write(block)
+        jobs = [
+            ("line scan", sys.executable, SCAN, path),
+            ("tables on disk", sys.executable, READ, path),
+            ("same, from .gz", sys.executable, READ, packed),
+        ]
+        if options.python:
+            jobs.append(("HTA, load alone", options.python, HTA, path))
+        print(f"{megabytes:.1f} MB, as {packed.stat().st_size / 1e6:.1f} MB packed")
+        print(f"{'':16} {'wall s':>8} {'CPU s':>8} {'MB/s':>8} {'peak MB':>8} {'rows':>9} damage")
+        for name, python, program, read in jobs:
+            found = measured(python, program, str(read), str(out))
+            if isinstance(found, str):
+                print(f"{name:16} fails: {found}")
+                continue
+            wall, cpu, peak, rows, damage = found
             print(
-                f"{name:12} {wall:8.2f} {megabytes / wall:8.1f} {peak:8.0f} {imports:10.0f} "
+                f"{name:16} {wall:8.2f} {cpu:8.2f} {megabytes / wall:8.1f} {peak:8.0f} "
                 f"{rows:9.0f} {damage:.0f}"
             )
 

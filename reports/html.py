@@ -14,10 +14,16 @@ from traceview.diagnosis.tree import everyone
 from traceview.reports import agreement, links, names, phrases, pictures, view, words
 from traceview.reports import environment as facts
 from traceview.reports import format as fmt
+from traceview.reports.job import pictures as by_rank
+from traceview.reports.job import timeline as ranks_over_time
+from traceview.reports.job import words as jobs
 from traceview.reports.text import clean, one_line
 from traceview.reports.view import Limits, View
 
 MAX_BYTES = 2_000_000
+# A template and its styles.
+_REPORT = ("report.html.j2", ("report.css", "pictures.css"))
+_POSTMORTEM = ("job.html.j2", ("report.css", "pictures.css", "job.css"))
 # Tried in turn until the page fits: what goes first is what the run folder holds anyway.
 _LEVELS = (
     Limits(text=6000, rows=400, code=600_000, coloured=200_000, one_code=60_000),
@@ -39,13 +45,17 @@ def render(diagnosis: Diagnosis) -> str:
 
 def _render(diagnosis: Diagnosis, limits: Limits) -> str:
     script = _asset("report.js")
-    template = _environment(limits).get_template("report.html.j2")
-    return template.render(
-        d=diagnosis,
-        view=View(diagnosis, limits),
-        style=Markup(_asset("report.css") + _asset("pictures.css")),
-        script=Markup(script),
-        script_hash=_csp_hash(script),
+    page, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
+    return (
+        _environment(limits)
+        .get_template(page)
+        .render(
+            d=diagnosis,
+            view=View(diagnosis, limits),
+            style=Markup("".join(map(_asset, styles))),
+            script=Markup(script),
+            script_hash=_csp_hash(script),
+        )
     )
 
 
@@ -70,6 +80,7 @@ def _environment(limits: Limits) -> Environment:
     environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
     environment.globals.update(phrases=phrases, agreement=agreement, everyone=everyone)
     environment.globals.update(environment_groups=facts.environment_groups)
+    environment.globals.update(jobs=jobs, by_rank=by_rank, ranks_over_time=ranks_over_time)
     environment.filters["prose"] = lambda text: view.prose(text, limits.text)
     environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))
     environment.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]

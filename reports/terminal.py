@@ -8,6 +8,7 @@ from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.diagnosis.tree import everyone
 from traceview.reports import agreement, phrases, words
 from traceview.reports import format as fmt
+from traceview.reports.job.terminal import lines as job_lines
 from traceview.reports.text import one_line, wrap
 from traceview.rules.finding import Finding
 
@@ -28,12 +29,28 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
     """
     columns = max(_NARROWEST, min(width, _WIDEST))
     lines = [
-        *_verdict(diagnosis, columns, color),
-        *_facts(diagnosis, columns),
+        *(
+            _job(diagnosis, columns, color)
+            if diagnosis.job
+            else _measured(diagnosis, columns, color)
+        ),
         *_findings(diagnosis, columns, color),
         *_ending(diagnosis, columns, color),
     ]
     return "\n".join(lines)
+
+
+def _measured(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    """What was measured of a run."""
+    yield from _verdict(diagnosis, width, color)
+    yield from _facts(diagnosis, width)
+
+
+def _job(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+    """The story of a job, in place of a verdict."""
+    if diagnosis.job:
+        for bold, line in job_lines(diagnosis, diagnosis.job, width):
+            yield from _painted([line], _BOLD if bold else "", color)
 
 
 def _painted(lines: list[str], codes: str, color: bool) -> list[str]:

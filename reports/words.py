@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Sequence
 from typing import Any
 
 from traceview.derive.compiler.phase_names import LABELS
 from traceview.derive.time.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.near import folders, near
 from traceview.reports import format as fmt
 from traceview.reports import names
 from traceview.reports.text import one_line
@@ -165,25 +165,9 @@ def by_itself(finding: Finding) -> str | None:
     return f"by itself {cost(finding.cost) or 'not known'}"
 
 
-def near(file: str, diagnosis: Diagnosis) -> str:
-    """``file`` as seen from the target's working directory, its script or an installed package."""
-    for folder in _folders(diagnosis):
-        if file.startswith(folder + "/"):
-            return file[len(folder) + 1 :]
-    return file.rpartition("/site-packages/")[2] or file
-
-
-def _folders(diagnosis: Diagnosis) -> Iterable[str]:
-    """The working directory, then the folder of a script that was named by its whole path."""
-    argv = diagnosis.environment.get("argv")
-    script = argv[0] if isinstance(argv, list) and argv else diagnosis.target
-    places = (diagnosis.environment.get("cwd"), PurePosixPath(str(script)).parent)
-    return [name for place in places if len(name := str(place or "").rstrip("/")) > 1]
-
-
 def said(text: str, diagnosis: Diagnosis) -> str:
     """``text`` with its files as ``near`` shows them."""
-    for folder in _folders(diagnosis):
+    for folder in folders(diagnosis):
         text = text.replace(folder + "/", "")
     return text
 

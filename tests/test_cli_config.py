@@ -53,7 +53,7 @@ def test_the_nearest_file_with_the_table_counts(tmp_path):
         ("\xff", "can't be read", "Mend it"),
         ("[tool]\ntraceview = 3", "tool.traceview must be a table", "[tool.traceview]"),
         ("[tool.traceview]\nselct = []", "no key called selct", "Did you mean select?"),
-        ("[tool.traceview]\nx = 1", "no key called x", "There are select, ignore, rules."),
+        ("[tool.traceview]\nx = 1", "no key called x", "There are select, ignore, rules, check."),
         ("[tool.traceview]\nselect = 'rc'", "select must be a list", 'select = ["gb-item"]'),
         ("[tool.traceview]\nignore = [1]", "ignore must be a list", 'ignore = ["gb-item"]'),
         ("[tool.traceview.rules]\ngb-item = 1", "must hold one table a rule", "gb-item"),

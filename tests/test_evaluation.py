@@ -53,3 +53,33 @@ def test_causes_fit_the_group():
         least = {"healthy": 0, "one": 1, "several": 2}[entry["group"]]
         assert counts[name] == least if least < 2 else counts[name] >= least
         assert entry.get("first", 1) <= max(counts[name], 1)
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVALUATION.parent / "benchmarks"))
+    return pytest.importorskip("evaluation_pairs")
+
+
+def a_script(pairs, **columns):
+    cause = {"rules": ["rc-tensor-meta"], "file": "x.py", "lines": "y = net(x)"}
+    return pairs.Script("x", "one", seen=True, length="--steps", few=40, causes=[cause], **columns)
+
+
+def test_a_figure_is_as_sure_as_the_finding_that_has_it(pairs):
+    limit = {"rule": "rc-limit-hit", "confidence": "derived", "cost": {"ms_per_step": 0.2}}
+    cause = {"rule": "rc-tensor-meta", "confidence": "measured", "cost": {"seconds": 3.0}}
+    diagnosis = {"findings": [{**cause, "symptoms": [{**limit, "symptoms": []}]}]}
+    assert list(pairs.predictions(a_script(pairs), diagnosis)) == [
+        pairs.Prediction("rc-tensor-meta", "seconds", 3.0, "measured"),
+        pairs.Prediction("rc-limit-hit", "ms_per_step", 0.2, "derived"),
+    ]
+    assert not list(pairs.predictions(a_script(pairs, cured="gb-item"), diagnosis))
+
+
+def test_the_best_turns_are_compared(pairs, tmp_path):
+    timed = '{"script_s": [[30.0, 9.5], [10.0, 9.0]], "fixed_s": [[6.0, 5.5], [7.0, 5.0]]}'
+    (tmp_path / "x.pair.json").write_text(timed)
+    found = pairs.gain(a_script(pairs), tmp_path, pairs.SECONDS)
+    assert (found.value, found.cpu) == (4.0, 4.0)
+    assert pairs.gain(a_script(pairs), tmp_path, pairs.MS) is None

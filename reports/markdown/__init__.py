@@ -12,8 +12,9 @@ from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
 from traceview.reports import format as fmt
 from traceview.reports import phrases, words
+from traceview.reports.job import markdown as postmortem
 from traceview.reports.markdown.explained import explained
-from traceview.reports.markdown.sections import ROWS, more, sections
+from traceview.reports.markdown.sections import ROWS, around, more, sections
 from traceview.reports.markdown.text import code, escape, fenced, prose, table
 from traceview.rules.finding import Finding
 
@@ -23,12 +24,13 @@ _CUT = "\n\n_The rest is left out to fit an issue tracker; `report.html` has all
 
 def render(diagnosis: Diagnosis) -> str:
     """Verdict, facts, findings, then what is folded; beyond the limit whole parts are left out."""
+    job = diagnosis.job
     parts = [
-        _head(diagnosis),
+        *([_head(diagnosis)] if job is None else postmortem.head(diagnosis, job)),
         *_findings(diagnosis),
         *(f"\n{prose(note, 400)}\n" for note in diagnosis.rules.notes),
-        *explained(diagnosis),
-        *sections(diagnosis),
+        *(explained(diagnosis) if job is None else postmortem.folded(diagnosis, job)),
+        *(sections(diagnosis) if job is None else around(diagnosis)),
         _foot(diagnosis),
     ]
     page, room = "", MAX_BYTES - len(_CUT.encode())

@@ -22,6 +22,11 @@ def sections(d: Diagnosis) -> Iterable[str]:
     yield details("Graph breaks", _breaks(d))
     yield details("Top kernels, compiled", _kernels(d, "compiled"))
     yield details("Top kernels, eager", _kernels(d, "eager"))
+    yield from around(d)
+
+
+def around(d: Diagnosis) -> Iterable[str]:
+    """Where it ran, and what was not checked."""
     yield details("Environment", _environment(d))
     yield details("Not checked", _not_checked(d))
 

@@ -6,7 +6,7 @@ import pytest
 from structured_log_tools import PREFIX, artifact, at, kinds_of, read, record
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_file, records
+from traceview.parse.structured import read_file
 
 GRAPH = "class GraphModule:\n    def forward(self):\n        y = torch.sin(x)\n        return y"
 BREAK = "Graph break in user code at /p/s.py:3\nGraph Break Reason: Why\n  Explanation: e\n"
@@ -117,8 +117,8 @@ def test_a_file_that_starts_inside_a_payload(tmp_path):
 
 
 def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MAX_RECORD_BYTES", 10_000)
-    monkeypatch.setattr(records, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("traceview.parse.cutting.cutter.MAX_RECORD_BYTES", 10_000)
+    monkeypatch.setattr("traceview.parse.cutting.cutter.BLOCK_BYTES", 1_000)
     log = start(0) + b"x" * 50_000 + b"\n" + start(1) + graph(1, "y" * 50_000) + start(2)
     tables, damage = read(tmp_path, log)
     assert tables["compiles"]["compile_id"].to_list() == ["0/0", "1/0", "2/0"]
@@ -130,7 +130,7 @@ def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch):
 def test_where_blocks_end_does_not_matter(tmp_path, monkeypatch, size):
     log = start(0) + graph(0) + b"foreign\n" + start(1) + graph(1, "a\n\nb\n") + start(2)
     whole, _ = read(tmp_path, log)
-    monkeypatch.setattr(records, "BLOCK_BYTES", size)
+    monkeypatch.setattr("traceview.parse.cutting.cutter.BLOCK_BYTES", size)
     pieces, damage = read(tmp_path, log)
     for table in ("compiles", "graphs", "log_records"):
         assert pieces[table].equals(whole[table])

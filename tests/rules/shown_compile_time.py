@@ -4,7 +4,7 @@ from rule_scenarios import good, on
 
 SCENARIOS = {
     "ct-repeated-blocks": (
-        on("bad", ("ct_repeated_blocks", "x = x + self.attend(self.norm1(x))")),
+        on("bad", ("ct_repeated_blocks", "compiled = torch.compile(model)")),
         good("good/ct_repeated_blocks"),
     ),
     "ct-cache-disabled": (

@@ -199,7 +199,7 @@ def test_the_limit_names_its_cause_and_whether_calls_went_on(make, calls, severi
     (limit,) = found("rc-limit-hit", tables)
     assert limit.severity == severity
     assert "self.step" in limit.title
-    assert found("rc-module-int-attr", tables)[0].cost.seconds == pytest.approx(8.0)
+    assert found("rc-module-int-attr", tables)[0].cost.seconds == pytest.approx(7.0)
     assert found("rc-auto-dynamic", tables) == ()
 
 

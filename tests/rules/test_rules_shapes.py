@@ -191,6 +191,31 @@ def test_static_shapes_of_a_padding_are_information(make, sizes, outcome, severi
     assert finding.location.line == 30
 
 
+def test_a_graph_for_all_sizes_has_to_be_compiled_all_the_same(make):
+    static = sized(make, changes(24, 40, 56, 72), regions=[region(dynamic="False")])
+    assert only(static).cost.seconds == pytest.approx(2.0)
+    pins = [pin(n, size) for n, size in enumerate((12, 16, 20), 1)]
+    assert only(sized(make, changes(8, 12, 16, 20), symbols=pins)).cost.seconds == pytest.approx(2)
+
+
+def test_what_one_call_compiles_behind_a_break_is_the_same_finding(make):
+    rest = {"co_name": "torch_dynamo_resume_in_forward_at_9", "co_firstlineno": 9}
+    ids = [{**rest, "compile_key": f"cold:1:0:1/{n}", "compile_id": f"1/{n}"} for n in range(4)]
+    rows = changes(24, 40, 56, 72, 88)
+    rows += [{**row, **own} for row, own in zip(changes(24, 40, 56), ids[1:], strict=False)]
+    compiles = [compiled(n) for n in range(5)] + [compiled(n, **own) for n, own in enumerate(ids)]
+    call = {"pid": 1, "region_id": 0, "compiles_inside": 9, "started_us": 99.0, "host_ms": 1.0}
+    tables = make(
+        recompiles=rows, compiles=compiles, regions=[region(dynamic="False")], symbols=[],
+        sources=[], environment=[], guards=[], warnings=[], calls=[call],
+    )  # fmt: skip
+    finding = only(tables)
+    assert "forward() is compiled anew" in finding.title
+    assert "the rest of forward() after line 9 is compiled again" in finding.explanation
+    assert finding.about == ABOUT | {f"{FILE}:9"}
+    assert finding.cost.seconds == pytest.approx(3.0 + 1.0)
+
+
 def test_another_callable_with_dynamic_false_is_not_blamed(make):
     other = region(region_id=1, dynamic="False", target_file="/u/other.py", call_line=40)
     tables = sized(make, changes(24, 40), regions=[region(), other])

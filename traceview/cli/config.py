@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from traceview.rules.choice import Asked, Choice
 
 FILE = "pyproject.toml"
-_KEYS = ("select", "ignore", "rules")
+_KEYS = ("select", "ignore", "rules", "check")
 
 
 def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
@@ -29,13 +29,29 @@ def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
 
 def asked_by_file(folder: Path) -> Asked | None:
     """What the nearest pyproject.toml with a [tool.traceview] says, from ``folder`` upwards."""
+    found = _nearest(folder)
+    return _asked(found[0], str(found[1])) if found else None
+
+
+def check_of_file(folder: Path) -> tuple[dict[str, Any], str, Path]:
+    """Its [tool.traceview.check], the file's name, and its folder; empty where there is none."""
+    found = _nearest(folder)
+    table, path = found if found else ({}, folder / FILE)
+    check = table.get("check", {}) if isinstance(table, dict) else {}
+    if not isinstance(check, dict):
+        remedy = "Write [tool.traceview.check] above its limits"
+        raise _wrong("tool.traceview.check must be a table", remedy, str(path))
+    return dict(check), str(path), path.parent
+
+
+def _nearest(folder: Path) -> tuple[Any, Path] | None:
     for parent in (folder, *folder.parents):
         path = parent / FILE
         if path.is_file():
             tool = _read(path).get("tool")
             table = tool.get("traceview") if isinstance(tool, dict) else None
             if table is not None:
-                return _asked(table, str(path))
+                return table, path
     return None
 
 

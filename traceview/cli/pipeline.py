@@ -53,11 +53,9 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     """
     from traceview.derive import derive
     from traceview.diagnosis.excerpts import source_reader
-    from traceview.parse import load_or_parse
     from traceview.tables import Tables
 
-    _check_raw(run)
-    parsed = load_or_parse(run, refresh=refresh)
+    parsed = _parsed(run, refresh)
     settings = {} if job_steps is None else {"job_steps": float(job_steps)}
     tables = derive(parsed, settings, source_reader(run, parsed))
     derived = Tables({name: tables[name] for name in tables if not parsed.has(name)})
@@ -92,6 +90,18 @@ def explain(
 def report_path(run: Run) -> Path:
     """Where the report of ``run`` stands."""
     return run.folder / "report.html"
+
+
+def _parsed(run: Run, refresh: bool) -> Tables:
+    """What was read of the raw files, or of the logs of a post-mortem, which lie elsewhere."""
+    if run.manifest.target_kind == "logs":
+        from traceview.reading import open_tables
+
+        return open_tables(run)
+    from traceview.parse import load_or_parse
+
+    _check_raw(run)
+    return load_or_parse(run, refresh=refresh)
 
 
 def _check_raw(run: Run) -> None:

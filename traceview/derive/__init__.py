@@ -12,6 +12,7 @@ from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
 from traceview.derive.host_reads import host_reads
+from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
@@ -70,6 +71,8 @@ def derive(
     for stage in (compiler_tables, limit_tables, effect_tables):
         for name, frame in stage(result, found).items():
             result.put(name, frame)
+    for name, frame in job_tables(result).items():
+        result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())
     result.put("settings", from_rows("settings", kept))
     return result

@@ -77,10 +77,9 @@ def _nested_us(tables: Tables) -> dict[CompileRef, float]:
     inside: dict[CompileRef, float] = defaultdict(float)
     open_spans: list[tuple[CompileRef, Any, float]] = []
     known = tables["compiles"].drop_nulls(["started_us", "duration_us"])
-    for row in known.sort("pass", "pid", "started_us").iter_rows(named=True):
-        process, start, end = (
-            (row["pass"], row["pid"]), row["started_us"], row["started_us"] + row["duration_us"],
-        )  # fmt: skip
+    for row in known.sort("pass", "rank", "pid", "started_us").iter_rows(named=True):
+        process = (row["pass"], row["rank"], row["pid"])  # hosts have the same pids
+        start, end = row["started_us"], row["started_us"] + row["duration_us"]
         open_spans = [s for s in open_spans if s[1] == process and s[2] > start]
         if open_spans and end <= open_spans[-1][2]:
             inside[open_spans[-1][0]] += row["duration_us"]

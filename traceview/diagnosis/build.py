@@ -14,6 +14,7 @@ from traceview.diagnosis.environment import environment
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
 from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.job.build import job_story
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.kinds_of_step import other_steps
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
@@ -47,7 +48,9 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
     explained = explanation(tables, focus)
-    said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall)
+    story = job_story(tables, focus.pass_name)
+    told = story.sentence if story else None
+    said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall, told)
     verdict = replace(verdict, sentence=f"{said} {other_steps(tables, focus, verdict)}".rstrip())
     shown, cut = graphs(tables, focus)
     callables, sites = regions(tables, focus), break_sites(tables, focus)
@@ -75,6 +78,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         pairs=_pairs(tables, focus),
         outputs=compared_outputs(tables, focus),
         explanation=explained,
+        job=story,
         notes=(*remarks, *rules.used.notes, *(note for note in last if note)),
         links=links(run),
         target=" ".join(run.manifest.target),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceview.diagnosis.explanation import Explanation
+from traceview.diagnosis.job.model import Job
 from traceview.rules.finding import Finding
 from traceview.rules.used import RulesUsed
 
@@ -302,6 +303,8 @@ class Diagnosis:
     pairs: tuple[dict[str, Any], ...] = ()
     outputs: tuple[ComparedOutputs, ...] = ()
     explanation: Explanation = field(default_factory=Explanation)
+    #: What a whole job did, in a post-mortem; None for an ordinary run.
+    job: Job | None = None
     rules: RulesUsed = field(default_factory=RulesUsed)
     notes: tuple[str, ...] = ()
     links: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from traceview.diagnosis.excerpts import source_reader
 from traceview.diagnosis.model import NotChecked
+from traceview.reading import of_chosen
 from traceview.rules import run_rules
 from traceview.rules.choice import Choice, choose
 from traceview.rules.finding import Finding
@@ -30,7 +31,7 @@ class Ruling:
 def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     """What the rules of ``choice`` (default: all of our own) say of ``run``."""
     choice = choice or choose()
-    found, missing = run_rules(tables, choice.rules)
+    found, missing = run_rules(of_chosen(tables), choice.rules)
     unchecked = {item.rule for item in missing}
     kept, silenced, unused = silence(
         found,

@@ -42,8 +42,12 @@ def sentence(
     counts: Counts,
     findings: Sequence[Finding],
     effects: Sequence[Effect] = (),
+    story: str | None = None,
 ) -> str:
-    """The sentence for ``verdict``; ``findings`` in their final order, ``effects`` all of them."""
+    """The sentence for ``verdict``; ``findings`` in their final order, ``effects`` all of them.
+
+    ``story``: what a post-mortem says instead of that there is no verdict.
+    """
     cause = _first("What costs most", findings)
     if verdict.outcome == "failed":
         errors = [found for found in findings if found.severity == "error"]
@@ -54,8 +58,8 @@ def sentence(
         used = "had no effect" if findings else "was not used"
         return _join(f"torch.compile {used}: {reason}.", _first("The reason", others))
     if verdict.outcome == "not_measured":
-        why = reason or "no step was timed"
-        return _join(f"No verdict: {why}.", _one_sided(verdict), _first("First finding", findings))
+        told = story or f"No verdict: {reason or 'no step was timed'}."
+        return _join(told, _one_sided(verdict), _first("First finding", findings))
     if verdict.outcome == "helped":
         opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
         why = kinds_of_speedup(effects) or _saving(accounting, counts)

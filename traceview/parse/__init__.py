@@ -6,17 +6,18 @@
     kineto       profiler traces
 
 Each has ``read_pass(run, record, damage)``. Text logs come after the structured log, which knows
-which compiles repeat after a reset and which process is which rank.
+which compiles repeat after a reset and which process is which rank. Imports stand in the functions:
+the process that only cuts a log needs no polars.
 """
 
 from __future__ import annotations
 
-from traceview.parse import store
-from traceview.parse.damage import Damage
-from traceview.parse.keys import CompileKeys
-from traceview.parse.merge import Frames, combine, fill_ranks, ranks_of, together, without_device
-from traceview.run import PassRecord, Run
-from traceview.tables import Tables
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traceview.parse.merge import Frames
+    from traceview.run import PassRecord, Run
+    from traceview.tables import Tables
 
 __all__ = ["load_or_parse", "parse_run"]
 
@@ -26,12 +27,18 @@ def parse_run(run: Run) -> Tables:
 
     A table that no log would have told of is absent. ``unreadable`` is always there.
     """
+    from traceview.parse.damage import Damage
+    from traceview.parse.merge import together
+    from traceview.tables import Tables
+
     nothing = {"unreadable": Damage().frame("")}
     return Tables(together(nothing, *(_read_pass(run, record) for record in run.manifest.passes)))
 
 
 def load_or_parse(run: Run, refresh: bool = False) -> Tables:
     """``parse_run``, or what it made last time of the same raw files, kept in ``tables/``."""
+    from traceview.parse import store
+
     kept = None if refresh else store.load(run)
     if kept is not None:
         return kept
@@ -42,6 +49,9 @@ def load_or_parse(run: Run, refresh: bool = False) -> Tables:
 
 def _read_pass(run: Run, record: PassRecord) -> Frames:
     from traceview.parse import collected, kineto, structured, textlogs
+    from traceview.parse.damage import Damage
+    from traceview.parse.keys import CompileKeys
+    from traceview.parse.merge import combine, fill_ranks, ranks_of, together, without_device
 
     damage = Damage()
     own = collected.read_pass(run, record, damage)

@@ -24,13 +24,15 @@ class Damage:
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
 
-    def count(self, file: str, kind: str, first_line: int | None, example: str) -> None:
-        """One more piece of damage of ``kind`` in ``file`` (relative to the run folder)."""
+    def count(
+        self, file: str, kind: str, first_line: int | None, example: str, *, times: int = 1
+    ) -> None:
+        """``times`` more pieces of damage of ``kind`` in ``file`` (relative to the run folder)."""
         entry = self._entries.get((file, kind))
         if entry is None:
-            self._entries[file, kind] = _Entry(1, first_line, example[:EXAMPLE_CHARACTERS])
+            self._entries[file, kind] = _Entry(times, first_line, example[:EXAMPLE_CHARACTERS])
         else:
-            entry.times += 1
+            entry.times += times
 
     @property
     def total(self) -> int:

@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 
+from traceview.inputs.packing import packing_of, unpacked
+from traceview.inputs.streams import DamagedInput, Stream
+
+_MAGIC_BYTES = 8
 READ_ERRORS = (OSError, EOFError, zlib.error)
 
 
@@ -31,8 +35,18 @@ def open_raw(path: Path) -> Iterator[BufferedIOBase]:
             yield file
 
 
+def opened(path: Path) -> Stream:
+    """The bytes of ``path``, unpacked; whether it is packed is told by its beginning."""
+    file = path.open("rb")
+    packing = packing_of(file.read(_MAGIC_BYTES))
+    file.seek(0)
+    return unpacked(file, packing)
+
+
 def damage_kind(error: Exception) -> str:
-    """What an error of ``READ_ERRORS`` is called in table ``unreadable``."""
+    """What an error of reading is called in table ``unreadable``."""
+    if isinstance(error, DamagedInput):
+        return error.kind
     if isinstance(error, gzip.BadGzipFile):
         return "not_gzip"
     return "truncated" if isinstance(error, (EOFError, zlib.error)) else "unreadable"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import polars as pl
 
@@ -46,6 +47,11 @@ class CompileKeys:
         if compiles is not None:
             self._learn(compiles.filter(pl.col("pass") == pass_name))
 
+    @property
+    def tell_times_apart(self) -> bool:
+        """Whether the time of a line can matter: some compiles are known already."""
+        return bool(self._known)
+
     def rank(self, pid: int | None) -> int | None:
         """The rank of a process, where the collector or the structured log told it."""
         return None if pid is None else self._ranks.get(pid)
@@ -59,11 +65,11 @@ class CompileKeys:
 
         ``clock_us`` is the time of the log line in µs since the start of its year, local time.
         """
-        parsed = CompileId.parse(text)
+        parsed, compile_id = _parsed(text)
         if parsed is None:
             return None
-        epoch = self._epoch(self._known.get((pid, str(parsed)), []), clock_us)
-        return CompileName(compile_key(self._pass, pid, epoch, parsed), str(parsed), parsed.attempt)
+        epoch = self._epoch(self._known.get((pid, compile_id), []), clock_us)
+        return CompileName(compile_key(self._pass, pid, epoch, parsed), compile_id, parsed.attempt)
 
     def _learn(self, compiles: pl.DataFrame) -> None:
         columns = compiles.select("pid", "compile_id", "started_us", "epoch").drop_nulls("epoch")
@@ -82,3 +88,10 @@ class CompileKeys:
             return starts[0][1]
         now = clock_us + self._offset + _SLACK_US
         return starts[max(bisect_right(starts, now, key=lambda start: start[0]) - 1, 0)][1]
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[CompileId | None, str]:
+    """A compile id, and how it is written without its attempt."""
+    parsed = CompileId.parse(text)
+    return parsed, str(parsed)

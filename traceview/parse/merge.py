@@ -33,7 +33,7 @@ def combine(structured: Frames, text: Frames) -> Frames:
             code = first.filter(pl.col("kind") == "output_code")
             merged[name] = concat([first, _of_other_processes(second, code)])
         elif name == "autotune_choices":
-            merged[name] = _autotune(first, second)
+            merged[name] = autotune(first, second)
         else:
             merged[name] = concat([first, second])
     return merged
@@ -97,7 +97,7 @@ def _of_other_processes(rows: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFra
     return rows.filter(_PID.is_not_null() & ~_PID.is_in(pids.to_list()))
 
 
-def _autotune(structured: pl.DataFrame, text: pl.DataFrame) -> pl.DataFrame:
+def autotune(structured: pl.DataFrame, text: pl.DataFrame) -> pl.DataFrame:
     """Text tables (the whole ranking), their compiles from the structured log where text had none.
 
     A table is recognised by operator and shapes; one that never reached stderr is kept as it is.

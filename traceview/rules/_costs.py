@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from traceview.rules._evidence import times
 from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Severity
+from traceview.rules.finding import Cost, Severity
 from traceview.tables import Tables
 
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
@@ -64,3 +65,17 @@ def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:
     compiles = first_rank([row for row in rows(tables, "compiles") if row["compile_key"] in keys])
     known = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
     return sum(known) / 1e6 if known else None
+
+
+def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = False) -> Cost:
+    """What these recompiles cost that a remedy saves; ``but_one``: it needs one more graph itself.
+
+    A recompile that met the limit compiled nothing.
+    """
+    refused = {row["compile_key"] for row in rows(tables, "compiles", outcome="limit")}
+    done = {key for key in keys if key not in refused}
+    spent, about = compile_seconds(tables, done), f"compiling it again {times(len(done))}"
+    if but_one and len(done) > 1:
+        spent = None if spent is None else spent * (len(done) - 1) / len(done)
+        about += ", less the once that a graph for all sizes takes"
+    return Cost(seconds=spent, about=about)

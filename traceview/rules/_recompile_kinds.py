@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.rules import _costs, _recompiles
-from traceview.rules._evidence import milliseconds, times
+from traceview.rules import _recompiles
+from traceview.rules._evidence import milliseconds
 from traceview.rules._recompiles import Cause, Frame
 from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Severity
+from traceview.rules.finding import Evidence, Severity
 from traceview.tables import Tables
 
 Family = Literal[
@@ -90,13 +90,6 @@ def recompiles(cause: Cause) -> int:
         code = (*_recompiles.frame_of(row), row["co_name"])
         keys.setdefault(code, set()).add(row["compile_key"])
     return max(len(found) for found in keys.values())
-
-
-def cost(tables: Tables, cause: Cause) -> Cost:
-    """Seconds of all those compiles."""
-    keys = {row["compile_key"] for row in first_rank(list(cause.rows))}
-    spent = _costs.compile_seconds(tables, keys)
-    return Cost(seconds=spent, about=f"compiling again {times(len(keys))}")
 
 
 def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:

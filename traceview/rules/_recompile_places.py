@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from traceview.parse.frames import StackFrame
@@ -21,7 +23,7 @@ def reading(tables: Tables, cause: Cause) -> Spot:
     Guards on tensors and dicts name no line when they fail; torch's tree of the guards does.
     """
     named = any(row["user_line"] is not None for row in cause.rows)
-    found = None if named else _in_guards(tables, cause.row)
+    found = None if named else _in_guards(tables, cause)
     return Spot(found) if found else _recompiles.spot(tables, cause)
 
 
@@ -34,25 +36,33 @@ def callers(tables: Tables, cause: Cause) -> list[Location]:
     return list(dict.fromkeys(place for place in places if place))
 
 
-def _in_guards(tables: Tables, row: Row) -> Location | None:
-    """The user's own line of a guard on the very source, on what is inside of it, or around it."""
+def _in_guards(tables: Tables, cause: Cause) -> Location | None:
+    """The user's own line of a guard on the very source, on what is inside of it, or around it.
+
+    A dictionary that is empty has nothing inside yet: variants that came later tell more.
+    """
+    found = sorted(
+        (distance, variant, number, file, line)
+        for variant, row in enumerate(cause.rows)
+        for number, (name, file, line) in enumerate(_guards(tables, row))
+        if (distance := _distance(row["source_name"], name)) is not None
+    )
+    places = (_whole(tables, cause.row, (file, line)) for *_, file, line in found)
+    return next(filter(None, places), None)
+
+
+def _guards(tables: Tables, row: Row) -> Iterator[tuple[str, str, int]]:
+    """Source and line of the guards of the variant that did not do."""
     source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
     if not (source and failed and key):
-        return None
+        return
     entry = key.removesuffix(row["compile_id"]) + failed
     guards = frame(tables, "guards", compile_key=entry).with_columns(
         pl.col("source_name").str.replace_all(_LOCAL, "${1}")
     )
     guards = guards.drop_nulls(["source_name", "file", "line"])
-    found = sorted(
-        (distance, number, file, line)
-        for number, (name, file, line) in enumerate(
-            guards.select("source_name", "file", "line").unique(maintain_order=True).iter_rows()
-        )
-        if (distance := _distance(source, name)) is not None
-    )
-    places = (_whole(tables, row, (file, line)) for *_, file, line in found)
-    return next(filter(None, places), None)
+    columns = guards.select("source_name", "file", "line").unique(maintain_order=True)
+    yield from columns.iter_rows()
 
 
 def _distance(source: str, name: str) -> int | None:

@@ -9,8 +9,8 @@ from pathlib import PurePath
 
 from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
-from traceview.rules._rows import Row, rows
+from traceview.rules._evidence import MOST_EVIDENCE, from_row, short
+from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
 
@@ -223,7 +223,7 @@ class Cause:
         met = {row[column] for row in self.rows for column in ("old", "new")}
         name = name or ("maybe_mark_dynamic" if {"0", "1"} & met else "mark_dynamic")
         tensor = _GLOBAL.sub(r"\1", self.row["source_name"] or "")
-        if not tensor.isidentifier():
+        if not tensor.isidentifier() or resumed(self.row["co_name"]):
             return ""
         dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
         return "\n".join(f"torch._dynamo.{name}({tensor}, {dim})" for dim in dims)
@@ -234,10 +234,10 @@ class Cause:
             for row in self.rows[:MOST_EVIDENCE]
         )
 
-    def cost(self, tables: Tables) -> Cost:
-        keys = {row["compile_key"] for row in self.rows}
-        spent = _costs.compile_seconds(tables, keys)
-        return Cost(seconds=spent, about=f"compiling it again {times(len(keys))}")
+    def cost(self, tables: Tables, *, but_one: bool = False) -> Cost:
+        """Seconds of all those compiles; ``but_one``: its remedy makes one graph for all sizes."""
+        keys = {row["compile_key"] for row in first_rank(list(self.rows))}
+        return _costs.compiled_again(tables, keys, but_one=but_one)
 
 
 def _brief(values: list[str]) -> list[str]:

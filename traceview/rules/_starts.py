@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import polars as pl
+
 from traceview.rules import _costs
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules._rows import Row, first_rank, frame
 from traceview.rules.finding import Severity
 from traceview.tables import Tables
 
@@ -55,12 +57,13 @@ def once_seconds(tables: Tables, keys: Collection[str]) -> float:
 
     It hashes torch's own files, looks at the processor and compiles headers, for all that follow.
     """
-    phases = first_rank(rows(tables, "compile_phases"))
+    wanted = pl.col("compile_key").is_in(list(keys))
+    phases = first_rank(frame(tables, "compile_phases").filter(wanted).to_dicts())
     names = {row["phase_id"]: row["name"] for row in phases}
     own = (
         row["duration_us"] or 0.0
         for row in phases
-        if row["compile_key"] in keys and _is_once(row["name"], names.get(row["parent_id"]))
+        if _is_once(row["name"], names.get(row["parent_id"]))
     )
     return sum(own) / 1e6
 
@@ -76,4 +79,5 @@ def _is_once(name: str, parent: str | None) -> bool:
 
 def of_keys(tables: Tables, keys: Collection[str]) -> list[Row]:
     """The compiles with these keys, forward and backward, of the pass that rules look at."""
-    return [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
+    wanted = pl.col("compile_key").is_in(list(keys))
+    return frame(tables, "compiles").filter(wanted).to_dicts()

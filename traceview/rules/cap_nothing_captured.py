@@ -93,7 +93,7 @@ def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bo
             seconds=sum(spent) / 1e6 if spent else None,
             about="spent on looking; what compiling would save is not known",
         ),
-        confidence="measured",
+        confidence="heuristic",
         location=_places.compile_call(region),
         about=_places.about(*compiles),
         evidence=(

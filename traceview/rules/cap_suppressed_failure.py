@@ -100,7 +100,7 @@ def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Fi
             seconds=sum(spent) / 1e6 if spent else None,
             about="spent on the compile that failed; what it would have saved is not known",
         ),
-        confidence="measured",
+        confidence="heuristic",
         location=spot.place,
         inside=spot.inside,
         about=_places.about(*compiles),

@@ -10,7 +10,8 @@ before. Compiled by itself, one block serves for all of them.
 ## Evidence
 In the graph that Dynamo captured, the same operations with the same shapes, from the same lines,
 follow each other at least eight times. The cost is the seconds of that compile, by the part of its
-operations that lie in these blocks, less one block.
+operations that lie in these blocks, less one block. It is about the torch.compile call, which is
+what to change; a line of the block stands beside it.
 
 A warning where that is a quarter or more of a job whose length is known; else information.
 
@@ -64,9 +65,14 @@ def check(
     """One finding a function: the compile that cost most."""
     dearest: dict[_recompiles.Frame, Finding] = {}
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
+    of_key: dict[str, list[Row]] = {}
+    for row in rows(tables, "compiles"):
+        of_key.setdefault(row["compile_key"], []).append(row)
     for graph in {row["compile_key"]: row for row in graphs}.values():
-        compiles = _starts.of_keys(tables, {graph["compile_key"]})
+        compiles = of_key.get(graph["compile_key"], [])
         whole = sum(row["duration_us"] or 0.0 for row in first_rank(compiles)) / 1e6
+        if whole < least_seconds:
+            continue
         whole -= _starts.once_seconds(tables, {graph["compile_key"]})
         if whole < least_seconds:
             continue
@@ -98,7 +104,7 @@ def _finding(
         ),
         cost=Cost(seconds=cost, about="compiling all blocks but one, without a warm cache"),
         confidence="derived",
-        location=found.place or call,
+        location=call or found.place,
         evidence=(
             from_row(
                 f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, "
@@ -112,7 +118,7 @@ def _finding(
             f"the step's time.{_nested(tables)}"
         ),
         snippet=Snippet("python", code),
-        also_at=(call,) if call and found.place else (),
+        also_at=(found.place,) if call and found.place else (),
         about=_places.about(*compiles[:1]),
     )  # fmt: skip
 

@@ -155,7 +155,7 @@ def _finding(tables: Tables, dear: pl.DataFrame, ms: float, share: float) -> Fin
             "them. Compiling can only shorten the rest."
         ),
         cost=_cost(tables, severity, ms),
-        confidence="measured",
+        confidence="derived",
         location=places[0] if places else None,
         evidence=tuple(_proof(tables, dear, cause)),
         what_to_do=_remedy(cause, ops),
@@ -185,7 +185,8 @@ def _severity(tables: Tables, cause: str) -> Severity:
 def _cost(tables: Tables, severity: Severity, ms: float) -> Cost:
     eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
     if severity == "warning" and eager and compiled:
-        return Cost(compiled - eager, None, "compiled step less eager step, timed blocks")
+        about = "compiled step less eager step; what generated code would save comes on top"
+        return Cost(compiled - eager, None, about)
     return Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
 
 

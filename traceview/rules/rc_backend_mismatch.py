@@ -77,7 +77,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "Compiled code is kept for the very backend object that made it. This one is made "
                 "anew for each torch.compile call, so what was compiled is never found again."
             ),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=_places.compile_call(region) if region else at.place,
             inside=None if region else at.inside,

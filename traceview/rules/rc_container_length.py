@@ -71,7 +71,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 + (f" (met: {cause.values()})." if cause.values() else ".")
                 + " It never becomes symbolic, so each new one costs a whole compile."
             ),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=at.place,
             inside=at.inside,

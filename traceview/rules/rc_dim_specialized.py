@@ -81,7 +81,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, dear: bo
             f"{cause.function} was compiled again {times(len(cause.rows))}"
         ),
         explanation=_explanation(cause, pin),
-        cost=cause.cost(tables),
+        cost=cause.cost(tables, but_one=_static(cause) and not _were_equal(cause, pin)),
         confidence="measured",
         location=spot.place,
         inside=spot.inside,
@@ -154,6 +154,11 @@ def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
         f"{cause.function} is called and hand in the result. Where the sizes are few and "
         f"known, raise {_versions.recompile_limit(tables)} above their number."
     )
+
+
+def _static(cause: _recompiles.Cause) -> bool:
+    """Whether each variant is for one size, so that one for all sizes is yet to come."""
+    return str(cause.row["kind"]) == "size"
 
 
 def _were_equal(cause: _recompiles.Cause, pin: Row | None) -> bool:

@@ -29,11 +29,12 @@ code is worth it, pad to a few sizes instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traceview.rules import _costs, _places, _recompiles, _sizes
+from traceview.rules._evidence import times
 from traceview.rules._rows import Row
-from traceview.rules.finding import Evidence, Finding, Location, Snippet
+from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
 
 CODE = "TV201"
@@ -49,12 +50,26 @@ _PADDING = 16
 
 
 def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding]:
-    """One finding a function and tensor."""
+    """One finding a torch.compile call; where it is torch's switch, one a function and tensor."""
     limited = _recompiles.limited_frames(tables)
+    for causes, region in _by_call(tables):
+        meant = _costs.outcome(tables) == "helped" and all(
+            len(cause.rows) < most_padded
+            and _recompiles.frame_of(cause.row) not in limited
+            and _padded(cause)
+            for cause in causes
+        )
+        yield _finding(tables, causes, region, meant)
+
+
+def _by_call(tables: Tables) -> Iterator[tuple[list[_recompiles.Cause], Row | None]]:
+    """What one edit cures, the most recompiles first: with it what runs behind a graph break."""
+    calls: dict[object, tuple[list[_recompiles.Cause], Row | None]] = {}
     for cause, region in _repeated(tables):
-        few = len(cause.rows) < most_padded and _recompiles.frame_of(cause.row) not in limited
-        meant = few and _padded(cause) and _costs.outcome(tables) == "helped"
-        yield _finding(tables, cause, region, meant)
+        key = region["region_id"] if region else id(cause)
+        calls.setdefault(key, ([], region))[0].append(cause)
+    for causes, region in calls.values():
+        yield sorted(causes, key=lambda cause: -len(cause.rows)), region
 
 
 def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
@@ -82,7 +97,10 @@ def _padded(cause: _recompiles.Cause) -> bool:
     return bool(sizes) and all(n % _PADDING == 0 or n & (n - 1) == 0 for n in sizes)
 
 
-def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None, meant: bool) -> Finding:
+def _finding(
+    tables: Tables, causes: Sequence[_recompiles.Cause], region: Row | None, meant: bool
+) -> Finding:
+    cause = causes[0]
     setting = "dynamic=False" if region else f"torch._dynamo.config.{_sizes.SWITCH} = False"
     place: Location | None = _places.compile_call(region) if region else None
     proof = Evidence(
@@ -102,11 +120,15 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None, meant
         explanation=(
             f"The size of {cause.subject} varies ({cause.values()}), and {setting} forbids a graph "
             "for all sizes, so each new one costs a whole compile."
+            + "".join(
+                f" With it {other.function} is compiled again ({times(len(other.rows))})."
+                for other in causes[1:]
+            )
         ),
-        cost=cause.cost(tables),
+        cost=_cost(tables, causes),
         confidence="measured",
         location=place or cause.place(),
-        about=cause.about,
+        about=frozenset().union(*(each.about for each in causes)),
         evidence=(proof, *cause.evidence()),
         what_to_do=(
             "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
@@ -114,6 +136,14 @@ def _finding(tables: Tables, cause: _recompiles.Cause, region: Row | None, meant
         ),
         snippet=_snippet(cause, region),
     )
+
+
+def _cost(tables: Tables, causes: Sequence[_recompiles.Cause]) -> Cost:
+    """Without the setting each function takes one graph more, for all sizes."""
+    costs = [cause.cost(tables, but_one=True) for cause in causes]
+    known = [cost.seconds for cost in costs if cost.seconds is not None]
+    about = "; ".join(dict.fromkeys(cost.about for cost in costs))
+    return Cost(seconds=sum(known) if known else None, about=about)
 
 
 def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet | None:

@@ -97,7 +97,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"differ in {_listed(states)}, and each combination that was met is compiled by "
                 "itself."
             ),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=place,
             inside=inside,

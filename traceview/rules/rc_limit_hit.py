@@ -135,7 +135,7 @@ def _all_in_eager(tables: Tables) -> str:
 
 
 def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
-    """The step's loss where compiling now hurts, else the seconds of all the variants.
+    """The step's loss where compiling now hurts, else the seconds of all variants but the first.
 
     The loss is measured; that the remedy saves no more than that is not.
     """
@@ -146,9 +146,8 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
             "code would save comes on top"
         )
         return Cost(ms_per_step=compiled - eager, about=about), "derived"
-    spent = [row["duration_us"] for row in first_rank(compiles) if row["duration_us"] is not None]
-    seconds = sum(spent) / 1e6 if spent else None
-    return Cost(seconds=seconds, about=f"compiling it {len(spent)} times"), "measured"
+    again = {row["compile_key"] for row in first_rank(compiles) if row["frame_compile_id"]}
+    return _costs.compiled_again(tables, again), "measured"
 
 
 def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:

@@ -73,7 +73,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"{cause.function} {times(count)}"
             ),
             explanation=_explanation(cause, source),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=at.place,
             inside=at.inside,

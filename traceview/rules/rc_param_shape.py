@@ -80,7 +80,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, dear: bool) ->
             "torch never makes the sizes of a parameter symbolic, nor those of what is calculated "
             f"with it (here {cause.source}): every new shape costs a compile of its own."
         ),
-        cost=cause.cost(tables),
+        cost=cause.cost(tables, but_one=not own),
         confidence="measured",
         location=spot.place,
         inside=spot.inside,

@@ -29,11 +29,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traceview.rules import _recompile_kinds, _recompiles
 from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules.finding import Finding, Snippet
+from traceview.rules.finding import Cost, Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV204"
@@ -55,8 +56,8 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             severity="warning",
             title=(f"{_subject(cause)} changes and recompiled {cause.function} {times(count)}"),
             explanation=_explanation(cause),
-            cost=_recompile_kinds.cost(tables, cause),
-            confidence="measured",
+            cost=_cost(tables, cause),
+            confidence="derived" if _chooses(cause) else "measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
@@ -66,6 +67,18 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             if cause.is_learning_rate
             else None,
         )
+
+
+def _chooses(cause: _recompiles.Cause) -> bool:
+    """Whether no tensor can take its place: it decides which code runs."""
+    return cause.row["kind"] == "obj_id" or cause.is_choice
+
+
+def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
+    """A function for each value is compiled once for each, too."""
+    cost = cause.cost(tables)
+    at_most = "; at most, since a function for each value is compiled as often"
+    return replace(cost, about=cost.about + at_most) if _chooses(cause) else cost
 
 
 def _subject(cause: _recompiles.Cause) -> str:
@@ -78,7 +91,7 @@ def _remedy(cause: _recompiles.Cause) -> str:
     if cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
     outside = f"Decide outside of {cause.function} what {cause.source} decides inside"
-    if cause.row["kind"] == "obj_id" or cause.is_choice:
+    if _chooses(cause):
         return f"{outside}: compile one function for each value and choose between them."
     if ".param_groups[" in cause.source:
         return (

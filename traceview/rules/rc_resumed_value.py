@@ -61,7 +61,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "What Python hands across a graph break is compiled in as a constant and guarded."
                 + (f" Values met: {values}." if values else "")
             ),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=at.place,
             inside=at.inside,

@@ -89,7 +89,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"Compiled code is made for one form of its tensors, and {what} is part of it. "
                 "Each form that has not been met before is compiled once more."
             ),
-            cost=_recompile_kinds.cost(tables, cause),
+            cost=cause.cost(tables),
             confidence="measured",
             location=at.place,
             inside=at.inside,

@@ -56,10 +56,10 @@ def table(name: str, row: str, *columns: Column, raw: bool = False) -> TableSpec
 
 @cache
 def _collect() -> dict[str, TableSpec]:
-    from traceview.schema import collected, compiler, derived, explained, profile
+    from traceview.schema import collected, compiler, derived, explained, postmortem, profile, story
 
-    specs = (*collected.TABLES, *compiler.TABLES, *profile.TABLES, *derived.TABLES, *explained.TABLES)
-    return {spec.name: spec for spec in specs}
+    modules = (collected, compiler, profile, derived, explained, postmortem, story)
+    return {spec.name: spec for module in modules for spec in module.TABLES}
 
 
 def all_tables() -> dict[str, TableSpec]:

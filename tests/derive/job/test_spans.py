@@ -82,7 +82,7 @@ def test_pieces_of_one_line_are_no_recompiles_of_each_other():
 
 def test_functions_are_ordered_by_seconds_over_all_ranks():
     other = {"co_name": "loss", "co_firstlineno": 30}
-    cheap = [compiled(rank, 20, 1, "1/0", **other) for rank in range(8)]
+    cheap = [compiled(rank, 50, 1, "1/0", **other) for rank in range(8)]
     dear = [compiled(0, 0, 30), compiled(1, 0, 5)]
     first, second = frames(*cheap, *dear)
     assert (first["co_name"], first["rank_seconds"], first["most_member"]) == ("forward", 35, "0")

@@ -59,7 +59,8 @@ def _span(row: Row, zero_us: float, part: str | None, self_us: float) -> PhaseSp
 def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
     """What compiled beside each compile: a worker's C++ file is its whose time it fell into."""
     rows = focus.rows(tables["compile_phases"])
-    tops = [r for r in rows if r["depth"] == 0 and r["compile_id"] and r["duration_us"] is not None]
+    timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
+    tops = [r for r in timed if r["depth"] == 0 and r["compile_id"]]
     waited: dict[str | None, float] = defaultdict(float)
     beside: dict[tuple[str | None, str], list[float]] = defaultdict(list)
     for row in rows:
@@ -75,6 +76,8 @@ def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
 
 
 def _around(row: Row, tops: list[Row]) -> str | None:
+    if row["started_us"] is None:
+        return None
     inside = (t for t in tops if 0 <= row["started_us"] - t["started_us"] <= t["duration_us"])
     return next((str(top["compile_id"]) for top in inside if not top["aside"]), None)
 

@@ -7,10 +7,11 @@ written ``end``, may be one of many ranks, and a later collector may write event
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import polars as pl
 
-from traceview.parse.collected.events import Process, read_processes
+from traceview.parse.collected.events import Process, read_process, read_processes
 from traceview.parse.collected.rows import Row, batch_rows, table_of
 from traceview.parse.collected.runs import run_rows
 from traceview.parse.damage import Damage
@@ -33,9 +34,22 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
     of outputs where there was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
-    tables = {"runs": table_of("runs", run_rows(record, processes))}
     if not processes:
-        return tables
+        return {"runs": table_of("runs", run_rows(record, processes))}
+    return _tables(record, processes, damage)
+
+
+def read_file(path: Path, name: str, damage: Damage) -> dict[str, pl.DataFrame]:
+    """The same of one event file alone; how the process ended is known by its own word only."""
+    process = read_process(path, name, damage)
+    raw = name.rpartition("/")[0]
+    return _tables(PassRecord("logs", raw), [process], damage) if process.events else {}
+
+
+def _tables(
+    record: PassRecord, processes: list[Process], damage: Damage
+) -> dict[str, pl.DataFrame]:
+    tables = {"runs": table_of("runs", run_rows(record, processes))}
     rows: dict[str, list[Row]] = {
         "environment": list(_plain(record, processes, "setting")),
         "regions": list(_regions(record, processes)),

@@ -56,6 +56,16 @@ def read_processes(folder: Path, relative: str, damage: Damage) -> list[Process]
     return sorted(processes, key=lambda process: (process.first_us or 0.0, process.pid))
 
 
+def read_process(path: Path, name: str, damage: Damage) -> Process:
+    """The process whose event file ``path`` is; ``name`` is what damage is counted under."""
+    named = _NAME.match(path.name)
+    process = _process(int(named[1]) if named else 0, _events(path, name, damage))
+    pid = process.merged("process").get("pid")
+    if isinstance(pid, int) and not isinstance(pid, bool):
+        process.pid = pid
+    return process
+
+
 def _process(pid: int, events: Iterable[Event]) -> Process:
     process = Process(pid)
     for event in events:

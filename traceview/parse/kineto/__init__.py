@@ -1,14 +1,15 @@
-"""Profiler traces (Kineto JSON, plain or .gz) to tables kernels, kernel_launches, cpu_ops and,
-where the user's lines are marked, line_ops.
+"""Profiler traces (Kineto JSON, packed or not) to tables kernels, kernel_launches, cpu_ops, memory,
+traces and, where the user's lines are marked, line_ops.
 
-stream       bytes of the file, unpacked, cut files too
+stream       bytes of the trace in pieces, cut ones too
 splitter     slices of whole events, in any layout
 repair       events that are no valid JSON
 columns      events to columns
 reader       events to raw frames
+about        what a trace says of itself
 nesting      which host event lies in which
 steps        marks of steps
-linking      raw frames to tables
+linking      raw frames to tables, in batches
 lines        raw frames of a lines window to table line_ops
 categories   kinds of work
 memory       peaks of a window
@@ -16,26 +17,29 @@ memory       peaks of a window
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
-from traceview.parse.kineto.categories import categorize
+from traceview.parse.files import opened
+from traceview.parse.kineto.categories import GRAPH_PREFIX, REGION_PREFIX, categorize
 from traceview.parse.kineto.lines import line_ops
 from traceview.parse.kineto.linking import link
 from traceview.parse.kineto.memory import memory_rows
-from traceview.parse.kineto.reader import read_raw
+from traceview.parse.kineto.reader import RawFrames, read_raw
 from traceview.parse.kineto.windows import windows
 from traceview.run import PassRecord, Run
 from traceview.tables import conform, from_rows, spec_of
 
-__all__ = ["Frames", "categorize", "read_pass", "read_trace"]
+__all__ = ["Frames", "categorize", "read_pass", "read_stream", "read_trace"]
 
 Frames = dict[str, pl.DataFrame]
-_TABLES = ("kernels", "kernel_launches", "cpu_ops")
+Batches = Iterator[tuple[str, pl.DataFrame]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,36 @@ class _Head:
     rank: int | None
     pid: int | None
     stance: str
+
+
+def read_stream(
+    stream: Stream,
+    name: str,
+    damage: Damage,
+    *,
+    pass_name: str = "logs",
+    rank: int | None = None,
+    stance: str | None = None,
+) -> Batches:
+    """Tables of one trace from anywhere, in batches of rows, and its row of table traces.
+
+    ``rank`` and ``stance`` are what is known from elsewhere. The trace's own rank counts before;
+    without a stance, a trace with torch.compile's marks is compiled.
+    """
+    raw = read_raw(stream, name, damage)
+    head = _Head(
+        pass_name,
+        rank if raw.about.rank is None else raw.about.rank,
+        raw.pid,
+        stance or _stance(raw.host.whats["name"]),
+    )
+    yield "traces", _trace(raw, head, name)
+    yield from _tables(raw, head)
+
+
+def read_trace(path: Path, stance: str, damage_name: str, damage: Damage) -> Frames:
+    """Tables of one trace file from anywhere; damage is counted under ``damage_name``."""
+    return _read(path, _Head("logs", None, None, stance), damage_name, damage)
 
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
@@ -63,28 +97,57 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
         if window.line_files is None:
             read = _read(window.path, head, window.name, damage)
         else:
-            raw = read_raw(window.path, window.name, damage)
+            raw = _raw(window.path, window.name, damage)
             read = {"line_ops": _headed("line_ops", line_ops(raw, window.line_files), head)}
         for name, frame in read.items():
             parts.setdefault(name, []).append(frame)
     return {name: pl.concat(frames) for name, frames in parts.items()}
 
 
-def read_trace(path: Path, stance: str, damage_name: str, damage: Damage) -> Frames:
-    """Tables of one trace file from anywhere; damage is counted under ``damage_name``."""
-    return _read(path, _Head("logs", None, None, stance), damage_name, damage)
-
-
 def _read(path: Path, head: _Head, name: str, damage: Damage) -> Frames:
-    raw = read_raw(path, name, damage)
-    tables = link(raw)
-    frames = {table: _headed(table, tables[table], head) for table in _TABLES}
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for table, batch in _tables(_raw(path, name, damage), head):
+        parts.setdefault(table, []).append(batch)
+    return {table: pl.concat(batches) for table, batches in parts.items()}
+
+
+def _raw(path: Path, name: str, damage: Damage) -> RawFrames:
+    with opened(path) as stream:
+        return read_raw(stream, name, damage)
+
+
+def _tables(raw: RawFrames, head: _Head) -> Batches:
+    for table, batch in link(raw):
+        yield table, _headed(table, batch, head)
     own: dict[str, Any] = {
         "pass": head.pass_name, "rank": head.rank, "pid": head.pid, "stance": head.stance,
     }  # fmt: skip
     if rows := memory_rows(raw.memory):
-        frames["memory"] = from_rows("memory", ({**own, **row} for row in rows))
-    return frames
+        yield "memory", from_rows("memory", ({**own, **row} for row in rows))
+
+
+def _stance(names: pl.Series) -> str:
+    marks = (REGION_PREFIX, GRAPH_PREFIX)
+    return "compiled" if any(name.startswith(marks) for name in names.drop_nulls()) else "eager"
+
+
+def _trace(raw: RawFrames, head: _Head, name: str) -> pl.DataFrame:
+    """The row of table traces."""
+    frames = [frame for frame in (raw.host.rows, raw.device.rows) if frame.height]
+    ends: list[Any] = [(frame["start_ns"] + frame["duration_ns"]).max() for frame in frames]
+    row = {
+        "pass": head.pass_name,
+        "rank": head.rank,
+        "name": name,
+        "pid": head.pid,
+        "stance": head.stance,
+        "device": raw.about.device,
+        "world_size": raw.about.world_size,
+        "zero_ns": raw.about.unix_ns(raw.zero_ns),
+        "span_ns": max(ends, default=None),
+        "events": sum(frame.height for frame in frames),
+    }
+    return from_rows("traces", [row])
 
 
 def _headed(table: str, frame: pl.DataFrame, head: _Head) -> pl.DataFrame:

@@ -1,59 +1,24 @@
-"""Events of one sort, gathered column by column into frames of bounded size.
+"""Events of one sort, column by column, as numbers alone.
 
-Names, shapes and files repeat: each text is kept once, and a row holds its number. ``decoded``
-makes text of the numbers again, where rows with the same text share its bytes.
+Names, shapes and files repeat: what an event says in words is kept once, a row holds its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Sequence
+from math import nan
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
-#: Rows as Python objects at a time.
-ROWS_PER_FRAME = 16_384
-#: From events to one value each.
-Getter = Callable[[list[Any]], Iterable[Any]]
-#: By column, the texts in the order of their numbers.
-Texts = dict[str, pl.Series]
-
-
-class Columns:
-    """Rows of events; ``texts`` and ``numbers`` say how each column is got from events."""
-
-    def __init__(
-        self, texts: dict[str, Getter], numbers: dict[str, tuple[Getter, type[pl.DataType]]]
-    ) -> None:
-        self._texts = {name: (get, Numbered()) for name, get in texts.items()}
-        self._numbers = numbers
-        self._lists: dict[str, list[Any]] = {name: [] for name in (*texts, *numbers)}
-        self._frames: list[pl.DataFrame] = []
-
-    def add(self, events: list[Any]) -> None:
-        """Append ``events``; they may be forgotten afterwards."""
-        for name, (get, numbered) in self._texts.items():
-            self._lists[name] += map(numbered.__getitem__, get(events))
-        for name, (get, _) in self._numbers.items():
-            self._lists[name] += get(events)
-        if len(next(iter(self._lists.values()))) >= ROWS_PER_FRAME:
-            self._flush()
-
-    def frame(self) -> pl.DataFrame:
-        """All rows in the order in which they came, texts as numbers."""
-        self._flush()
-        return pl.concat(self._frames)
-
-    def texts(self) -> Texts:
-        """What the numbers stand for, by column; an empty text is missing."""
-        return {name: _series_of(numbered) for name, (_, numbered) in self._texts.items()}
-
-    def _flush(self) -> None:
-        lists = self._lists
-        series = [pl.Series(name, lists[name], dtype=pl.UInt32) for name in self._texts]
-        series += [_series(name, lists[name], dtype) for name, (_, dtype) in self._numbers.items()]
-        self._frames.append(pl.DataFrame(series))
-        self._lists = {name: [] for name in lists}
+#: Between the arguments of ``written``; JSON has no such byte.
+JOINT = b"\0"
+_ARGUMENTS = attrgetter("args")
+_WHAT = attrgetter("name", "cat", "tid")
+#: Stands for "not there" among whole numbers until they are a polars column.
+MISSING = -(2**63)
 
 
 class Numbered(dict[Any, int]):
@@ -64,20 +29,70 @@ class Numbered(dict[Any, int]):
         return number
 
 
-def decoded(frame: pl.DataFrame, texts: Texts) -> pl.DataFrame:
-    """``frame`` with text for number in those of its columns that ``texts`` names."""
-    names = [name for name in frame.columns if name in texts]
-    return frame.with_columns(texts[name].gather(frame[name]).alias(name) for name in names)
+class Columns:
+    """Rows of events: ``what`` (name, category, thread) and ``written`` by number, and numbers.
+
+    ``written`` names arguments that are kept as one text, as they stand in the trace, ``times``
+    attributes of the event, ``numbers`` arguments that are whole numbers.
+    """
+
+    def __init__(
+        self, written: Sequence[str], times: Sequence[str], numbers: Sequence[str]
+    ) -> None:
+        self.whats, self.writings = Numbered(), Numbered()
+        self._get_written = attrgetter(*written)
+        self._what, self._written = array("I"), array("I")
+        self._times = {name: (attrgetter(name), array("d")) for name in times}
+        self._numbers = {name: (attrgetter(name), array("q")) for name in numbers}
+
+    def add(self, events: list[Any]) -> None:
+        """Append ``events``; they may be forgotten afterwards."""
+        arguments = list(map(_ARGUMENTS, events))
+        written = map(JOINT.join, map(self._get_written, arguments))
+        self._what.extend(map(self.whats.__getitem__, map(_WHAT, events)))
+        self._written.extend(map(self.writings.__getitem__, written))
+        for get, times in self._times.values():
+            _extend(times, get, events, _float)
+        for get, numbers in self._numbers.values():
+            _extend(numbers, get, arguments, _whole)
+
+    def frame(self) -> pl.DataFrame:
+        """All rows in the order in which they came, which are forgotten here; null is missing."""
+        codes = {"what": self._what, "written": self._written}
+        series = [_taken(name, column, pl.UInt32) for name, column in codes.items()]
+        for name, (_, times) in self._times.items():
+            series.append(_taken(name, times, pl.Float64).fill_nan(None))
+        for name, (_, numbers) in self._numbers.items():
+            known = _taken(name, numbers, pl.Int64)
+            series.append(known.set(known == MISSING, None))
+        return pl.DataFrame(series)
 
 
-def _series_of(values: Iterable[str | bytes | None]) -> pl.Series:
-    texts = [v.decode(errors="replace") if isinstance(v, bytes) else v for v in values]
-    return pl.Series([text or None for text in texts], dtype=pl.String)
+def _taken(name: str, column: array[Any], dtype: type[pl.DataType]) -> pl.Series:
+    series = pl.Series(name, column, dtype=dtype)
+    del column[:]
+    return series
 
 
-def _series(name: str, values: list[Any], dtype: type[pl.DataType]) -> pl.Series:
-    """Numbers; where a foreign trace has something else, what cannot be read is missing."""
+def _extend(
+    column: array[Any], get: Callable[[Any], Any], owners: list[Any], change: Callable[[Any], Any]
+) -> None:
+    """Append an attribute of ``owners``, changed only where it is not what it should be."""
+    rows = len(column)
     try:
-        return pl.Series(name, values, dtype=dtype)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, values, dtype=dtype, strict=False)
+        column.extend(map(get, owners))
+    except (TypeError, OverflowError):  # a foreign trace has something else
+        del column[rows:]
+        column.extend(map(change, map(get, owners)))
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return MISSING
+    return number if abs(number) < -MISSING else MISSING
+
+
+def _float(value: float | None) -> float:
+    return nan if value is None else value

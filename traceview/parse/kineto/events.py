@@ -6,30 +6,36 @@ from typing import Any
 
 import msgspec
 
-Number = Any  # numbers are whole or broken, or, in foreign traces, text: columns are cast later
+from traceview.parse.kineto.columns import MISSING
+
+Number = Any  # whole, or in foreign traces broken or text: columns are cast later
+NOTHING = msgspec.Raw()
 
 
 class Args(msgspec.Struct, frozen=True, gc=False):
-    """The arguments of an event that the tables need; lists stay text, as their depth varies."""
+    """The arguments of an event that the tables need; lists stay text, as their depth varies.
 
-    external_id: Number = msgspec.field(name="External id", default=None)
-    sequence: Number = msgspec.field(name="Sequence number", default=None)
-    forward_thread: Number = msgspec.field(name="Fwd thread id", default=None)
-    correlation: Number = None
-    device: Number = None
-    stream: Number = None
-    bytes: Number = None
-    grid: msgspec.Raw = msgspec.Raw()
-    block: msgspec.Raw = msgspec.Raw()
-    input_dims: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw())
-    input_types: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw())
-    input_strides: msgspec.Raw = msgspec.field(name="Input Strides", default=msgspec.Raw())
-    concrete_inputs: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=msgspec.Raw())
-    kernel_file: Number = None
-    total_allocated: Number = msgspec.field(name="Total Allocated", default=None)
-    allocated: Number = msgspec.field(name="Bytes", default=None)
-    device_type: Number = msgspec.field(name="Device Type", default=None)
-    device_id: Number = msgspec.field(name="Device Id", default=None)
+    In the order in which torch writes them: the decoder looks for the next one first.
+    """
+
+    external_id: Number = msgspec.field(name="External id", default=MISSING)
+    sequence: Number = msgspec.field(name="Sequence number", default=MISSING)
+    forward_thread: Number = msgspec.field(name="Fwd thread id", default=MISSING)
+    concrete_inputs: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
+    input_types: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
+    input_strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
+    input_dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    device: Number = MISSING
+    stream: Number = MISSING
+    correlation: Number = MISSING
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+    bytes: Number = MISSING
+    kernel_file: msgspec.Raw = NOTHING
+    total_allocated: Number = msgspec.field(name="Total Allocated", default=MISSING)
+    allocated: Number = msgspec.field(name="Bytes", default=MISSING)
+    device_type: Number = msgspec.field(name="Device Type", default=MISSING)
+    device_id: Number = msgspec.field(name="Device Id", default=MISSING)
 
 
 NO_ARGS = Args()
@@ -38,11 +44,11 @@ NO_ARGS = Args()
 class Event(msgspec.Struct, gc=False):
     """One event; ``ts`` and ``dur`` in µs with three decimals."""
 
-    name: str = ""
     ph: str = ""
     cat: str | None = None
-    pid: Any = None
-    tid: Any = None
+    name: str = ""
+    pid: int | float | str | None = None
+    tid: int | float | str | None = None
     ts: float | None = None
     dur: float | None = None
     args: Args | None = NO_ARGS

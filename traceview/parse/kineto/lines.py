@@ -17,10 +17,17 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
     Operators of a compiled graph have no line: Dynamo's bytecode calls the whole graph in one.
     """
     marks = step_marks(raw.host)
-    host = nest(_until(raw.host, marks))
+    whats = raw.host.whats
+    host, contexts = nest(_until(raw.host.rows, marks), whats)
     inside = steps_of(host["start_ns"], marks).is_not_null()
-    host = host.with_columns(op_id=pl.when(inside).then(inside.cum_sum() - 1)).with_columns(
-        parent_id=pl.col("op_id").gather(pl.col("parent"))
+    numbered = host.select("op_id", pl.when(inside).then(inside.cum_sum() - 1).alias("row_id"))
+    # Calls are rows too, so the rows are numbered anew.
+    ops = numbered.filter(pl.col("op_id").is_not_null())["row_id"]
+    host = host.with_columns(
+        numbered["row_id"].alias("op_id"),
+        ops.gather(host["parent_id"]).alias("parent_id"),
+        *(whats[name].gather(host["what"]) for name in whats.columns),
+        *(contexts[name].gather(host["context"]) for name in contexts.columns),
     )
     children = host.group_by("parent_id").agg(pl.col("duration_ns").sum().alias("children_ns"))
     host = host.filter(pl.col("op_id").is_not_null()).join(

@@ -3,21 +3,26 @@
 A device execution and the call that launched it share a ``correlation``, whatever the call is
 named; all kernels of a cudagraph replay share that of one ``cudaGraphLaunch``. (The trace's own
 ``ac2g`` flows are incomplete and are not read.)
+
+Words stay numbers until the rows leave, in batches: a trace of a million events takes little more
+memory than its numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import polars as pl
 
 from traceview.parse.kineto.categories import categorize, cpu_category
-from traceview.parse.kineto.columns import decoded
+from traceview.parse.kineto.columns import Numbered
 from traceview.parse.kineto.nesting import nest
-from traceview.parse.kineto.reader import RawFrames
+from traceview.parse.kineto.reader import Events, RawFrames
 from traceview.parse.kineto.steps import step_marks, steps_of
 
+#: Rows of a table that are put in words at a time.
+BATCH = 32_768
 _CALLS = (
     (re.compile(r"GraphLaunch"), "graph_launch"),
     (re.compile(r"Synchronize"), "sync"),
@@ -27,31 +32,34 @@ _CALLS = (
 )
 _WORKLESS = ("other", "mark", "overhead")
 _CONTEXT = ("region", "graph_key", "compile_id")
+Batches = Iterator[tuple[str, pl.DataFrame]]
 
 
-def link(raw: RawFrames) -> dict[str, pl.DataFrame]:
-    """Tables kernels, kernel_launches and cpu_ops of one window, without pass, rank and stance."""
-    host = nest(raw.host).drop("line")
-    marks = step_marks(host)
-    is_call = pl.col("kind") == "call"
-    host = host.with_columns(steps_of(host["start_ns"], marks), op_id=(~is_call).cum_sum() - 1)
-    host = host.with_columns(
-        parent_id=pl.col("op_id").gather(pl.col("parent")),
-        cpu_op_id=pl.col("op_id").gather(pl.col("cpu_op")),
-        cpu_op=pl.col("name").gather(pl.col("cpu_op")),
-    )
-    calls = host.filter(is_call).select(
-        "step", "name", "tid", "start_ns", "duration_ns", "correlation", "graph_key", "compile_id",
-        "region", "cpu_op", "cpu_op_id",
-    )  # fmt: skip
-    ops = host.filter(~is_call).drop("parent", "cpu_op", "cpu_op_id", "correlation")
+def link(raw: RawFrames) -> Batches:
+    """Tables kernels, kernel_launches and cpu_ops of one window, in batches of rows.
+
+    The rows of ``raw`` are used up. Pass, rank and stance are not yet in the tables.
+    """
+    marks = step_marks(raw.host)
+    host, contexts = nest(raw.host.rows, raw.host.whats)
+    raw.host.rows = raw.host.rows.clear()
+    host = host.drop("forward_thread").with_columns(steps_of(host["start_ns"], marks))
+    is_op = pl.col("op_id").is_not_null()
+    calls = host.filter(~is_op).drop("op_id", "written", "parent_id", "depth", "sequence")
+    ops = host.filter(is_op).drop("cpu_op_id", "correlation")
     del host
-    kernels = _kernels(raw.device, calls, ops, marks)
-    return {
-        "kernels": kernels,
-        "kernel_launches": _launches(calls, kernels),
-        "cpu_ops": decoded(_operators(ops), raw.texts),
-    }
+    calls = calls.with_columns(ops["what"].gather(calls["cpu_op_id"]).alias("op_what"))
+    linked = _linked(raw.device.rows, calls, marks)
+    linked = _by_external_id(linked, ops, raw.host.whats)
+    raw.device.rows = raw.device.rows.clear()
+    launches = _with_kernels(calls, linked)
+    del calls
+    for batch in _batches(linked):
+        yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
+    for batch in _batches(launches):
+        yield "kernel_launches", _launches(batch, raw.host.whats, contexts)
+    del linked, launches, batch
+    yield from _operators(ops, raw.host, contexts)
 
 
 def call_kind(name: str) -> str:
@@ -59,90 +67,126 @@ def call_kind(name: str) -> str:
     return next((kind for pattern, kind in _CALLS if pattern.search(name)), "other")
 
 
-def _operators(ops: pl.DataFrame) -> pl.DataFrame:
-    """Table cpu_ops: operators and marks with ``self_ns`` and their category."""
-    parents = pl.col("parent_id")
-    work = ops.select("op_id", "parent_id", "duration_ns", _categories(ops, cpu_category))
-    work = work.with_columns(
-        handed_on=pl.col("category") == pl.col("category").gather(parents)
-    )  # fmt: skip
-    inside = work.filter(parents.is_not_null()).group_by("parent_id").agg(
+def _batches(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """One at least."""
+    yield frame.head(BATCH)
+    for start in range(BATCH, frame.height, BATCH):
+        yield frame.slice(start, BATCH)
+
+
+def _words(numbers: pl.Series, words: pl.DataFrame, *names: str) -> list[pl.Series]:
+    """The columns ``names`` of ``words`` for every number."""
+    return [words[name].gather(numbers) for name in names]
+
+
+def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batches:
+    """Table cpu_ops."""
+    ops, categories = _with_work(ops, host.whats)
+    for batch in _batches(ops):
+        yield (
+            "cpu_ops",
+            batch.drop("what", "written", "context", "category").with_columns(
+                *_words(batch["what"], host.whats, "name", "kind", "tid"),
+                *_words(batch["written"], host.writings, *host.writings.columns),
+                *_words(batch["context"], contexts, *_CONTEXT),
+                categories.gather(batch["category"]).alias("category"),
+            ),
+        )
+
+
+def _with_work(ops: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """``ops`` with ``self_ns`` and the category of what they do themselves, by number."""
+    known = Numbered()
+    of_whats = [known[cpu_category(name or "", kind)] for name, kind, _ in whats.iter_rows()]
+    codes = pl.Series("category", of_whats, dtype=pl.UInt8)
+    own = ops.select("parent_id", "duration_ns", codes.gather(ops["what"]))
+    outer = own["category"].gather(own["parent_id"])
+    inside = own.with_columns(handed_on=pl.col("category") == outer).group_by("parent_id").agg(
         pl.col("duration_ns").sum().alias("children_ns"), pl.col("handed_on").any()
     )  # fmt: skip
-    work = work.drop("handed_on").join(
+    children = ops.select("op_id").join(
         inside, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
     )
-    self_ns = pl.col("duration_ns") - pl.col("children_ns").fill_null(0)
+    self_ns = ops["duration_ns"] - children["children_ns"].fill_null(0)
     # aten::linear that calls aten::addmm only hands on: the work, and the count, are the callee's.
-    delegates = pl.col("handed_on").fill_null(False) & ~pl.col("category").is_in(_WORKLESS)
-    own = work.select(
-        self_ns.clip(lower_bound=0).alias("self_ns"),
-        pl.when(delegates).then(pl.lit("other")).otherwise("category").alias("category"),
+    workless = own["category"].is_in([known[name] for name in _WORKLESS])
+    delegates = children["handed_on"].fill_null(False) & ~workless
+    work = own["category"].set(delegates, known["other"])
+    found = ops.with_columns(self_ns.clip(lower_bound=0).alias("self_ns"), work)
+    return found, pl.Series([*known], dtype=pl.String)
+
+
+def _linked(device: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """``device`` with the call that launched each row and the operator around it, by numbers."""
+    numbered = calls.filter(pl.col("correlation").is_not_null()).drop("external_id")
+    launcher = numbered.unique("correlation", keep="first", maintain_order=True).rename(
+        {name: f"launch_{name}" for name in ("what", "start_ns", "duration_ns")}
     )
-    return ops.drop("forward_thread").with_columns(own)
+    linked = device.join(launcher, on="correlation", how="left", maintain_order="left")
+    own_step = pl.lit(steps_of(linked["start_ns"], marks))
+    step = pl.when(pl.col("launch_what").is_null()).then(own_step).otherwise("step")
+    return linked.with_columns(step.alias("step")).sort("start_ns", maintain_order=True)
 
 
-def _categories(frame: pl.DataFrame, category: Callable[[str, str], str]) -> pl.Series:
-    """``category`` of every row's name and kind, asked for once each."""
-    names = frame.select("name", "kind")
-    known = names.unique()
-    named = [category(name, kind) for name, kind in known.iter_rows()]
-    known = known.with_columns(category=pl.Series(named, dtype=pl.String))
-    return names.join(known, on=["name", "kind"], how="left", maintain_order="left")["category"]
+def _by_external_id(linked: pl.DataFrame, ops: pl.DataFrame, whats: pl.DataFrame) -> pl.DataFrame:
+    """The operator by its External id where no operator stands around the launch."""
+    lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
+    found = ops.filter(ops["external_id"].is_in(lost.implode()))
+    found = found.filter((whats["kind"] == "cpu_op").gather(found["what"])).select(
+        "external_id", pl.col("op_id").alias("x_op_id"), pl.col("what").alias("x_what"),
+        pl.col("context").alias("x_context"),
+    ).unique("external_id", keep="last", maintain_order=True)  # fmt: skip
+    return linked.join(found, on="external_id", how="left", maintain_order="left").select(
+        pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
+        pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
+        pl.coalesce("op_what", "x_what").alias("op_what"),
+    )
 
 
 def _kernels(
-    device: pl.DataFrame, calls: pl.DataFrame, ops: pl.DataFrame, marks: pl.DataFrame
+    linked: pl.DataFrame, device: Events, whats: pl.DataFrame, contexts: pl.DataFrame
 ) -> pl.DataFrame:
-    numbered = calls.filter(pl.col("correlation").is_not_null()).drop("tid")
-    launcher = numbered.unique("correlation", keep="first", maintain_order=True).rename(
-        {name: f"launch_{name}" for name in ("name", "start_ns", "duration_ns")}
-    )
-    linked = device.join(launcher, on="correlation", how="left", maintain_order="left")
-    linked = _by_external_id(linked, ops).with_columns(
-        step=pl.when(pl.col("launch_name").is_null())
-        .then(steps_of(linked["start_ns"], marks))
-        .otherwise("step"),
-        in_cudagraph=pl.col("launch_name").str.contains("GraphLaunch").fill_null(False),
-    )
-    known = ["name", "cpu_op", "kind", "launch_name"]
-    keys = linked.select(known).unique()
-    named = [categorize(*key) for key in keys.iter_rows()]
-    keys = keys.with_columns(category=pl.Series(named, dtype=pl.String))
-    linked = linked.join(keys, on=known, how="left", nulls_equal=True)
-    return linked.drop("external_id", "tid").sort("start_ns")
+    """Table kernels."""
+    inner, outer = (_words(linked[name], contexts, *_CONTEXT) for name in ("context", "x_context"))
+    (launch_name,) = _words(linked["launch_what"], whats, "name")
+    (cpu_op,) = _words(linked["op_what"], whats, "name")
+    named = linked.with_columns(
+        *_words(linked["what"], device.whats, "name", "kind"),
+        *_words(linked["written"], device.writings, *device.writings.columns),
+        *(
+            mine.zip_with(mine.is_not_null(), other)
+            for mine, other in zip(inner, outer, strict=True)
+        ),
+        launch_name.alias("launch_name"),
+        cpu_op.alias("cpu_op"),
+        launch_name.str.contains("GraphLaunch").fill_null(False).alias("in_cudagraph"),
+    ).drop("what", "written", "context", "x_context", "launch_what", "op_what")
+    known = ("name", "cpu_op", "kind", "launch_name")
+    keys = named.select(known).unique()
+    categories = [categorize(name or "", *key) for name, *key in keys.iter_rows()]
+    keys = keys.with_columns(category=pl.Series(categories, dtype=pl.String))
+    return named.join(keys, on=known, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _by_external_id(kernels: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """The operator by its External id where no operator stands around the launch."""
-    lost = kernels.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
-    found = ops.lazy().filter(
-        (pl.col("kind") == "cpu_op") & pl.col("external_id").is_in(lost.implode())
-    )
-    external = found.select(
-        "external_id", pl.col("op_id").alias("x_cpu_op_id"), pl.col("name").alias("x_cpu_op"),
-        *(pl.col(c).alias(f"x_{c}") for c in _CONTEXT),
-    ).unique("external_id", keep="last", maintain_order=True)  # fmt: skip
-    joined = kernels.lazy().join(external, on="external_id", how="left", maintain_order="left")
-    filled = ("cpu_op_id", "cpu_op", *_CONTEXT)
-    return (
-        joined.with_columns(pl.coalesce(c, f"x_{c}").alias(c) for c in filled)
-        .drop(f"x_{c}" for c in filled)
-        .collect()
-    )
-
-
-def _launches(calls: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+def _with_kernels(calls: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
+    """``calls`` with the number of device executions that each led to."""
     led_to = (
-        kernels.filter(pl.col("correlation").is_not_null())
+        linked.filter(pl.col("correlation").is_not_null())
         .group_by("correlation")
         .agg(pl.len().cast(pl.Int32).alias("kernels"))
     )
-    kinds = calls["name"].map_elements(call_kind, return_dtype=pl.String)
-    joined = calls.with_columns(kind=kinds).join(
-        led_to, on="correlation", how="left", maintain_order="left"
+    return calls.join(led_to, on="correlation", how="left", maintain_order="left")
+
+
+def _launches(calls: pl.DataFrame, whats: pl.DataFrame, contexts: pl.DataFrame) -> pl.DataFrame:
+    """Table kernel_launches."""
+    kinds = pl.Series("kind", [call_kind(name or "") for name in whats["name"]], dtype=pl.String)
+    named = calls.with_columns(
+        *_words(calls["what"], whats, "name", "tid"),
+        *_words(calls["context"], contexts, "graph_key", "compile_id"),
+        kinds.gather(calls["what"]),
     )
-    return joined.select(
+    return named.select(
         "step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation",
         pl.col("kernels").fill_null(0), "graph_key", "compile_id",
     )  # fmt: skip

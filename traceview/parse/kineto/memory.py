@@ -18,7 +18,7 @@ def memory_rows(memory: pl.DataFrame) -> list[dict[str, Any]]:
     events = memory.drop_nulls(["total_allocated", "device_type"])
     for (kind, index), mine in events.group_by("device_type", "device_id", maintain_order=True):
         start = mine["total_allocated"][0] - (mine["allocated"][0] or 0)
-        peak = max(start, *mine["total_allocated"])
+        peak = max(start, mine["total_allocated"].max())
         device = {_CPU: "cpu", _CUDA: f"cuda:{index}"}.get(kind)
         if device is not None:
             rows.append(

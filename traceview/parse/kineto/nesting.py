@@ -7,8 +7,6 @@ steps do not take part, as a step may begin and end in the middle of an operator
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -16,7 +14,6 @@ import polars as pl
 
 from traceview.compile_id import CompileId
 from traceview.parse.kineto.categories import GRAPH_PREFIX, REGION_PREFIX
-from traceview.parse.kineto.columns import Numbered
 
 TOLERANCE_NS = 1000
 OUR_STEP = re.compile(r"^traceview step (\d{1,18})$")
@@ -43,102 +40,135 @@ class Context(NamedTuple):
         return Context(*(mine or others for mine, others in zip(self, outer, strict=True)))
 
 
-#: An event that later ones may lie in: its end, row and depth, the row of the deepest operator
-#: (itself included), and its context.
-_Open = tuple[float, "int | None", int, "int | None", Context]
-_NOWHERE = Context()
-_TOP: _Open = (inf, None, -1, None, _NOWHERE)
+_FOLLOWED = ("what", "start_ns", "duration_ns", "sequence", "forward_thread")
+_AROUND = {"parent_id": pl.Int32, "depth": pl.Int32, "cpu_op_id": pl.Int32, "context": pl.UInt32}
+#: Rows as Python objects at a time.
+_ROWS = 65_536
+#: An event that later ones may lie in: its end, its number, depth, the number of the deepest
+#: operator (itself included), and the number of its context.
+_Open = tuple[float, "int | None", int, "int | None", int]
+_TOP: _Open = (inf, None, -1, None, 0)
 
 
-@dataclass(slots=True)
-class _Nested:
-    """Per row: the row around it, how many there are, the operator around it, its context."""
+class _What(NamedTuple):
+    """What the name, kind and thread of an event say; a step's mark lies on no thread."""
 
-    parent: list[int | None] = field(default_factory=list)
-    depth: list[int] = field(default_factory=list)
-    cpu_op: list[int | None] = field(default_factory=list)
-    context: list[Context] = field(default_factory=list)
+    stack: list[_Open]
+    mark: Context | None
+    is_step: bool
+    is_call: bool
+    is_operator: bool
+    is_backward: bool
 
 
-def nest(host: pl.DataFrame) -> pl.DataFrame:
-    """``host`` (in order of start) with rows of parent and operator, depth, region and graph.
+def nest(host: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """``host`` (in order of start) with what is around each row; and the contexts by number.
 
-    ``cpu_op`` is the deepest operator around the row (annotations are none). Work on autograd's
+    Operators and marks are numbered from 0 as ``op_id``, calls have none. ``parent_id`` is the one
+    around the row, ``cpu_op_id`` the deepest operator there (marks are none). Work on autograd's
     thread has the region and the compile of the forward operator with its sequence number.
     """
-    found = _nested(host)
-    _hand_to_backward(host, found)
-    numbered = Numbered()
-    codes = pl.Series([numbered[context] for context in found.context], dtype=pl.UInt32)
-    held = pl.DataFrame(
-        list(numbered), schema=dict.fromkeys(Context._fields, pl.String), orient="row"
+    nesting = _Nesting(whats)
+    around = [nesting.around(part) for part in host.iter_slices(_ROWS)]
+    contexts = pl.DataFrame(
+        nesting.contexts, schema=dict.fromkeys(Context._fields, pl.String), orient="row"
     )
-    return host.with_columns(
-        pl.Series("parent", found.parent, dtype=pl.Int64),
-        pl.Series("depth", found.depth, dtype=pl.Int32),
-        pl.Series("cpu_op", found.cpu_op, dtype=pl.Int64),
-        *(held[name].gather(codes) for name in Context._fields),
-    )
+    columns = pl.concat([pl.DataFrame(schema=_AROUND), *around])
+    is_op = ~_of(host, whats["kind"] == "call")
+    numbers = pl.when(is_op).then(is_op.cum_sum() - 1).cast(pl.Int32).alias("op_id")
+    return host.with_columns(numbers, *columns), contexts
 
 
-def _nested(host: pl.DataFrame) -> _Nested:
-    found = _Nested()
-    parents, depths, operators, contexts = found.parent, found.depth, found.cpu_op, found.context
-    marks = {name: mark for name in host["name"].unique() if (mark := _mark(name)) != _NOWHERE}
-    steps = {name for name in host["name"].unique() if is_step(name)}
-    stacks: dict[str, list[_Open]] = {tid: [_TOP] for tid in host["tid"].unique()}
-    rows = host.select("name", "kind", "tid", "start_ns", "duration_ns").iter_rows()
-    for row, (name, kind, tid, start, duration) in enumerate(rows):
-        end = start + duration
-        stack = stacks[tid] if name not in steps else [_TOP]
-        while stack[-1][0] <= start or end > stack[-1][0] + TOLERANCE_NS:
-            stack.pop()
-        _, parent, depth, operator, context = stack[-1]
-        if name in marks:
-            context = marks[name].within(context)
-        parents.append(parent)
-        depths.append(depth + 1)
-        operators.append(operator)
-        contexts.append(context)
-        if kind != "call":
-            stack.append((end, row, depth + 1, row if kind == "cpu_op" else operator, context))
-    return found
+def _of(host: pl.DataFrame, fact: pl.Series) -> pl.Series:
+    """For every row, what is so of its name, kind and thread."""
+    return fact.gather(host["what"])
 
 
-def _hand_to_backward(host: pl.DataFrame, found: _Nested) -> None:
-    """Gives what runs a backward, and what lies in it, the context of its forward."""
-    pairs = _forward_of(host, found.context)
-    if not pairs:
-        return
-    for row, parent in enumerate(found.parent):
-        outer = pairs.get(row, parent)
-        if outer is not None and found.context[row] is not found.context[outer]:
-            found.context[row] = _with_forward(found.context[row], found.context[outer])
+class _Nesting:
+    """Follows the events of all threads in order of start."""
 
+    def __init__(self, whats: pl.DataFrame) -> None:
+        self.contexts = [Context()]
+        self._numbers = {Context(): 0}
+        self._combined: dict[tuple[Context | int, int], int] = {}
+        self._stacks: dict[str, list[_Open]] = {}
+        self._whats = [self._what(name or "", kind, tid) for name, kind, tid in whats.iter_rows()]
+        self._ops = 0
+        self._forward: dict[int, int] = {}
 
-@lru_cache(maxsize=4096)
-def _with_forward(own: Context, forward: Context) -> Context:
-    """``own`` with the region and the compile of its forward; graph and line are its own."""
-    return own._replace(
-        region=own.region or forward.region, compile_id=own.compile_id or forward.compile_id
-    )
+    def _what(self, name: str, kind: str, tid: str) -> _What:
+        mark = _mark(name)
+        return _What(
+            self._stacks.setdefault(tid, [_TOP]),
+            None if mark == Context() else mark,
+            is_step(name),
+            kind == "call",
+            kind == "cpu_op",
+            name.startswith(_AUTOGRAD) or _BACKWARD.search(name) is not None,
+        )
 
+    def around(self, part: pl.DataFrame) -> pl.DataFrame:
+        """Columns of what is around each of the next rows."""
+        parents: list[int | None] = []
+        depths: list[int] = []
+        operators: list[int | None] = []
+        contexts: list[int] = []
+        whats, ops = self._whats, self._ops
+        columns = (part[name].to_list() for name in _FOLLOWED)
+        for number, start, duration, sequence, forward_thread in zip(*columns, strict=True):
+            stack, mark, step, call, operates, backward = whats[number]
+            end = start + duration
+            if step:
+                stack = [_TOP]
+            while stack[-1][0] <= start or end > stack[-1][0] + TOLERANCE_NS:
+                stack.pop()
+            _, parent, depth, operator, context = stack[-1]
+            if mark is not None:
+                context = self._within(mark, context)
+            if sequence is not None and sequence >= 0:
+                context = self._paired(context, sequence, backward or forward_thread)
+            parents.append(parent)
+            depths.append(depth + 1)
+            operators.append(operator)
+            contexts.append(context)
+            if not call:
+                stack.append((end, ops, depth + 1, ops if operates else operator, context))
+                ops += 1
+        self._ops = ops
+        return pl.DataFrame([parents, depths, operators, contexts], schema=_AROUND)
 
-def _forward_of(host: pl.DataFrame, contexts: list[Context]) -> dict[int, int]:
-    """Rows that run a backward, each with the row of the latest forward operator of its number."""
-    latest: dict[int, int] = {}
-    pairs: dict[int, int] = {}
-    numbered = host.select("name", "sequence", "forward_thread").with_row_index()
-    rows = numbered.filter(pl.col("sequence") >= 0).iter_rows()
-    for row, name, sequence, forward_thread in rows:
-        if forward_thread or name.startswith(_AUTOGRAD) or _BACKWARD.search(name):
-            if sequence in latest:
-                pairs[row] = latest[sequence]
-        elif contexts[row].region is not None or contexts[row].compile_id is not None:
-            latest[sequence] = row
-        else:
-            latest.pop(sequence, None)
-    return pairs
+    def _within(self, mark: Context, context: int) -> int:
+        """The context that a mark makes inside of another."""
+        number = self._combined.get((mark, context))
+        if number is None:
+            number = self._number(mark.within(self.contexts[context]))
+            self._combined[mark, context] = number
+        return number
+
+    def _paired(self, context: int, sequence: int, backward: int | None) -> int:
+        """The context of what has a sequence number: a backward gets its forward's."""
+        if not backward:
+            held = self.contexts[context]
+            if held.region is not None or held.compile_id is not None:
+                self._forward[sequence] = context
+            else:
+                self._forward.pop(sequence, None)
+            return context
+        forward = self._forward.get(sequence)
+        if forward is None or forward == context:
+            return context
+        number = self._combined.get((forward, context))
+        if number is None:
+            place = self.contexts[forward]._replace(graph_key=None, line=None)
+            number = self._number(self.contexts[context].within(place))
+            self._combined[forward, context] = number
+        return number
+
+    def _number(self, context: Context) -> int:
+        number = self._numbers.setdefault(context, len(self.contexts))
+        if number == len(self.contexts):
+            self.contexts.append(context)
+        return number
 
 
 def is_step(name: str) -> bool:

@@ -1,31 +1,32 @@
-"""A trace file into three raw frames: device executions, host calls and operators, memory.
+"""A trace into raw frames: device executions, host calls and operators, memory.
 
-Bounded memory: the columns of some thousand events are held as lists, then become a polars frame.
+Bounded memory: of an event only numbers are kept, some 60 bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import polars as pl
 
+from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
-from traceview.parse.kineto.columns import Columns, Getter, Texts, decoded
+from traceview.parse.kineto.about import About, about
+from traceview.parse.kineto.columns import JOINT, Columns
 from traceview.parse.kineto.events import NO_ARGS, Event, decode_events
 from traceview.parse.kineto.repair import mend
-from traceview.parse.kineto.splitter import Slice, UnknownLayout, slices
+from traceview.parse.kineto.splitter import Slice, Splitter, UnknownLayout
 from traceview.parse.kineto.stream import pieces
 
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
 LONGEST_US = 86_400 * 10**6
 #: Times up to here are exact to the ns in a float64.
 FARTHEST_US = 2**52
-_KINDS = {
+KINDS = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
     "gpu_memset": "memset",
@@ -35,77 +36,90 @@ _KINDS = {
     "user_annotation": "user_annotation",
 }
 _GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_HOST = KINDS.keys() - _GPU
 _MEMORY = "[memory]"
+_OURS = "traceview "
+_TIMES = ("ts", "dur")
+_IDS = ("external_id", "correlation")
+_MEMORY_NUMBERS = ("total_allocated", "allocated", "device_type", "device_id")
+_SIZES = ("grid", "block")
+_INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "kernel_file")
+_ARGS = attrgetter("args")
 
 
-@dataclass(frozen=True, slots=True)
-class RawFrames:
-    """Events of a trace by what they are; ``start_ns`` counts from the first of them.
+@dataclass(slots=True)
+class Events:
+    """Events in ``rows``, whose words are numbers.
 
-    ``host`` is in order of start, the longer first of two that start at once; its columns that
-    ``texts`` names hold numbers.
+    Column ``what`` is a row of ``whats`` (name, kind, tid), ``written`` one of ``writings``: of a
+    device event its grid and block, of a host event its inputs and its kernel's file.
     """
 
-    device: pl.DataFrame
-    host: pl.DataFrame
+    rows: pl.DataFrame
+    whats: pl.DataFrame
+    writings: pl.DataFrame
+
+
+@dataclass(slots=True)
+class RawFrames:
+    """Events of a trace by what they are; ``start_ns`` counts from ``zero_ns``, the first of them.
+
+    Those of the host are in order of start, the longer first of two that start at once.
+    """
+
+    device: Events
+    host: Events
     memory: pl.DataFrame
-    texts: Texts
+    zero_ns: int | None
+    pid: int | None
+    about: About
 
 
-def _columns(texts: Iterable[str], lists: Iterable[str], numbers: Iterable[str]) -> Columns:
-    """Columns of what every event has, and of these arguments (``lists``: JSON kept as text)."""
-    return Columns(
-        {
-            "name": _each("name"),
-            "kind": _each("cat", _KINDS.get),
-            "tid": _each("tid", str),
-            **{name: _each(f"args.{name}", _text) for name in texts},
-            **{name: _each(f"args.{name}", bytes) for name in lists},
-        },
-        {
-            "ts": (_each("ts"), pl.Float64),
-            "dur": (_each("dur"), pl.Float64),
-            **{name: (_each(f"args.{name}"), pl.Int64) for name in numbers},
-        },
-    )
-
-
-def _each(attribute: str, change: Callable[[Any], Any] | None = None) -> Getter:
-    """Attribute of every event, changed by ``change``."""
-    get = attrgetter(attribute)
-    if change is None:
-        return lambda events: map(get, events)
-    return lambda events: map(change, map(get, events))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def read_raw(path: Path, name: str, damage: Damage) -> RawFrames:
-    """The events of ``path``; what cannot be read is counted in ``damage`` under ``name``."""
-    ids = ("external_id", "correlation")
-    gpu = _columns((), ("grid", "block"), (*ids, "device", "stream", "bytes"))
-    inputs = ("input_dims", "input_types", "input_strides", "concrete_inputs")
-    host = _columns(("kernel_file",), inputs, (*ids, "sequence", "forward_thread"))
-    memory = _columns((), (), ("total_allocated", "allocated", "device_type", "device_id"))
+def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
+    """The events of ``stream``; what cannot be read is counted in ``damage`` under ``name``."""
+    gathered = _Gathered()
+    parts = Splitter(pieces(stream, name, damage))
     try:
-        for events in _decoded(path, name, damage):
-            for event in events:
-                event.args = event.args or NO_ARGS
-            spans = [event for event in events if event.ph == "X" and event.cat in _KINDS]
-            spans = _plausible(spans, name, damage)
-            gpu.add([event for event in spans if event.cat in _GPU])
-            host.add([event for event in spans if event.cat not in _GPU])
-            memory.add([event for event in events if event.name == _MEMORY and event.ph == "i"])
+        for events in _decoded(parts, name, damage):
+            gathered.add(events)
     except UnknownLayout as error:
         damage.count(name, "unknown_format", None, str(error))
-    return _frames(gpu, host, memory)
+    device = _events(gathered.device, _SIZES, name, damage)
+    host = _events(gathered.host, _INPUTS, name, damage)
+    starts: list[Any] = [sort.rows["start_ns"].min() for sort in (device, host) if sort.rows.height]
+    zero = min(starts, default=None)
+    for sort in (device, host):
+        sort.rows = sort.rows.with_columns(pl.col("start_ns") - pl.lit(zero, pl.Int64))
+    host.rows = _in_order(host.rows)
+    memory = gathered.memory.frame().sort("ts", nulls_last=True)
+    return RawFrames(device, host, memory, zero, gathered.pid, about(parts.head + parts.tail))
 
 
-def _decoded(path: Path, name: str, damage: Damage) -> Iterator[list[Event]]:
+class _Gathered:
+    """Events put apart by what they are."""
+
+    def __init__(self) -> None:
+        self.device = Columns(_SIZES, _TIMES, (*_IDS, "device", "stream", "bytes"))
+        self.host = Columns(_INPUTS, _TIMES, (*_IDS, "sequence", "forward_thread"))
+        self.memory = Columns(_SIZES, ("ts",), _MEMORY_NUMBERS)
+        self.pid: int | None = None
+
+    def add(self, events: list[Event]) -> None:
+        spans = [event for event in events if event.cat in KINDS and event.ph == "X"]
+        if None in map(_ARGS, spans):
+            for event in spans:
+                event.args = event.args or NO_ARGS
+        host = [event for event in spans if event.cat in _HOST]
+        self.host.add(host)
+        self.device.add([event for event in spans if event.cat in _GPU])
+        self.memory.add([event for event in events if event.name == _MEMORY and event.args])
+        if self.pid is None and host and isinstance(host[0].pid, int):
+            self.pid = host[0].pid
+
+
+def _decoded(parts: Splitter, name: str, damage: Damage) -> Iterator[list[Event]]:
     """Events slice by slice; a slice that is no JSON is mended event by event."""
-    for part in slices(pieces(path, name, damage)):
+    for part in parts:
         if part.data:
             try:
                 yield decode_events(b"[" + part.data + b"]")
@@ -125,50 +139,65 @@ def _mended(part: Slice, name: str, damage: Damage) -> list[Event]:
     return kept
 
 
-def _plausible(events: list[Event], name: str, damage: Damage) -> list[Event]:
-    """``events`` less those, counted, whose times cannot be."""
-    kept = []
-    for event in events:
-        ts, dur = event.ts, event.dur
-        if ts is not None and dur is not None and abs(ts) < FARTHEST_US and 0 <= dur <= LONGEST_US:
-            kept.append(event)
-        else:
-            damage.count(name, "bad_event", None, f"{event.name}: ts {ts}, dur {dur}")
-    return kept
+def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
+    """What was gathered, less the events, counted, whose times cannot be."""
+    rows, whats = columns.frame(), columns.whats
+    ts, dur = rows["ts"], rows["dur"]
+    sound = ((ts.abs() < FARTHEST_US) & dur.is_between(0, LONGEST_US)).fill_null(False)
+    if not sound.all():
+        names = [what for what, _, _ in whats]
+        for what, start, length in rows.filter(~sound).select("what", "ts", "dur").iter_rows():
+            damage.count(name, "bad_event", None, f"{names[what]}: ts {start}, dur {length}")
+        rows = rows.filter(sound)
+    times = (_ns(rows["ts"]).alias("start_ns"), _ns(rows["dur"]).alias("duration_ns"))
+    return Events(
+        rows.drop("ts", "dur").with_columns(times),
+        _whats(whats),
+        _writings(columns.writings, written),
+    )
 
 
-def _ns(column: str) -> pl.Expr:
+def _ns(us: pl.Series) -> pl.Series:
     """Whole ns of µs with three decimals.
 
     Whole and broken µs apart: from 2**42 µs on, which Kineto's clock reaches, ``ts * 1000`` is
     itself rounded, and its last digit is wrong for some values.
     """
-    whole = pl.col(column).floor()
-    broken = ((pl.col(column) - whole) * 1000).round()
-    return whole.cast(pl.Int64) * 1000 + broken.cast(pl.Int64)
+    whole = us.floor()
+    broken = ((us - whole) * 1000).round().cast(pl.Int64)
+    exact: pl.Series = whole.cast(pl.Int64) * 1000 + broken
+    return exact
 
 
-def _marks_as_such(host: pl.DataFrame) -> pl.DataFrame:
-    """The collector's cheap ranges are written as operators; they are marks like its others."""
-    ours = pl.col("name").str.starts_with("traceview ")
-    return host.with_columns(kind=pl.when(ours).then(pl.lit("user_annotation")).otherwise("kind"))
+def _whats(whats: Iterable[tuple[str, str, object]]) -> pl.DataFrame:
+    """Name, kind and tid by number. The collector's cheap ranges are operators: they are marks."""
+    rows = [
+        (name or None, "user_annotation" if name.startswith(_OURS) else KINDS[cat], str(tid))
+        for name, cat, tid in whats
+    ]
+    schema = dict.fromkeys(("name", "kind", "tid"), pl.String)
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _timed(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(start_ns=_ns("ts"), duration_ns=_ns("dur")).drop("ts", "dur")
+def _in_order(host: pl.DataFrame) -> pl.DataFrame:
+    """``host`` sorted, a column at a time: it is the largest thing in memory."""
+    order = host.select(
+        pl.arg_sort_by(
+            "start_ns", "duration_ns", descending=[False, True], maintain_order=True
+        )
+    ).to_series()  # fmt: skip
+    ordered = [host.drop_in_place(name).gather(order) for name in host.columns]
+    return pl.DataFrame(ordered)
 
 
-def _frames(gpu: Columns, host: Columns, memory: Columns) -> RawFrames:
-    """Times counted from the first event on, and the order that ``RawFrames`` promises."""
-    device, spans = _timed(gpu.frame()), _timed(host.frame())
-    zero = pl.concat([device["start_ns"], spans["start_ns"]]).min()
-    shifted = pl.col("start_ns") - pl.lit(zero, dtype=pl.Int64)
-    spans = spans.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-    texts = host.texts()
-    known = {name: texts.pop(name) for name in ("name", "kind", "tid")}
-    return RawFrames(
-        decoded(device.with_columns(shifted), gpu.texts()),
-        _marks_as_such(decoded(spans.with_columns(shifted), known)),
-        memory.frame().sort("ts", nulls_last=True),
-        texts,
-    )
+def _writings(joined: Iterable[bytes], names: Sequence[str]) -> pl.DataFrame:
+    """The single texts of ``written``, by number; the file, no list, without its quotes."""
+    last = len(names) - 1
+    rows = [[*map(_written, text.split(JOINT, last))] for text in joined]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    files = pl.col("kernel_file").str.strip_chars('"')
+    return frame.with_columns(files) if "kernel_file" in names else frame
+
+
+def _written(text: bytes) -> str | None:
+    return text.decode(errors="replace") or None

@@ -34,30 +34,41 @@ class Slice:
     whole: bool = True
 
 
-def slices(pieces: Iterable[bytes]) -> Iterator[Slice]:
-    """Slices of whole events from the bytes of a trace; raises UnknownLayout."""
-    source = iter(pieces)
-    buffer = _after_root(source)
-    while len(buffer) < PIECE and (piece := next(source, b"")):
-        buffer += piece
-    if separator := _separator(buffer):
-        buffer = yield from _by_separator(buffer, source, separator)
-    yield from _by_brackets(buffer, source)
+class Splitter:
+    """Slices of whole events from the bytes of a trace; iterating raises UnknownLayout.
 
+    ``head`` is what stands before the list of events, ``tail`` the beginning of what follows it;
+    both are known once the slices have been read.
+    """
 
-def _after_root(source: Iterator[bytes]) -> bytes:
-    """What was read of the list of events: everything after its bracket."""
-    buffer = b""
-    for piece in source:
-        buffer += piece
-        head = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if head.startswith(b"["):
-            return head[1:]
-        if match := _ROOT.search(buffer):
-            return buffer[match.end() :]
-        if len(buffer) > MOST_BYTES or (head and not head.startswith(b"{")):
-            break
-    raise UnknownLayout("no list of events")
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.head = b""
+        self.tail = b""
+        self._source = iter(pieces)
+
+    def __iter__(self) -> Iterator[Slice]:
+        buffer = self._after_root()
+        while len(buffer) < PIECE and (piece := next(self._source, b"")):
+            buffer += piece
+        if separator := _separator(buffer):
+            buffer = yield from _by_separator(buffer, self._source, separator)
+        self.tail = yield from _by_brackets(buffer, self._source)
+        self.tail += next(self._source, b"")
+
+    def _after_root(self) -> bytes:
+        """What was read of the list of events: everything after its bracket."""
+        buffer = b""
+        for piece in self._source:
+            buffer += piece
+            head = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+            if head.startswith(b"["):
+                return head[1:]
+            if match := _ROOT.search(buffer):
+                self.head = buffer[: match.start()]
+                return buffer[match.end() :]
+            if len(buffer) > MOST_BYTES or (head and not head.startswith(b"{")):
+                break
+        raise UnknownLayout("no list of events")
 
 
 def _separator(buffer: bytes) -> bytes | None:
@@ -82,15 +93,15 @@ def _by_separator(
         buffer += piece
 
 
-def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Iterator[Slice]:
-    """Slices by following brackets and quotes, to the end of the list."""
+def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Generator[Slice, None, bytes]:
+    """Slices by following brackets and quotes, to the end of the list; returns what follows it."""
     while True:
         cut, ended = _walk(buffer)
         if cut:
             yield Slice(buffer[:cut].strip().strip(b",").strip())
             buffer = buffer[cut:]
         if ended:
-            return
+            return buffer
         piece = next(source, b"")
         if not piece:
             break
@@ -98,6 +109,7 @@ def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Iterator[Slice]:
             raise UnknownLayout("an event without end")
         buffer += piece
     yield Slice(buffer.strip().strip(b",").strip(), whole=False)
+    return b""
 
 
 def objects(data: bytes) -> Iterator[bytes]:

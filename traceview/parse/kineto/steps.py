@@ -5,15 +5,16 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.parse.kineto.nesting import OTHER_STEP, OUR_STEP
+from traceview.parse.kineto.reader import Events
 
 
-def step_marks(host: pl.DataFrame) -> pl.DataFrame:
+def step_marks(host: Events) -> pl.DataFrame:
     """``start_ns`` and ``end_ns`` of the marked steps, in order of start: row n is step n."""
-    annotations = host.filter(pl.col("kind") == "user_annotation")
-    ours = annotations.filter(pl.col("name").str.contains(OUR_STEP.pattern))
-    marks = (
-        ours if ours.height else annotations.filter(pl.col("name").str.contains(OTHER_STEP.pattern))
-    )
+    whats, rows = host.whats, host.rows
+    annotation = whats["kind"] == "user_annotation"
+    ours = annotation & whats["name"].str.contains(OUR_STEP.pattern)
+    others = annotation & whats["name"].str.contains(OTHER_STEP.pattern)
+    marks = rows.filter((ours if ours.any() else others).fill_null(False).gather(rows["what"]))
     return marks.sort("start_ns").select(
         "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
     )

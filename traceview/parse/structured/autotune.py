@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from traceview.parse.structured.records import Record
+from traceview.parse.cutting import Record
 from traceview.parse.structured.state import Compile, Reader
 
 _SUFFIX = "_template_autotuning"

@@ -6,11 +6,11 @@ from collections import defaultdict
 
 import msgspec
 
+from traceview.parse.cutting import Record
 from traceview.parse.frames import StackFrame, first_user_frame, stack_json
 from traceview.parse.graph_break_text import parse_graph_break
 from traceview.parse.guard_text import parse_guard
 from traceview.parse.structured.decode import text_of
-from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import Process, Reader, Row
 
 _VALUES = frozenset(("value", "module_int", "type_id", "obj_id", "length"))

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from traceview.parse.cutting import Record
+from traceview.parse.structured.components import components
 from traceview.parse.structured.decode import decode
-from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import CodeSection, Compile, Reader
 
 PATTERN = re.compile(
@@ -21,9 +22,10 @@ _CODE_STATE_EVENTS = {"get": "loaded", "put": "saved"}
 
 
 class _CacheInfo(msgspec.Struct):
-    """The fields that are kept; ``components``, 70 KB and more, is stepped over."""
+    """The fields that are kept; of ``components`` what changes, see module ``components``."""
 
     key: Any = None
+    components: Any = None
     cache_state: Any = None
     cache_status_detailed: Any = None
     cache_bypass_reason: Any = None
@@ -59,6 +61,7 @@ def cache_artifact(reader: Reader, record: Record) -> None:
         "is_forward": _is_forward(section),
     }
     reader.process.add("cache_events", record, compile, row)
+    components(reader, record, compile, row, info.components)
 
 
 def disabled_cache(reader: Reader, record: Record, name: str) -> None:

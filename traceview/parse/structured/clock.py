@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from traceview.parse.structured.records import Stamp
+from traceview.parse.cutting import Stamp
 
 _QUARTER_US = 15 * 60 * 1_000_000
 _DAY_US = 86_400 * 1_000_000

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from traceview.parse.cutting import Record
 from traceview.parse.frames import first_user_frame, stack_json
+from traceview.parse.structured import settings
 from traceview.parse.structured.decode import decode, json_object
-from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import Compile, Process, Reader, Row
 
 # Metrics field of torch to column of table ``compiles``.
@@ -58,9 +59,10 @@ _INTEGERS = frozenset(
      "guard_count", "shape_env_guard_count", "cache_size")
 )  # fmt: skip
 
-# A struct of just these fields: msgspec steps over the 30 KB of configurations in the same object.
+# A struct of just these fields; the 30 KB of configurations in the same object stay raw.
 _Metrics = msgspec.defstruct(
-    "_Metrics", [(name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")]
+    "_Metrics",
+    [*((name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")), *settings.FIELDS],
 )
 _METRICS = msgspec.json.Decoder(_Metrics)
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
@@ -150,10 +152,12 @@ def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
     decoded = decode(reader, record, record.body, _METRICS)
     if compile is None or decoded is None:
         return
+    settings.metrics_settings(reader, record, decoded)
     fields = msgspec.structs.asdict(decoded)
     row = metrics_row(fields)
     row["metrics"] = True
     if is_forward and fields.get("is_forward") is not False:
+        compile.closed = True
         first = not compile.forward
         compile.forward.update(row)
         if first:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from traceview.parse.structured.records import Record
+from traceview.parse.cutting import Record
 from traceview.parse.structured.state import Reader
 
 TEXT_LIMIT = 1_000_000
@@ -37,7 +37,10 @@ def decode(
 
 
 def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dict[str, Any]:
-    """``raw`` as a JSON object; an empty one where it is none."""
+    """``raw`` as a JSON object; an empty one where it is none, or where there is no payload: on a
+    cache hit torch writes some artifacts without one."""
+    if raw == b"":
+        return {}
     value = decode(reader, record, raw, _ANY)
     return value if isinstance(value, dict) else {}
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from traceview.parse.cutting import Record
 from traceview.parse.frames import (
     FILE_COMMENT,
     StackFrame,
@@ -20,15 +22,19 @@ from traceview.parse.frames import (
 )
 from traceview.parse.structured.decode import json_object
 from traceview.parse.structured.output_code import Call, parse_output_code
-from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import CodeSection, Compile, Process, Reader, Row
 
-_POST_NODE = re.compile(
-    r"^ +(?P<node>\w+)(?: *:[^=\n]*)? = torch\.ops\.(?P<op>\w+\.\w+)", re.MULTILINE
-)
+_POST_NODE = re.compile(r"\n +(?P<node>\w+)(?: *:[^=\n]*)? = torch\.ops\.(?P<op>\w+\.\w+)")
 
 _IN_PLACE = re.compile(r"^\s+\w+ \S{1,2}= [^;]+;  (?P<node>\w+)(?: *:[^=]*)? = ")
 _ASSIGNED = re.compile(r"^\s+(?P<node>\w+)(?: *:[^=]*)? = ")
+
+
+class _Op(NamedTuple):
+    """A node of a graph: its place there and its operator."""
+
+    position: int
+    name: str
 
 
 def module_rows(text: str) -> tuple[list[Row], list[Row]]:
@@ -40,9 +46,9 @@ def module_rows(text: str) -> tuple[list[Row], list[Row]]:
             "category": kernel.category,
             "kernel_path": kernel.path,
             "source_code": kernel.source,
-            "fused_ops": kernel.ops,
-            "source_nodes": kernel.nodes,
-            "user_lines": kernel.lines,
+            "fused_ops": list(kernel.ops),
+            "source_nodes": list(kernel.nodes),
+            "user_lines": list(kernel.lines),
             "launch_sites": kernel.launch_sites,
             "line_origin": "comment" if kernel.lines else None,
         }
@@ -60,8 +66,8 @@ def _call_row(order: int, call: Call) -> Row:
         "kernel_name": kernel.name,
         "category": kernel.category,
         "handle": call.handle,
-        "source_nodes": kernel.nodes if alone else call.nodes,
-        "ops": kernel.ops if alone else call.ops,
+        "source_nodes": list(kernel.nodes if alone else call.nodes),
+        "ops": list(kernel.ops if alone else call.ops),
         "user_lines": [],
     }
 
@@ -72,25 +78,25 @@ def kernel_stack_traces(reader: Reader, record: Record) -> None:
     traces = json_object(reader, record, record.payload)
     if compile is None or not traces:
         return
-    by_kernel: dict[str, list[str]] = {}
-    by_handle: dict[str, list[str]] = {}
+    by_kernel: dict[str, dict[str, None]] = {}
+    by_handle: dict[str, dict[str, None]] = {}
     for handle, stacks in traces.items():
-        lines = by_kernel.setdefault(handle.rpartition(":")[0] or handle, [])
-        by_handle[handle] = []
-        for stack in stacks if isinstance(stacks, list) else ():
+        lines = by_kernel.setdefault(handle.rpartition(":")[0] or handle, {})
+        innermost = by_handle.setdefault(handle, {})
+        for stack in _list(stacks):
             found = user_lines(str(stack))
-            lines.extend(line for line in found if line not in lines)
-            by_handle[handle].extend(found[:1])
+            lines |= dict.fromkeys(found)
+            innermost |= dict.fromkeys(found[:1])
     section = _newest(compile, set(by_kernel))
     if section is None:
         return
     section.traced = True
     for row in section.kernels:
         if known := by_kernel.get(row["kernel_name"]):
-            row["user_lines"], row["line_origin"] = known, "provenance"
+            row["user_lines"], row["line_origin"] = list(known), "provenance"
     for call in section.calls:
         if (known := by_handle.get(_handle(call))) is not None:
-            call["user_lines"], call["line_origin"] = list(dict.fromkeys(known)), "provenance"
+            call["user_lines"], call["line_origin"] = list(known), "provenance"
 
 
 def _handle(call: Row) -> str:
@@ -121,26 +127,25 @@ def node_mappings(reader: Reader, record: Record) -> None:
 
 
 def _through(
-    nodes: list[str], ops: dict[str, str], before: dict[str, Any]
+    nodes: list[str], ops: dict[str, _Op], before: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
     """(operators, traced nodes) of post-grad ``nodes``, each once, in the graph's order."""
-    wanted = set(nodes)
-    order = [node for node in ops if node in wanted]
+    order = sorted({node for node in nodes if node in ops}, key=lambda node: ops[node].position)
     traced = (str(pre) for node in order for pre in _list(before.get(node)))
-    return list(dict.fromkeys(ops[node] for node in order)), list(dict.fromkeys(traced))
+    return list(dict.fromkeys(ops[node].name for node in order)), list(dict.fromkeys(traced))
 
 
-def finish(process: Process) -> None:
-    """Lines that only the graphs' texts know.
+def settle(process: Process, kernels: list[Row], calls: list[Row]) -> None:
+    """Lines that only the graphs' texts know, for rows that are complete otherwise.
 
     Those of kernels and calls without provenance; and which of a library call's lines is its own,
     where provenance names those of the views before it as well.
     """
     texts = _Lines(process)
-    for row in process.rows["generated_kernels"]:
+    for row in kernels:
         if not row["user_lines"] and (found := texts.of(row, row["source_nodes"])):
             row["user_lines"], row["line_origin"] = found, "comment"
-    for row in process.rows["kernel_calls"]:
+    for row in calls:
         if not row.get("line_origin"):  # else its node was made by a pass and has no line
             row["user_lines"] = texts.of(row, row["source_nodes"])
             row["line_origin"] = "comment" if row["user_lines"] else None
@@ -156,7 +161,9 @@ class _Lines:
     """
 
     def __init__(self, process: Process) -> None:
-        self._texts: dict[tuple[str, str | None], list[str]] = {}
+        self._texts: dict[tuple[str, str | None], list[str]] = {
+            (key, None): list(texts) for key, texts in process.traced.items()
+        }
         self._known: dict[tuple[str, str | None], dict[str, str]] = {}
         for row in process.rows["graphs"]:
             kind, key = row["kind"], row["compile_key"]
@@ -189,21 +196,27 @@ def node_lines(graph: str) -> dict[str, str]:
     found: dict[str, str] = {}
     place: str | None = None
     for line in graph.splitlines():
-        if comment := FILE_COMMENT.match(line):
-            frame = StackFrame(comment["file"], int(comment["line"]), None)
-            place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
+        if "# File: " in line and (comment := FILE_COMMENT.match(line)):
+            own = _is_users(comment["file"])
+            place = f"{comment['file']}:{int(comment['line'])}" if own else None
         elif not line.strip():
             place = None
-        elif place and (node := _ASSIGNED.match(line) or _IN_PLACE.match(line)):
+        elif place and " = " in line and (node := _ASSIGNED.match(line) or _IN_PLACE.match(line)):
             found[node["node"]] = place
     return found
 
 
-def user_lines(stack: str) -> list[str]:
+@lru_cache(maxsize=1_000)
+def _is_users(file: str) -> bool:
+    return is_user_frame(StackFrame(file, None, None))
+
+
+@lru_cache(maxsize=10_000)  # many kernels of a model come from one line of it
+def user_lines(stack: str) -> tuple[str, ...]:
     """``file:line`` of the user's own frames in a quoted stack, innermost first."""
     frames = parse_traceback(stack)
     roots = torch_roots(frame.file for frame in frames)
-    return [f"{f.file}:{f.line}" for f in reversed(frames) if is_user_frame(f, roots)]
+    return tuple(f"{f.file}:{f.line}" for f in reversed(frames) if is_user_frame(f, roots))
 
 
 def _newest(compile: Compile, names: set[str]) -> CodeSection | None:
@@ -213,12 +226,13 @@ def _newest(compile: Compile, names: set[str]) -> CodeSection | None:
     return None
 
 
-def _post_ops(process: Process, section: CodeSection) -> dict[str, str]:
+def _post_ops(process: Process, section: CodeSection) -> dict[str, _Op]:
     """Node name to aten operator, in graph order, from the post-grad graph of the same code."""
     for row in reversed(process.rows["graphs"]):
         same = row["compile_key"] == section.graph["compile_key"]
         if same and row["kind"] == "post_grad" and row.get("aot_id") == section.graph["aot_id"]:
-            return {match["node"]: match["op"] for match in _POST_NODE.finditer(row["text"])}
+            found = enumerate(_POST_NODE.finditer(f"\n{row['text']}"))
+            return {match["node"]: _Op(place, match["op"]) for place, match in found}
     return {}
 
 

@@ -10,18 +10,20 @@ import re
 
 import msgspec
 
+from traceview.parse.cutting import Record
 from traceview.parse.structured import (
     breaks,
     caches,
+    collectives,
     compiles,
     graphs,
     guards,
     kernels,
     phases,
+    settings,
     symbols,
 )
 from traceview.parse.structured.decode import decode
-from traceview.parse.structured.records import Record
 from traceview.parse.structured.state import Parser, Reader
 
 
@@ -84,7 +86,7 @@ ARTIFACTS: dict[str, Parser] = {
     "dynamo_error": compiles.dynamo_error,
     "inductor_provenance_tracking_kernel_stack_traces": kernels.kernel_stack_traces,
     "inductor_provenance_tracking_node_mappings": kernels.node_mappings,
-    "torch_version": counted,
+    "torch_version": settings.torch_version,
     "dynamo_side_effects": counted,
     "aot_forward_graph_fw_metadata": counted,
     "torch._functorch.config": counted,
@@ -96,7 +98,7 @@ ARTIFACTS: dict[str, Parser] = {
     "backward_epilogue": counted,
     "triton_kernel_info": phases.triton_kernels,
     "inductor_runtime_and_tensor_meta": counted,
-    "inductor_collective_schedule": counted,
+    "inductor_collective_schedule": collectives.collective_schedule,
     "graph_execution": counted,
     "min_cut_information": counted,
     "compiled_autograd_compile_reasons": counted,

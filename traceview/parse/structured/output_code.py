@@ -32,7 +32,8 @@ CATEGORIES = {
     "tem": "template",
     "spl": "split_scan",
 }
-_DEFINITION = re.compile(r"^(?P<name>\w+) = async_compile\.(?P<how>\w+)\(", re.MULTILINE)
+_DEFINES = " = async_compile."
+_DEFINITION = re.compile(r"(?P<name>\w+) = async_compile\.(?P<how>\w+)\(")
 _QUOTES = ("'''", '"""')
 _TRITON = re.compile(r"(?:\A|_)triton_(?P<category>poi|red|per|for|tem|spl)_")
 _NODES = re.compile(
@@ -47,6 +48,9 @@ _LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
 _COMMENT_LINES = 500
 _NOT_CALLED = ("torch.ops.inductor.", "torch.ops._c10d_functional.wait_tensor")
 
+Names = dict[str, None]
+"""Each once, in the order in which they came."""
+
 
 @dataclass(slots=True)
 class Kernel:
@@ -56,9 +60,9 @@ class Kernel:
     category: str | None
     path: str | None = None
     source: str | None = None
-    ops: list[str] = field(default_factory=list)
-    nodes: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    ops: Names = field(default_factory=dict)
+    nodes: Names = field(default_factory=dict)
+    lines: Names = field(default_factory=dict)
     launch_sites: int = 0
 
 
@@ -68,8 +72,8 @@ class Call:
 
     kernel: Kernel
     handle: int | None
-    ops: list[str]
-    nodes: list[str]
+    ops: Names
+    nodes: Names
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
     kernels: dict[str, Kernel] = {}
     body: list[str] = []
     at = 0
-    while match := _DEFINITION.search(text, at):
+    while match := _definition(text, at):
         body.append(text[at : match.start()])
         source, at = _source(text, match.end())
         kernel = Kernel(match["name"], category_of(match["name"], match["how"]), source=source)
@@ -97,6 +101,17 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
     body.append(text[at:])
     calls = _calls("".join(body), kernels)
     return list(kernels.values()), calls
+
+
+def _definition(text: str, at: int) -> re.Match[str] | None:
+    """The next line from ``at`` that begins with the definition of a kernel."""
+    while (found := text.find(_DEFINES, at)) >= 0:
+        start = text.rfind("\n", 0, found) + 1
+        match = _DEFINITION.match(text, start) if start >= at else None
+        if match is not None:
+            return match
+        at = found + len(_DEFINES)
+    return None
 
 
 def category_of(name: str, how: str) -> str | None:
@@ -136,35 +151,42 @@ def _comments_above(text: str, end: int, kernel: Kernel) -> None:
 
 
 def _comment(line: str, kernel: Kernel) -> None:
-    if path := _PATH.match(line):
+    if "kernel path: " in line and (path := _PATH.match(line)):
         kernel.path = path["path"]
-    elif nodes := _NODES.match(line):
+    elif "Original ATen: " in line and (nodes := _NODES.match(line)):
         _extend(kernel.nodes, nodes["nodes"])
         _extend(kernel.ops, nodes["ops"])
     elif place := _FILE_LINE.search(line):
-        where = f"{place['file']}:{place['line']}"
-        if where not in kernel.lines:
-            kernel.lines.append(where)
+        kernel.lines[f"{place['file']}:{place['line']}"] = None
 
 
 def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
     """The calls in ``body``, counted; library calls become kernels of their own."""
     found: list[Call] = []
     above = _Above()
+    may_call = _quick_look(kernels)
     for line in body.splitlines():
         stripped = line.strip()
         if stripped.startswith(("#", "//")):
-            if handle := _HANDLE.match(stripped):
+            if "[Provenance" in stripped and (handle := _HANDLE.match(stripped)):
                 above.handle = handle["name"], int(handle["handle"])
             _comment(stripped, above.kernel)
             continue
-        called = [k for m in _CALL.finditer(line) if (k := _called(m["name"], kernels))]
-        found.extend(_call(kernel, above) for kernel in called)
+        called: list[Kernel] = []
+        if "(" in line and may_call.search(line):
+            called = [k for m in _CALL.finditer(line) if (k := _called(m["name"], kernels))]
+            found.extend(_call(kernel, above) for kernel in called)
         if called or stripped.startswith(("def ", "class ", "return")):
             above = _Above()
         if stripped.startswith("def benchmark_compiled_module") or stripped == "def get_args():":
             break
     return found
+
+
+def _quick_look(kernels: dict[str, Kernel]) -> re.Pattern[str]:
+    """What a line has that calls one of ``kernels`` or a library: most lines call neither."""
+    beginnings = {re.escape(name[:5]) for name in kernels}
+    return re.compile("|".join((*map(re.escape, _LIBRARIES), *sorted(beginnings))))
 
 
 def _call(kernel: Kernel, above: _Above) -> Call:
@@ -191,12 +213,12 @@ def _called(name: str, kernels: dict[str, Kernel]) -> Kernel | None:
 def _merge(kernel: Kernel, above: Kernel) -> None:
     """Operators and nodes named above a call, where the definition itself names none."""
     if kernel.category in ("extern", "fallback") or not kernel.ops:
-        for have, more in ((kernel.ops, above.ops), (kernel.nodes, above.nodes)):
-            have.extend(item for item in more if item not in have)
-    kernel.lines.extend(line for line in above.lines if line not in kernel.lines)
+        kernel.ops |= above.ops
+        kernel.nodes |= above.nodes
+    kernel.lines |= above.lines
 
 
-def _extend(have: list[str], listed: str) -> None:
+def _extend(have: Names, listed: str) -> None:
     for item in listed.split(","):
-        if (item := item.strip()) and item not in have:
-            have.append(item)
+        if item := item.strip():
+            have[item] = None

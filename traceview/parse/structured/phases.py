@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
+from traceview.parse.cutting import Record
 from traceview.parse.structured.autotune import autotuned
 from traceview.parse.structured.caches import disabled_cache
 from traceview.parse.structured.compiles import metrics_row
 from traceview.parse.structured.decode import decode, json_object
-from traceview.parse.structured.records import Record
-from traceview.parse.structured.state import Compile, OpenPhase, Process, Reader
+from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
 
 
 class _Event(msgspec.Struct):
@@ -28,7 +28,9 @@ class _Event(msgspec.Struct):
 
 
 _EVENT = msgspec.json.Decoder(_Event)
-_OPENING = "dynamo"
+_DYNAMO = "dynamo"
+_WHOLE = frozenset((_DYNAMO, "entire_frame_compile"))
+_OPENINGS = _WHOLE | MAY_REPEAT | {"compile_attempt_0"}
 _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 
@@ -43,15 +45,17 @@ def chromium_event(reader: Reader, record: Record) -> None:
     if event.ph == "i":
         disabled_cache(reader, record, event.name)
     elif event.ph == "B":
-        opening = "chromium" if event.name == _OPENING else None
+        opening = event.name if event.name in _OPENINGS else None
         compile = process.find(record, opening=opening)
-        if opening and compile is not None and compile.started_us is None:
+        if opening == _DYNAMO and compile is not None and compile.started_us is None:
             compile.started_us = event.ts
         _begin(process, record, compile, event)
     elif event.ph == "E":
         compile = process.find(record)
         _end(process, event, compile)
-        if event.name == _OPENING and compile is not None:
+        if event.name in _WHOLE and compile is not None:
+            compile.closed = True
+        if event.name == _DYNAMO and compile is not None:
             fields = json_object(reader, record, event.args)
             compile.dynamo_event = metrics_row(fields)
         elif event.name.endswith("_template_autotuning"):
@@ -69,7 +73,7 @@ def triton_kernels(reader: Reader, record: Record) -> None:
         if isinstance(micros, int | float) and 0 <= micros < inf:
             row = {
                 "pid": process.pid,
-                "phase_id": len(process.rows["compile_phases"]),
+                "phase_id": next(process.phase_ids),
                 "depth": 0,
                 "name": f"triton: {name}",
                 "duration_us": float(micros),
@@ -93,7 +97,7 @@ def _begin(process: Process, record: Record, compile: Compile | None, event: _Ev
         compile,
         {
             "pid": process.pid,
-            "phase_id": len(process.rows["compile_phases"]),
+            "phase_id": next(process.phase_ids),
             "parent_id": parent["phase_id"] if parent else None,
             "depth": len(process.phases),
             "name": event.name,

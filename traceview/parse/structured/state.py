@@ -8,23 +8,26 @@ comes a second time for the same id, or names 0/0 when other frames were already
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from traceview.compile_id import CompileId, compile_key
+from traceview.parse.cutting import Record
 from traceview.parse.damage import Damage
 from traceview.parse.frames import StackFrame
 from traceview.parse.structured.clock import Clock
-from traceview.parse.structured.records import Record
 
 Row = dict[str, Any]
 _EPOCHS_BACK = 50
 _Ids = tuple[int, int | None, int | None, int | None]
+#: Phases that every attempt of a compile has; after its end they belong to another one.
+MAY_REPEAT = frozenset(("bytecode_tracing", "build_guards"))
 TABLES = (
     "compiles", "compile_phases", "graph_breaks", "recompiles", "cache_events", "graphs",
     "generated_kernels", "kernel_calls", "symbols", "log_records", "autotune_choices",
-    "cudagraph_events", "guards",
+    "cudagraph_events", "guards", "cache_components", "configs", "collective_schedules",
 )  # fmt: skip
 
 
@@ -35,6 +38,7 @@ class CodeSection:
     graph: Row
     kernels: list[Row]
     calls: list[Row]
+    lowered: list[Row]
     keyed: bool = False
     traced: bool = False
 
@@ -54,6 +58,7 @@ class Compile:
     epoch: int
     line: int
     opened: set[str] = field(default_factory=set)
+    closed: bool = False
     attempts: set[int] = field(default_factory=set)
     forward: Row = field(default_factory=dict)
     backward: Row | None = None
@@ -69,6 +74,15 @@ class Compile:
     waiting: list[Row] = field(default_factory=list)
     waiting_key: str | None = None
     mappings: Row = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Records of one kind: who reads them, how many, and the bytes of their payloads."""
+
+    parser: Parser | None
+    records: int = 0
+    payload_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -94,9 +108,15 @@ class Process:
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     phases: list[OpenPhase] = field(default_factory=list)
     loose: list[OpenPhase] = field(default_factory=list)
-    counts: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    payload_bytes: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    phase_ids: Iterator[int] = field(default_factory=count)
+    tallies: dict[tuple[str, str | None], Tally] = field(default_factory=dict)
+    traced: dict[str, list[str]] = field(default_factory=dict)
     autotune_tables: int = 0
+    opening_line: bytes = b""
+    components: dict[str, dict[str, None]] = field(default_factory=dict)
+    look_ups: Counter[str] = field(default_factory=Counter)
+    configs: dict[str, bytes] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
 
     def base(self, record: Record) -> Row:
         """The columns that every row of ``record`` has."""
@@ -108,19 +128,25 @@ class Process:
             "raw_line": record.line,
         }
 
+    def head(self, record: Record, compile: Compile | None) -> Row:
+        """The same with the compile."""
+        head = self.base(record)
+        head["compile_key"] = compile.key if compile else None
+        head["compile_id"] = compile.name if compile else None
+        return head
+
     def add(self, table: str, record: Record, compile: Compile | None, row: Row) -> Row:
         """Keep ``row`` of ``table``, with its head, its compile and its place in the log."""
-        full = self.base(record) | row
-        full["compile_key"] = compile.key if compile else None
-        full["compile_id"] = compile.name if compile else None
+        full = row | self.head(record, compile)
         self.rows[table].append(full)
         return full
 
     def find(self, record: Record, opening: str | None = None) -> Compile | None:
         """The compile that ``record`` belongs to, made if it is new; None if it names none.
 
-        ``opening`` is the kind of the record where it is one that opens a compile: a second one of
-        the same kind for the same id begins a new epoch.
+        ``opening`` is the kind of the record where a compile has one of it: a second one for the
+        same id, or one after what closes a compile, begins a new epoch, unless it is the same line
+        again. Several kinds do, as any of them may be lost.
         """
         context = record.context
         frame, number = context.frame_id, context.frame_compile_id
@@ -128,7 +154,7 @@ class Process:
         if (frame is None and autograd is None) or (frame is not None and number is None):
             return None
         known = self.compiles.get((self.epoch, autograd, frame, number))
-        if opening and self._resets(known, frame, number, opening):
+        if opening and self._resets(known, frame, number, opening, record):
             self.epoch += 1
             known = None
         if known is None and not opening:
@@ -163,10 +189,18 @@ class Process:
         return made
 
     def _resets(
-        self, known: Compile | None, frame: int | None, number: int | None, opening: str
+        self,
+        known: Compile | None,
+        frame: int | None,
+        number: int | None,
+        opening: str,
+        record: Record,
     ) -> bool:
+        head, doubled = record.prefix + record.envelope, self.opening_line
+        self.opening_line = head
         if known is not None:
-            return opening in known.opened
+            second = opening in known.opened and opening not in MAY_REPEAT
+            return head != doubled and (known.closed or second)
         if frame != 0 or number != 0:
             return False
         here = (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)

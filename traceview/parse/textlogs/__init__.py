@@ -13,18 +13,17 @@ from pathlib import Path
 
 import polars as pl
 
+from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
-from traceview.parse.files import damage_kind, find, open_raw
+from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
-from traceview.parse.textlogs.autotune import Autotune
-from traceview.parse.textlogs.cpp_warnings import CppWarnings
-from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
+from traceview.parse.textlogs.between import ForeignLines, RawLines
+from traceview.parse.textlogs.cudagraphs import Cudagraphs
 from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
 from traceview.parse.textlogs.inductor import Fusions, PerfHints, Schedules
 from traceview.parse.textlogs.inductor_metrics import InductorMetrics
-from traceview.parse.textlogs.messages import Lines, Message, RawLine, clean, read_messages
+from traceview.parse.textlogs.messages import Between, Lines, Message, read_messages
 from traceview.parse.textlogs.output_code import OutputCode
-from traceview.parse.textlogs.python_warnings import PythonWarnings
 from traceview.parse.textlogs.sink import Reader, Sink
 from traceview.parse.textlogs.torch_warnings import LEVELS, TorchWarnings
 from traceview.run import PassRecord, Run
@@ -41,16 +40,7 @@ TABLES_OF = {
     "cudagraphs": ("cudagraph_events",),
     "output_code": ("graphs", "generated_kernels"),
 }
-# What a block of stderr must hold to be looked at line by line; " ms " stands in autotuning tables.
-_NEEDLES = (
-    b".py:",
-    b".cpp:",
-    b"Warning: ",
-    b"AUTOTUNE",
-    b"Autotune",
-    b" ms ",
-    b"CUDAGraphs that has been",
-)
+Batches = Iterator[tuple[str, pl.DataFrame]]
 _Seen = set[tuple[int, str, str, int]]
 
 
@@ -79,6 +69,30 @@ def read_pass(
     return sink.frames()
 
 
+def read_stream(
+    stream: Stream,
+    name: str,
+    damage: Damage,
+    *,
+    pass_name: str = "logs",
+    keys: CompileKeys | None = None,
+) -> Batches:
+    """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
+
+    Everything is looked for: what was captured with torch's messages, and other people's lines
+    between them, which are no damage. What no message of any artifact tells of has no table.
+    """
+    sink = Sink(pass_name, keys or CompileKeys(pass_name))
+    sink.raw_file = name
+    readers = _readers(sink)
+    raw = RawLines(sink, damage)
+    sink.looked(("warnings",))
+    for message in _messages(stream, name, raw, damage):
+        _dispatch(message, readers)
+        yield from sink.full()
+    yield from sink.frames().items()
+
+
 def _readers(sink: Sink) -> dict[str, Reader]:
     """A reader for every artifact that is understood, and for loggers' warnings under ``""``."""
     recompiles = Recompiles(sink)
@@ -99,13 +113,12 @@ def _readers(sink: Sink) -> dict[str, Reader]:
 def _read_logs(
     path: Path, sink: Sink, readers: dict[str, Reader], seen: _Seen, damage: Damage
 ) -> None:
-    for item in _items(path, sink.raw_file, damage, is_log=True):
-        if isinstance(item, Message):
-            if item.level in LEVELS:
-                seen.add(_identity(item))
-            _dispatch(item, readers)
-        elif item.data.strip():
-            damage.count(sink.raw_file, "foreign_line", item.number, clean(item.data))
+    """A file in which only torch writes, in whole lines."""
+    foreign = ForeignLines(sink.raw_file, damage)
+    for message in _opened(path, sink.raw_file, foreign, damage):
+        if message.level in LEVELS:
+            seen.add(_identity(message))
+        _dispatch(message, readers)
 
 
 def _read_stderr(
@@ -117,19 +130,11 @@ def _read_stderr(
     *,
     logged: bool,
 ) -> None:
-    """Raw lines, and of torch's messages those that the log file lacks."""
-    autotune = Autotune(sink, damage)
-    raw_readers = (autotune, PythonWarnings(sink), CppWarnings(sink), Overwrites(sink))
-    for item in _items(path, sink.raw_file, damage, is_log=False):
-        if isinstance(item, RawLine):
-            for reader in raw_readers:
-                reader.line(item)
-            continue
-        autotune.context(item)
-        if not logged or (item.level in LEVELS and _identity(item) not in seen):
-            _dispatch(item, readers)
-    for reader in raw_readers:
-        reader.end()
+    """What anybody writes, and of torch's messages those that the log file lacks."""
+    raw = RawLines(sink, damage)
+    for message in _opened(path, sink.raw_file, raw, damage):
+        if not logged or (message.level in LEVELS and _identity(message) not in seen):
+            _dispatch(message, readers)
 
 
 def _dispatch(message: Message, readers: dict[str, Reader]) -> None:
@@ -140,21 +145,21 @@ def _dispatch(message: Message, readers: dict[str, Reader]) -> None:
         readers[""].message(message)
 
 
-def _items(path: Path, name: str, damage: Damage, *, is_log: bool) -> Iterator[Message | RawLine]:
-    """What ``path`` holds; a file that can't be read is damage, not an error.
-
-    In a log file only torch writes, in whole lines; on stderr anybody does.
-    """
+def _opened(path: Path, name: str, between: Between, damage: Damage) -> Iterator[Message]:
+    """Messages of a file; one that can't be read is damage, not an error."""
     try:
-        with open_raw(path) as file:
-            lines = Lines(file, () if is_log else _NEEDLES)
-            yield from read_messages(lines, raw_ends=not is_log)
-        if lines.error is not None:
-            damage.count(name, damage_kind(lines.error), lines.number, str(lines.error))
-        elif is_log and lines.incomplete:
-            damage.count(name, "truncated", lines.number, "the last line has no end")
+        with opened(path) as stream:
+            yield from _messages(stream, name, between, damage)
     except OSError as error:
         damage.count(name, damage_kind(error), None, str(error))
+
+
+def _messages(stream: Stream, name: str, between: Between, damage: Damage) -> Iterator[Message]:
+    lines = Lines(stream)
+    yield from read_messages(lines, between)
+    between.end(lines)
+    if lines.error is not None:
+        damage.count(name, damage_kind(lines.error), lines.number, str(lines.error))
 
 
 def _identity(message: Message) -> tuple[int, str, str, int]:

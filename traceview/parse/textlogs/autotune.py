@@ -51,6 +51,11 @@ class Autotune:
         self._stats_next = False
         self._context: Message | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether the next line may belong to a table."""
+        return self._stats_next or self._head is not None
+
     def context(self, message: Message) -> None:
         """Tables that follow belong to the compile of the last message of Inductor's."""
         self._context = message if message.source.startswith("torch/_inductor/") else None

@@ -20,6 +20,8 @@ MESSAGE_CHARACTERS = 16_000
 class CppWarnings:
     """Rows of warnings from raw lines of stderr; a message is its first line."""
 
+    open = False
+
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 

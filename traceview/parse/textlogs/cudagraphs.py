@@ -81,6 +81,11 @@ class Overwrites:
         self._lines: list[str] = []
         self._number = 0
 
+    @property
+    def open(self) -> bool:
+        """Whether the next line belongs to a message."""
+        return bool(self._lines)
+
     def line(self, raw: RawLine) -> None:
         """Read one raw line; the message ends with torch's advice."""
         if b"output of CUDAGraphs that has been overwritten" in raw.data:

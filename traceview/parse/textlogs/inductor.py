@@ -76,7 +76,7 @@ class Fusions:
         seen = self._seen.setdefault(graph, {})
         key = tuple(decision.get(name) for name in ("decision", "node1", "node2", "reason"))
         row = seen.get(key)
-        if row is not None:
+        if row:
             row["times"] += 1
         elif len(seen) < DECISIONS_PER_GRAPH:
             number = self._round.get(graph)
@@ -100,7 +100,7 @@ class PerfHints:
 
     def _hint(self, message: Message, offset: int, text: str) -> None:
         row = self._seen.get((message.pid, message.compile_id, text))
-        if row is not None:
+        if row:
             row["times"] += 1
         elif text:
             kind = next((kind for head, kind in _HINTS if text.startswith(head)), "other")

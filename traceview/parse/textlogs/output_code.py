@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from traceview.parse.structured.kernels import module_rows
 from traceview.parse.textlogs.messages import Message
@@ -33,7 +34,13 @@ class OutputCode:
         name = self._sink.name(message)
         aot_id = _AOT_ID.search(text, 0, 4_000)
         columns: Row = {"aot_id": aot_id["id"] if aot_id else None}
-        for kernel in module_rows(text)[0]:
+        for kernel in _kernels(text):
             self._sink.add("generated_kernels", message, offset, **columns, **kernel)
         columns |= {"attempt": name.attempt if name else None, "kind": "output_code", "text": text}
         return self._sink.add("graphs", message, offset, **columns)
+
+
+@lru_cache(maxsize=32)
+def _kernels(text: str) -> tuple[Row, ...]:
+    """Rows of the kernels in a module; ranks that write to one log often have the same ones."""
+    return tuple(module_rows(text)[0])

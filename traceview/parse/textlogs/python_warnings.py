@@ -32,6 +32,11 @@ class PythonWarnings:
         self._row: Row | None = None
         self._more: list[str] = []
 
+    @property
+    def open(self) -> bool:
+        """Whether the next line may belong to a message."""
+        return self._row is not None
+
     def line(self, raw: RawLine) -> None:
         """Read one line; cheap for a line that has nothing to do with a warning."""
         if b"Warning: " in raw.data and (match := _HEAD.match(clean(raw.data))):

@@ -13,6 +13,8 @@ from traceview.parse.textlogs.messages import Message
 from traceview.tables import from_rows
 
 Row = dict[str, Any]
+#: What a table may hold, and what a row takes of it beside its text.
+_MOST, _ROW = 16 << 20, 1 << 10
 _PID = "process"  # stands in rows until they become a table
 
 
@@ -24,13 +26,19 @@ class Reader(Protocol):
 
 
 class Sink:
-    """Rows of one pass by table; ``raw_file`` is the file that is being read."""
+    """Rows of one pass by table; ``raw_file`` is the file that is being read.
+
+    A row may be changed until it leaves the sink; then it is empty.
+    """
 
     def __init__(self, pass_name: str, keys: CompileKeys) -> None:
         self.pass_name = pass_name
         self.keys = keys
         self.raw_file = ""
         self._rows: dict[str, list[Row]] = {}
+        self._held: dict[str, int] = {}
+        self._named: Message | None = None
+        self._name: CompileName | None = None
 
     def looked(self, names: Iterable[str]) -> None:
         """The log would have told of these tables: without rows they are empty, not absent."""
@@ -57,17 +65,32 @@ class Sink:
     def put(self, table: str, row: Row) -> Row:
         """A row whose head columns are filled in already."""
         self._rows.setdefault(table, []).append(row)
+        self._held[table] = self._held.get(table, 0) + _ROW + len(row.get("text") or "")
         return row
 
     def name(self, message: Message) -> CompileName | None:
         """The compile that a message belongs to."""
         if message.compile_id is None:
             return None
-        return self.keys.name(message.pid, message.compile_id, message.clock_us)
+        if message is not self._named:
+            self._named = message
+            clock_us = message.clock_us if self.keys.tell_times_apart else None
+            self._name = self.keys.name(message.pid, message.compile_id, clock_us)
+        return self._name
 
     def rank(self, message: Message) -> int | None:
         """The rank that a message tells, or that is known of its process."""
         return self.keys.rank(message.pid) if message.rank is None else message.rank
+
+    def full(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Rows of tables that have grown large, but for the newest, which may still change."""
+        for table in [table for table, held in self._held.items() if held > _MOST]:
+            rows = self._rows[table]
+            old, rows[:] = rows[: -len(rows) // 10], rows[-len(rows) // 10 :]
+            self._held[table] //= 10
+            yield table, from_rows(table, map(self._finished, old))
+            for row in old:
+                row.clear()
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """The tables, with their declared columns; a rank learnt late counts for earlier lines."""

@@ -1,0 +1,3 @@
+from .planner import Planner
+
+__all__ = ["Planner"]

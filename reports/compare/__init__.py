@@ -1,0 +1,1 @@
+"""A comparison of two runs as text, Markdown, JSON and one HTML page; computes nothing."""

@@ -1,0 +1,167 @@
+"""The words, marks and figures that every form of a comparison shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from traceview.compare.model import (
+    BreakPair,
+    CausePair,
+    ChainPair,
+    Comparison,
+    FigurePair,
+    FramePair,
+    Place,
+    Subject,
+)
+from traceview.reports import format as fmt
+from traceview.reports import words
+
+#: Outcome: (mark, word, the tone of report.css).
+OUTCOMES = {
+    "faster": ("▲", "Faster", "helped"),
+    "slower": ("▼", "Slower", "hurt"),
+    "no_difference_shown": ("=", "No difference shown", "neutral"),
+    "other_conditions": ("?", "Other conditions", "not_measured"),
+    "not_measured": ("○", "Steps not compared", "not_measured"),
+    "failed": ("✕", "Failed", "failed"),
+}
+#: Change of a figure: (mark, word).
+FIGURES = {
+    "better": ("▲", "better"),
+    "worse": ("▼", "worse"),
+    "changed": ("≠", "changed"),
+    "same": ("=", "same"),
+    "within_noise": ("≈", "within noise"),
+    "not_recorded": ("–", "not recorded"),
+}
+#: Change of a finding, frame or graph break: (mark, word).
+THINGS = {
+    "came": ("+", "came"),
+    "went": ("−", "went"),
+    "grew": ("↑", "grew"),
+    "shrank": ("↓", "shrank"),
+    "same": ("=", "same"),
+    "unknown": ("?", "not comparable"),
+}
+KINDS = {"run": "run folder", "postmortem": "post-mortem", "diagnosis": "diagnosis in JSON"}
+#: Shown on a terminal whether or not they changed.
+ALWAYS = ("speedup", "compiled_ms", "eager_ms", "compile_seconds")
+_UNITS: dict[str, Callable[[float | None], str]] = {
+    "ratio": fmt.ratio,
+    "ms": fmt.step,
+    "s": fmt.seconds,
+    "count": fmt.count,
+    "bytes": fmt.size,
+    "steps": fmt.count,
+}
+Thing = CausePair | FramePair | BreakPair | ChainPair
+
+
+def value(pair: FigurePair, figure: float | None) -> str:
+    """One side's figure in its unit."""
+    return _UNITS.get(pair.unit, fmt.figure)(figure)
+
+
+def percent(pair: FigurePair) -> str:
+    """The change in per cent, with its interval where there is one; empty where it says nothing."""
+    if pair.ratio is None or pair.change in ("same", "not_recorded"):
+        return ""
+    said = f"{_signed(pair.ratio)} %"
+    if pair.ratio_interval is None:
+        return said
+    low, high = (_signed(end) for end in pair.ratio_interval)
+    return f"{said} ({low} to {high} %)"
+
+
+def _signed(ratio: float) -> str:
+    """``−22``, ``+5``, ``0``."""
+    change = (ratio - 1) * 100
+    return f"{change:+,.0f}".replace("-", "−") if abs(change) >= 0.5 else "0"
+
+
+def recorded(pairs: Iterable[FigurePair]) -> list[FigurePair]:
+    """Figures that at least one run recorded."""
+    return [pair for pair in pairs if pair.before is not None or pair.after is not None]
+
+
+def weighty(pairs: Iterable[FigurePair]) -> list[FigurePair]:
+    """Figures for a terminal: those that changed, and those that everybody asks for."""
+    told = ("better", "worse", "changed")
+    return [p for p in recorded(pairs) if p.change in told or p.key in ALWAYS]
+
+
+def change(thing: Thing) -> str:
+    """``came``; ``grew, moved``; ``moved`` where nothing else happened to it."""
+    word = THINGS[thing.change][1]
+    if not thing.moved:
+        return word
+    return "moved" if thing.change == "same" else f"{word}, moved"
+
+
+def mark(thing: Thing) -> str:
+    """The mark of its change."""
+    return "→" if thing.change == "same" and thing.moved else THINGS[thing.change][0]
+
+
+def spot(place: Place | None) -> str:
+    """``train.py:41 in step``; empty where no place is known."""
+    if place is None:
+        return ""
+    where = place.file if place.line is None else f"{place.file}:{place.line}"
+    return f"{where} in {place.function}" if place.function else where
+
+
+def route(thing: Thing) -> str:
+    """Where it is, and where it was if that is elsewhere."""
+    now, was = spot(thing.after), spot(thing.before)
+    return f"{now} (was {was})" if thing.moved else now or was
+
+
+def costs(pair: CausePair) -> str:
+    """What the finding costs in each run that has it: ``12 ms per step → 3 ms per step``."""
+    known = [words.cost(cost) for cost in (pair.before_cost, pair.after_cost) if cost]
+    if None in known or not known:
+        return next((cost for cost in known if cost), "")
+    return " → ".join(dict.fromkeys(str(cost) for cost in known))
+
+
+def severity(pair: CausePair) -> str:
+    """The finding's severity in B, else in A."""
+    return pair.after_severity or pair.before_severity or "info"
+
+
+def subject(one: Subject) -> str:
+    """A run in a line: what it is, its script, torch and device, when."""
+    torch = f"torch {one.torch_version}" if one.torch_version else None
+    facts = (KINDS.get(one.kind, one.kind), one.target, torch, one.device_name)
+    return ", ".join(fact for fact in (*facts, words.when(one.created)) if fact)
+
+
+def seconds(pair: FramePair) -> str:
+    """Compile seconds of a frame in both runs."""
+    return " → ".join(
+        fmt.seconds(figure) if figure is not None else "none"
+        for figure in (pair.before_seconds, pair.after_seconds)
+    )
+
+
+def phases(pair: FramePair) -> list[tuple[str, float | None, float | None]]:
+    """Phase in words with its seconds in both runs."""
+    names = dict.fromkeys((*pair.before_phases, *pair.after_phases))
+    return [
+        (words.phase(name), pair.before_phases.get(name), pair.after_phases.get(name))
+        for name in names
+    ]
+
+
+def told(things: Sequence[Thing]) -> list[Thing]:
+    """Those to which anything happened."""
+    return [thing for thing in things if thing.change != "same" or thing.moved]
+
+
+def no_causes(comparison: Comparison) -> str:
+    """What to say where no finding differs."""
+    if not comparison.causes:
+        return "Neither run has a finding."
+    return "Every finding is in both runs, at the same place and of about the same cost."

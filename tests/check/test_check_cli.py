@@ -1,0 +1,86 @@
+"""``traceview check``: exit codes, settings in pyproject.toml, files."""
+
+import json
+
+import pytest
+from cli_runs import Cli
+from recordings import unpack
+
+
+@pytest.fixture
+def cli(monkeypatch, capfd, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return Cli(monkeypatch, capfd)
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    return unpack("bad-gb_item", tmp_path_factory.mktemp("bad"))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return unpack("good-gb_item", tmp_path_factory.mktemp("good"))
+
+
+def test_exit_codes(cli, bad, good):
+    assert cli("check", good, "--max-breaks", 0, "--max-recompiles", 2).code == 0
+    assert cli.out == "passed: 2 limits hold\n"
+    assert cli("check", bad, "--max-breaks", 0, "--max-recompiles", 2).code == 1
+    assert len(cli.out.splitlines()) == 1
+    assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
+    assert cli("check", good, "--no", "new-findings,errors", "--baseline", bad).code == 0
+
+
+def test_a_gate_without_limits_is_no_gate(cli, bad):
+    assert cli("check", bad).code == 2
+    assert "no limit was named" in cli.err
+    assert cli("check", bad, "--no", "new-findings").code == 2
+    assert "need a baseline" in cli.err
+    assert cli("check", bad, "--max", "kernels").code == 2
+    assert "NAME=N" in cli.err
+    assert cli("check", bad, "--max-breaks", "x").code == 2
+
+
+TOML = """\
+[tool.traceview.check]
+max-breaks = 0
+max-findings = 9
+baseline = "old"
+"""
+
+
+def test_settings_of_the_project(cli, bad, good, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(TOML)
+    (tmp_path / "old").symlink_to(good)
+    assert cli("check", bad).code == 1
+    assert cli("check", bad, "--max-breaks", 1).code == 0
+    assert cli("check", bad, "--max-breaks", 1, "--no", "new-findings").code == 1
+    assert cli("check", good).out == "passed: 2 limits hold\n"
+    assert cli("report", bad).code == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "fact"),
+    [("check = 3", "must be a table"), ("check = { max-brakes = 1 }", "no limit called max-brakes"),
+     ("check = { baseline = 3 }", "baseline must be a path")],
+)  # fmt: skip
+def test_a_wrong_setting_is_one_sentence_and_a_remedy(cli, bad, tmp_path, table, fact):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.traceview]\n{table}\n")
+    assert cli("check", bad, "--max-breaks", 1).code == 2
+    assert fact in cli.err.splitlines()[0]
+    assert len(cli.err.splitlines()) == 2
+
+
+def test_a_document_in_a_file_and_lines_on_stdout(cli, bad, tmp_path):
+    out = tmp_path / "found.sarif"
+    assert cli("check", bad, "--max-breaks", 0, "--format", "sarif", "-o", out).code == 1
+    assert cli.out.startswith("max-breaks: ")
+    assert json.loads(out.read_text())["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "junit", "github"])
+def test_every_format_is_alone_on_stdout(cli, bad, form):
+    assert cli("check", bad, "--max-breaks", 0, "--format", form).code == 1
+    assert cli.out.lstrip()[:1] in "{<:"
+    assert cli.err == ""

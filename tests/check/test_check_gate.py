@@ -1,0 +1,200 @@
+"""A run beside its limits: what breaks one, and that nothing unchecked passes by itself."""
+
+import pytest
+from sides import changed, moved, side
+
+from traceview.check import Limits, check
+from traceview.check.limits import limits_of, merged, number
+from traceview.errors import UsageError
+from traceview.reports.check.words import line, summary
+
+HERE = "the command line"
+
+
+def gate(given, baseline=None, **asked):
+    words = {name.replace("_", "-"): value for name, value in asked.items()}
+    return check(given, limits_of(words, HERE), baseline)
+
+
+def lines(checked, status="violated"):
+    return [line(result) for result in checked.of(status)]
+
+
+def bad():
+    return side("bad-gb_item")
+
+
+def test_a_run_within_its_limits_passes():
+    checked = gate(bad(), max_breaks=1, max_recompiles=0, min_speedup=1.1, max_compile_seconds=60)
+    assert checked.passed
+    assert summary(checked) == "passed: 4 limits hold"
+
+
+def test_each_limit_says_what_was_found_and_where():
+    checked = gate(bad(), max_breaks=0, min_speedup=2, max_compile_seconds=1, max_step_ms=0.01)
+    assert not checked.passed
+    assert [text.partition(":")[0] for text in lines(checked)] == [
+        "max-breaks", "max-compile-seconds", "max-step-ms", "min-speedup",
+    ]  # fmt: skip
+    text = lines(checked)
+    assert text[0] == (
+        "max-breaks: Places of graph breaks: 1, at most 0 allowed (gb_item.py:16 in forward)"
+    )
+    assert "1.20× (95 % interval 1.10–1.49×), at least 2.00× wanted" in text[3]
+
+
+def test_any_figure_can_have_a_limit():
+    assert gate(bad(), max={"kernels_per_step": 2}).passed
+    assert not gate(bad(), max={"kernels_per_step": 1}).passed
+    assert not gate(bad(), min={"kernels_per_step": "3"}).passed
+
+
+def test_the_whole_interval_may_be_asked_for():
+    assert not gate(bad(), min_speedup=1.4).passed
+    assert gate(bad(), min_speedup=1.4, whole_interval=True).passed
+    assert not gate(bad(), min_speedup=1.6, whole_interval=True).passed
+
+
+def test_what_was_not_recorded_fails_or_is_said():
+    failing = gate(bad(), max={"warm_compile_seconds": 5})
+    assert lines(failing) == ["max warm_compile_seconds: Warm compile: not recorded"]
+    skipping = gate(bad(), max={"warm_compile_seconds": 5}, max_breaks=1, missing="skip")
+    assert skipping.passed
+    assert "1 not checked (max warm_compile_seconds: Warm compile: not recorded)" in summary(
+        skipping
+    )
+
+
+def test_without_any_log_no_breaks_is_not_known():
+    def deaf(data):
+        data["reading"]["records"] = 0
+        data["graph_breaks"], data["compiles"], data["findings"] = [], [], []
+        data["compile_time"]["frames"] = []
+
+    checked = gate(changed(bad(), deaf), max_breaks=0)
+    assert lines(checked) == ["max-breaks: Places of graph breaks: not recorded"]
+
+
+def test_a_run_in_which_nothing_was_read_has_no_clean_bill():
+    def empty(data):
+        data["reading"]["records"] = 0
+        data["graph_breaks"], data["compiles"], data["findings"] = [], [], []
+        data["compile_time"]["frames"] = []
+        data["verdict"]["outcome"] = "not_measured"
+
+    blind = changed(bad(), empty)
+    for asked in ({"no": ["errors"]}, {"max_findings": 0}):
+        (text,) = lines(gate(blind, **asked))
+        assert "no log was read and no step was timed" in text
+        assert gate(blind, missing="skip", **asked).passed
+
+
+def test_damage():
+    def damaged(data):
+        data["reading"]["unreadable"] = 3
+
+    assert gate(bad(), no="damage").passed
+    (text,) = lines(gate(changed(bad(), damaged), no="damage"))
+    assert text == "no damage: Pieces that could not be read: 3, at most 0 allowed"
+
+
+def test_findings_by_severity():
+    assert gate(bad(), max_findings={"warning": 1}).passed
+    assert not gate(bad(), max_findings={"warning": 0}).passed
+    assert not gate(bad(), max_findings=1).passed
+    assert lines(gate(bad(), no=["warnings"]))[0].startswith("no warnings: warning TV101 ")
+    assert gate(bad(), no=["errors"]).passed
+    assert len(lines(gate(bad(), no="findings"))) == 2
+
+
+def test_new_findings_are_those_the_baseline_has_not():
+    good = side("good-gb_item")
+    new = lines(gate(bad(), good, no=["new-findings"]))
+    assert new == [
+        "no new-findings: warning TV101 `.item()` at gb_item.py:16 cuts the graph in two "
+        "(gb_item.py:16 in forward)"
+    ]
+    assert gate(good, bad(), no=["new-findings"]).passed
+    assert gate(moved(bad(), "import os\n\n", "b.py"), bad(), no=["new-findings"]).passed
+
+
+def test_a_finding_that_the_baseline_could_not_have_is_not_checked():
+    def unchecked(data):
+        row = {"rule": "gb-item", "code": "TV101", "needs": "a log", "command": None}
+        data["not_checked"].append(row)
+
+    blind = changed(side("good-gb_item"), unchecked)
+    (text,) = lines(gate(bad(), blind, no=["new-findings"]))
+    assert "in the baseline not checked, it needs a log" in text
+    assert gate(bad(), blind, no=["new-findings"], missing="skip").passed
+
+
+def test_growth_against_the_baseline():
+    good = side("good-gb_item")
+    assert not gate(bad(), good, max_growth={"kernels_per_step": "50%"}).passed
+    assert gate(bad(), good, max_growth={"kernels_per_step": "100%"}).passed
+    (text,) = lines(gate(bad(), good, max_growth={"warm_compile_seconds": 0.1}))
+    assert text == "max-growth warm_compile_seconds: Warm compile: not recorded"
+
+
+def test_slowdowns():
+    run = side("gpu-transformer_training")
+
+    def slower(data):
+        for pair in data["pairs"]:
+            pair["compiled_ms"] *= 2
+        data["verdict"]["compiled_ms"] *= 2
+
+    assert gate(run, run, no=["slowdowns"]).passed
+    (text,) = lines(gate(changed(run, slower), run, no=["slowdowns"]))
+    assert text.startswith("no slowdowns: Compiled step: 18.2 ms, at most 9.12 ms allowed")
+    (text,) = lines(gate(run, None, no=["slowdowns"]))
+    assert "no baseline was named" in text
+
+
+def test_a_script_that_failed_is_a_violation_of_its_own():
+    failed = side("gpu-cudagraph_overwritten")
+    (text,) = [said for said in lines(gate(failed, max_breaks=9)) if said.startswith("script:")]
+    assert "The script raised RuntimeError" in text
+    assert gate(failed, max_breaks=9, allow_failure=True).passed
+
+
+def test_a_fingerprint_outlives_moved_lines():
+    one, other = gate(bad(), no="warnings"), gate(moved(bad(), "import os\n"), no="warnings")
+    assert one.results[0].fingerprint == other.results[0].fingerprint
+    assert len({result.fingerprint for result in gate(bad(), no="findings").results}) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "fact"),
+    [
+        ({"max-breaks": "two"}, "needs a number"), ({"max-breaks": -1}, "needs a number"),
+        ({"max-breaks": True}, "needs a number"), ({"min-speedup": "nan"}, "needs a number"),
+        ({"max-braeks": 1}, "no limit called max-braeks"), ({"max": {"breaks": 1}}, "no figure"),
+        ({"max": 3}, "must be a table"), ({"no": ["new-finding"]}, "no knows no new-finding"),
+        ({"no": 3}, "must be a list"), ({"missing": "ignore"}, "missing is fail or skip"),
+        ({"max-findings": {"warn": 1}}, "max-findings knows no warn"),
+        ({"whole-interval": "yes"}, "is true or false"), ({"max-breaks": [1]}, "needs a number"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_understood_is_one_sentence(asked, fact):
+    with pytest.raises(UsageError) as caught:
+        limits_of(asked, "pyproject.toml")
+    assert fact in caught.value.fact
+    assert "pyproject.toml" in caught.value.fact
+
+
+def test_nought_is_a_limit_and_nothing_is_none():
+    assert limits_of({"max-breaks": 0}, HERE).highest == {"graph_breaks": 0.0}
+    assert limits_of({"max-breaks": None, "no": (), "max": {}}, HERE).empty
+    assert number("10%", "x", HERE) == 0.1
+    assert number("1e3", "x", HERE) == 1000.0
+
+
+def test_later_limits_win_figure_by_figure():
+    first = limits_of({"max-breaks": 0, "max-recompiles": 2, "no": ["errors"]}, "file")
+    later = limits_of({"max-breaks": 3}, HERE)
+    both = merged(first, later, set())
+    assert both.highest == {"graph_breaks": 3.0, "recompiles": 2.0}
+    assert both.no == ("errors",)
+    assert merged(first, Limits(no=("findings",)), {"no"}).no == ("findings",)

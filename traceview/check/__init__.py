@@ -1,0 +1,9 @@
+"""A gate: one run held to limits, alone or beside a baseline."""
+
+from __future__ import annotations
+
+from traceview.check.gate import check
+from traceview.check.limits import Limits
+from traceview.check.model import Checked, Result
+
+__all__ = ["Checked", "Limits", "Result", "check"]

@@ -1,0 +1,165 @@
+"""``traceview postmortem``: read whatever logs are left of a job, and explain them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traceview.cli.console import Console
+from traceview.cli.options import reporting
+from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+
+if TYPE_CHECKING:
+    from traceview.inputs import Found
+    from traceview.reading.executors import Executor
+    from traceview.run import Run
+
+DEFAULT_FOLDER = Path("traceview-postmortem")
+_SCRATCH = "scratch"
+_READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
+
+
+@click.command("postmortem")
+@reporting
+@click.option(
+    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="DIR",
+    help=f"Run folder (default: {DEFAULT_FOLDER}, or the next free name).",
+)  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on in that folder: read only what is new there.")
+@click.option("--strict", is_flag=True, help="Exit code 1 if anything could not be read.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N",
+    help="Processes that read (default: one a processor; 1: none beside this one).",
+)  # fmt: skip
+@click.option(
+    "--scheduler", metavar="URL",
+    help="Read on a running Dask cluster instead: tcp://HOST:8786. Its workers must see the logs "
+    "and the run folder under the same names.",
+)  # fmt: skip
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    out: Path | None,
+    resume: bool,
+    strict: bool,
+    workers: int | None,
+    scheduler: str | None,
+    as_json: bool,
+    as_markdown: bool,
+    open_report: bool,
+    job_steps: int | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> None:
+    """Read every log at PATH and explain where compile time and stalls came from.
+
+    PATH is a folder, a file, an archive, a pattern, a URL that fsspec opens, or - for stdin. What
+    a file is, its content tells. The folder that is made is one that `report`, `query` and
+    `tables` read.
+    """
+    from traceview.cli.config import choice_of
+    from traceview.cli.pipeline import Wanted, explain
+
+    wanted = Wanted.of(as_json, as_markdown, open_report)
+    choice = choice_of(select, ignore)
+    executor = _executor(workers, scheduler)
+    folder = _folder(out, resume)
+    run, damaged = read_paths(folder, paths, executor, resume=resume)
+    code = explain(run, job_steps, wanted, choice, refresh=False)
+    ctx.exit(1 if strict and damaged and not code else code)
+
+
+def _executor(workers: int | None, scheduler: str | None) -> Executor:
+    from traceview.reading.executors import Dask, Processes, Serial
+
+    if scheduler is not None and workers is not None:
+        fact = "--workers and --scheduler can't both be given."
+        remedy = "Leave --workers out: the cluster has its own."
+        raise UsageError(fact, remedy, slug="two-executors")
+    if scheduler is not None:
+        return Dask(scheduler)
+    return Serial() if workers == 1 else Processes(workers)
+
+
+def _folder(out: Path | None, resume: bool) -> Path:
+    """The run folder: a new or empty one, or with ``--resume`` the one that is there."""
+    from traceview.collectors.output_folder import next_free
+    from traceview.run import Run
+
+    wanted = (out or DEFAULT_FOLDER).absolute()
+    if resume and wanted.exists() and any(wanted.iterdir()):
+        if Run.open(wanted).manifest.target_kind != "logs":
+            fact = f"{wanted} is the run folder of a script, not of a post-mortem."
+            raise UsageError(fact, "Name another folder with -o DIR.", slug="not-a-postmortem")
+        return wanted
+    try:
+        folder = next_free(wanted)
+    except OSError as error:
+        fact = f"The run folder {wanted} can't be made ({error.strerror or error})."
+        raise RunFolderError(fact, "Name another one with -o DIR.", slug="unwritable") from error
+    if folder != wanted:
+        Console().say(
+            f"{wanted.name} is there already and was left as it is: writing {folder.name}."
+        )
+    return folder
+
+
+def read_paths(
+    folder: Path, paths: Sequence[str], executor: Executor, *, resume: bool
+) -> tuple[Run, bool]:
+    """Find the logs and read them: the run, and whether anything of them could not be read.
+
+    A folder made for nothing is taken away again.
+    """
+    from traceview import __version__, inputs
+    from traceview.reading import read_all
+    from traceview.run import Manifest, Run
+
+    scratch, console = folder / _SCRATCH, Console()
+    scratch.mkdir(exist_ok=True)
+    try:
+        found = inputs.find(paths, scratch)
+        _check(paths, found)
+        manifest = Manifest(
+            traceview=__version__, created_us=time.time() * 1e6, target=list(paths),
+            target_kind="logs", cwd=str(Path.cwd()),
+        )  # fmt: skip
+        run = Run.create(folder, manifest)
+        parts = read_all(
+            run, found, executor, resume=resume,
+            progress=lambda done, of: console.progress(f"{done} of {of} logs read"),
+        )  # fmt: skip
+    finally:
+        console.progress(None)
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    return run, bool(found.damaged) or any(part.damaged for part in parts)
+
+
+def _check(paths: Sequence[str], found: Found) -> None:
+    """NothingToAnalyse where there is no log among what was found."""
+    named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+    if any(source.kind in _READ for source in found.sources):
+        return
+    remedy = (
+        "Name the folder of TORCH_TRACE, text logs of TORCH_LOGS, a file of stderr, or profiler "
+        "traces."
+    )
+    if found.sources:
+        count = len(found.sources)
+        files = "The only file" if count == 1 else f"None of the {count} files"
+        fact = f"{files} at {named} {'is no log' if count == 1 else 'is a log'} of torch's."
+        raise NothingToAnalyse(fact, remedy, slug="nothing-recognised")
+    unread = [(item.name, item.what) for item in found.damaged]
+    unread += [(item.name, item.reason) for item in found.skipped]
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in unread[:3])
+    fact = f"There is nothing to read at {named}{f' ({reasons})' if reasons else ''}."
+    raise NothingToAnalyse(fact, remedy, slug="nothing-there")

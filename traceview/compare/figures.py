@@ -1,0 +1,237 @@
+"""The figures that two runs are compared by, and that ``traceview check`` sets limits to.
+
+Each says how it is read from a diagnosis and from when on a difference is more than noise: a part
+of the figure and an amount, both of which it has to pass. Counts are exact: any difference is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from traceview.compare.side import CACHES, LOOK_UPS, Side
+from traceview.compare.values import number
+from traceview.derive.compile_costs import PHASES
+from traceview.diagnosis.compiler import MOST_CHAINS, MOST_LINKS, MOST_SITES
+from traceview.diagnosis.model import StanceCounts, Verdict
+from traceview.diagnosis.tree import everyone
+
+Interval = tuple[float, float]
+MIB = float(1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure of one run; ``at_least``: the report had no room for more rows than these."""
+
+    value: float | None
+    interval: Interval | None = None
+    at_least: bool = False
+
+
+Read = Callable[[Side], Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One figure: ``noise`` is the part, ``least`` the amount by which two equal runs may differ.
+
+    ``noise`` None: it follows from other figures, and no change of its own is claimed.
+    """
+
+    key: str
+    label: str
+    unit: Literal["ratio", "ms", "s", "count", "bytes", "steps"]
+    better: Literal["lower", "higher"] | None
+    read: Read
+    noise: float | None = 0.0
+    least: float = 0.0
+
+
+def of_verdict(field: str) -> Read:
+    """A figure of the verdict; its speedup with the interval."""
+
+    def read(side: Side) -> Measured:
+        verdict: Verdict = side.diagnosis.verdict
+        interval = verdict.speedup_interval if field == "speedup" else None
+        return Measured(getattr(verdict, field), interval)
+
+    return read
+
+
+def of_step(field: str) -> Read:
+    """A figure of a compiled step in the profiler window."""
+
+    def read(side: Side) -> Measured:
+        counts: StanceCounts | None = side.diagnosis.counts.get("compiled")
+        return Measured(None if counts is None else getattr(counts, field))
+
+    return read
+
+
+def of_caches(name: str) -> Read:
+    """Look-ups of one kind."""
+    return lambda side: Measured(None if side.caches is None else float(side.caches[name]))
+
+
+def of_phase(name: str) -> Read:
+    """Compile seconds in one phase."""
+    return lambda side: Measured(number(dict(side.diagnosis.compile_time.phases), name))
+
+
+def _compile_seconds(side: Side) -> Measured:
+    return Measured(side.diagnosis.compile_time.seconds if logged(side) else None)
+
+
+def _warm_seconds(side: Side) -> Measured:
+    return Measured(side.diagnosis.compile_time.warm_seconds)
+
+
+def _first_call(side: Side) -> Measured:
+    return Measured(side.diagnosis.compile_time.first_call_ms)
+
+
+def _break_even(side: Side) -> Measured:
+    steps = side.diagnosis.break_even_steps
+    return Measured(None if steps is None else float(steps))
+
+
+def _compiles(side: Side) -> Measured:
+    rows = side.diagnosis.compile_time.frames
+    return _counted(side, sum(number(row, "compiles") or 0.0 for row in rows))
+
+
+def _breaks(side: Side) -> Measured:
+    sites = len(side.diagnosis.graph_breaks)
+    return _counted(side, sites, sites >= MOST_SITES)
+
+
+def _recompiles(side: Side) -> Measured:
+    chains = side.diagnosis.recompiles
+    cut = len(chains) >= MOST_CHAINS or any(len(one.links) >= MOST_LINKS for one in chains)
+    return _counted(side, sum(len(chain.links) for chain in chains), cut)
+
+
+def _limits_hit(side: Side) -> Measured:
+    return _counted(side, sum(chain.limit_hit for chain in side.diagnosis.recompiles))
+
+
+def _of_severity(severity: str) -> Read:
+    def read(side: Side) -> Measured:
+        found = everyone(side.diagnosis.findings)
+        return Measured(float(sum(finding.severity == severity for finding in found)))
+
+    return read
+
+
+def of_job(field: str) -> Read:
+    """Seconds of a whole job, in a post-mortem."""
+
+    def read(side: Side) -> Measured:
+        job = side.diagnosis.job
+        return Measured(None if job is None else getattr(job.compile, field))
+
+    return read
+
+
+def of_job_rows(field: str) -> Read:
+    """How many of something a post-mortem lists."""
+
+    def read(side: Side) -> Measured:
+        job = side.diagnosis.job
+        return Measured(None if job is None else float(len(getattr(job, field))))
+
+    return read
+
+
+def _late_seconds(side: Side) -> Measured:
+    job = side.diagnosis.job
+    return Measured(job.late.seconds if job and job.late else None)
+
+
+def _counted(side: Side, count: float, at_least: bool = False) -> Measured:
+    """A count of what the compiler's logs tell; not known where none was read."""
+    return Measured(float(count), None, at_least) if logged(side) else Measured(None)
+
+
+def logged(side: Side) -> bool:
+    """Whether a log of the compiler was read, so that "none" means none."""
+    d = side.diagnosis
+    return bool(d.reading.records or d.compiles or d.compile_time.frames or d.graph_breaks)
+
+
+def kinds() -> Iterator[Kind]:
+    """Every figure, in the order in which they are shown."""
+    yield Kind("speedup", "Speedup", "ratio", "higher", of_verdict("speedup"))
+    yield Kind("compiled_ms", "Compiled step", "ms", "lower", of_verdict("compiled_ms"))
+    yield Kind("eager_ms", "Eager step", "ms", None, of_verdict("eager_ms"))
+    seconds = (0.25, 0.5)
+    yield Kind("compile_seconds", "Cold compile", "s", "lower", _compile_seconds, *seconds)
+    yield Kind("warm_compile_seconds", "Warm compile", "s", "lower", _warm_seconds, *seconds)
+    yield Kind("first_call_ms", "First call", "ms", "lower", _first_call, 0.25, 500.0)
+    yield Kind("break_even_steps", "Break-even", "steps", "lower", _break_even, None)
+    yield Kind("compiles", "Compiles", "count", "lower", _compiles)
+    yield Kind("graph_breaks", "Places of graph breaks", "count", "lower", _breaks)
+    yield Kind("recompiles", "Recompiles", "count", "lower", _recompiles)
+    yield Kind("recompile_limits", "Recompile limits hit", "count", "lower", _limits_hit)
+    yield from _steps()
+    yield from _caches()
+    yield from _jobs()
+    for severity in ("error", "warning", "info"):
+        label, better = f"Findings: {severity}", None if severity == "info" else "lower"
+        read = _of_severity(severity)
+        yield Kind(f"findings_{severity}", label, "count", better, read)  # type: ignore[arg-type]
+
+
+#: More of these is neither better nor worse: it depends on what they replace.
+_NEITHER = ("graph_launches", "compiled_regions")
+
+
+def _steps() -> Iterator[Kind]:
+    """What a compiled step does. Counts per step are means: half of one is a difference."""
+    for field, key, label in (
+        ("kernels", "kernels_per_step", "Kernels (on a CPU: operators) per step"),
+        ("launches", "launches_per_step", "Launches per step"),
+        ("graph_launches", "graph_launches_per_step", "Cudagraph launches per step"),
+        ("syncs", "syncs_per_step", "Synchronising calls per step"),
+        ("compiled_regions", "compiled_regions_per_step", "Compiled regions per step"),
+    ):
+        better: Literal["lower"] | None = None if field in _NEITHER else "lower"
+        yield Kind(key, label, "count", better, of_step(field), 0.01, 0.5)
+    for field, label in (("device_busy_ms", "Device busy"), ("device_idle_ms", "Device idle")):
+        yield Kind(field, f"{label}, as profiled", "ms", "lower", of_step(field), 0.2, 0.01)
+    for field, label in (
+        ("peak_bytes", "Peak memory"),
+        ("peak_reserved_bytes", "Peak memory reserved"),
+    ):
+        yield Kind(field, label, "bytes", "lower", of_step(field), 0.05, 16 * MIB)
+
+
+def _caches() -> Iterator[Kind]:
+    names = {"fx_graph": "FX graph cache", "aotautograd": "AOTAutograd cache"}
+    for owner in CACHES:
+        for event, many in zip(LOOK_UPS, ("hits", "misses", "bypasses"), strict=True):
+            read, label = of_caches(f"{owner}_{event}"), f"{names[owner]}: {many}"
+            yield Kind(f"{owner}_cache_{many}", label, "count", None, read)
+
+
+def _jobs() -> Iterator[Kind]:
+    """Figures of all ranks, which only a post-mortem has."""
+    for key, field, label in (
+        ("job_compile_seconds", "seconds", "Job: any rank compiled"),
+        ("job_rank_seconds", "rank_seconds", "Job: compiling, added up over ranks"),
+        ("job_waited_seconds", "waited_seconds", "Job: ranks waited for another's compile"),
+    ):
+        yield Kind(key, label, "s", "lower", of_job(field), 0.25, 0.5)
+    late = "Job: compiling after the start"
+    yield Kind("job_late_seconds", late, "s", "lower", _late_seconds, 0.25, 0.5)
+    for field in ("failures", "divergences", "stragglers"):
+        read = of_job_rows(field)
+        yield Kind(f"job_{field}", f"Job: {field}", "count", "lower", read)
+
+
+def phases() -> Iterator[Kind]:
+    """Compile seconds by phase."""
+    for name in PHASES:
+        yield Kind(name, name.removesuffix("_s"), "s", "lower", of_phase(name), 0.25, 0.5)

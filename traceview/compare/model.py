@@ -1,0 +1,180 @@
+"""What changed from one run to another: plain data that every form of a comparison is made of.
+
+Contract: docs/compare-and-check.md and ``traceview/compare/schema.json``; ``FORMAT`` is raised when
+a key changes its meaning or goes away. ``before`` is the run named first, ``after`` the second.
+None means "not recorded" or, of a place or a cost, that this side has no such thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from traceview.rules.finding import Cost
+
+FORMAT = 1
+
+Outcome = Literal[
+    "faster", "slower", "no_difference_shown", "other_conditions", "not_measured", "failed"
+]
+FigureChange = Literal["better", "worse", "changed", "same", "within_noise", "not_recorded"]
+#: Of things that one side may lack; unknown: the other side could not have seen it.
+ThingChange = Literal["came", "went", "grew", "shrank", "same", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line; ``file`` as seen from the working directory, ``path`` as it was recorded."""
+
+    file: str
+    line: int | None
+    function: str | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One of the two runs; ``kind`` is run, postmortem or diagnosis (a JSON file)."""
+
+    name: str
+    kind: str
+    target: str
+    created: str | None
+    outcome: str
+    sentence: str
+    torch_version: str | None
+    device_name: str | None
+    traceview: str
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePair:
+    """One figure of both runs; ``ratio``: after / before; ``basis``: why a change is (not) claimed.
+
+    ``better``: which way is better; None: neither. ``at_least``: a report held no more rows.
+    """
+
+    key: str
+    label: str
+    unit: str
+    better: Literal["lower", "higher"] | None
+    before: float | None
+    after: float | None
+    before_interval: tuple[float, float] | None
+    after_interval: tuple[float, float] | None
+    ratio: float | None
+    ratio_interval: tuple[float, float] | None
+    change: FigureChange
+    basis: str
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FramePair:
+    """Compile seconds of one function (all its compiles) by phase; phases add up."""
+
+    name: str
+    before: Place | None
+    after: Place | None
+    before_seconds: float | None
+    after_seconds: float | None
+    before_compiles: int | None
+    after_compiles: int | None
+    before_phases: dict[str, float]
+    after_phases: dict[str, float]
+    change: ThingChange
+    moved: bool
+    matched_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CausePair:
+    """One finding; ``symptom_of`` is the code and title of the cause that it follows from."""
+
+    rule: str
+    code: str
+    title: str
+    what_to_do: str
+    before: Place | None
+    after: Place | None
+    before_severity: str | None
+    after_severity: str | None
+    before_cost: Cost | None
+    after_cost: Cost | None
+    change: ThingChange
+    moved: bool
+    matched_by: str | None
+    why: str
+    symptom_of: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakPair:
+    """One place where graphs break; ``times`` are compiles that met it."""
+
+    reason: str
+    gb_id: str | None
+    before: Place | None
+    after: Place | None
+    before_times: int | None
+    after_times: int | None
+    change: ThingChange
+    moved: bool
+    matched_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPair:
+    """Recompiles of one function; ``guards`` name what was guarded."""
+
+    name: str
+    before: Place | None
+    after: Place | None
+    before_recompiles: int | None
+    after_recompiles: int | None
+    before_guards: tuple[str, ...]
+    after_guards: tuple[str, ...]
+    before_limit_hit: bool
+    after_limit_hit: bool
+    change: ThingChange
+    moved: bool
+    matched_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryPair:
+    """Time of a compiled step in one category; one profiler window each, so no interval."""
+
+    category: str
+    kind: str
+    before_ms: float | None
+    after_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact, variable or setting that differs; null: not set, or not recorded."""
+
+    section: str
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything that a comparison says."""
+
+    outcome: Outcome
+    sentence: str
+    before: Subject
+    after: Subject
+    figures: tuple[FigurePair, ...]
+    phases: tuple[FigurePair, ...]
+    frames: tuple[FramePair, ...]
+    causes: tuple[CausePair, ...]
+    breaks: tuple[BreakPair, ...]
+    recompiles: tuple[ChainPair, ...]
+    categories: tuple[CategoryPair, ...]
+    environment: tuple[Difference, ...]
+    notes: tuple[str, ...] = ()

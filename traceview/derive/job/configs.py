@@ -1,0 +1,84 @@
+"""Table ``job_configs``: versions and settings that are not the same on all ranks."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.job.members import ranges, with_member
+from traceview.derive.job.spans import Attempt, Row
+from traceview.tables import Tables
+
+Settings = dict[str, str]
+
+
+def config_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
+    """One row a value and setting, where ranks that logged the section have several."""
+    mine = with_member(tables["configs"].filter(pl.col("pass") == job.name))
+    for section in mine["section"].drop_nulls().unique(maintain_order=True):
+        rows = mine.filter(pl.col("section") == section).drop_nulls("settings")
+        texts = rows.group_by("settings", maintain_order=True).agg("member")
+        sets = [(_settings(text), members) for text, members in texts.iter_rows()]
+        everyone = {member for _, members in sets for member in members}
+        if len(everyone) > 1:
+            yield from _differing(job, section, sets, everyone)
+
+
+def _differing(
+    job: Attempt, section: str, sets: list[tuple[Settings, list[str]]], everyone: set[str]
+) -> Iterator[Row]:
+    """A rank may log several sets one after the other: all values that a name had on it count.
+
+    Versions become known bit by bit, so there a name that is not there yet does not count.
+    """
+    names = {name for found, _ in sets for name in found}
+    for name in sorted(name for name in names if len({found.get(name) for found, _ in sets}) > 1):
+        values: dict[str, set[str | None]] = defaultdict(set)
+        for found, members in sets:
+            if name in found or section != "versions":
+                for member in members:
+                    values[member].add(found.get(name))
+        groups: dict[frozenset[str | None], list[str]] = defaultdict(list)
+        for member in everyone & values.keys():
+            groups[frozenset(values[member])].append(member)
+        if not _apart(groups):
+            continue
+        for value, members in sorted(groups.items(), key=_most):
+            yield {
+                "pass": job.name,
+                "section": section,
+                "name": name,
+                "value": _text(value),
+                "ranks": ranges(members),
+                "rank_count": len(members),
+            }
+
+
+def _apart(groups: Iterable[frozenset[str | None]]) -> bool:
+    """Whether two groups have no value in common: a rank that saw one more only went on longer."""
+    return any(one.isdisjoint(other) for one, other in combinations(groups, 2))
+
+
+def _most(group: tuple[frozenset[str | None], list[str]]) -> tuple[int, str]:
+    return -len(group[1]), ranges(group[1])
+
+
+def _text(values: frozenset[str | None]) -> str | None:
+    """``true``, or ``false, true`` where a rank had several; None where it was never set."""
+    known = sorted(value for value in values if value is not None)
+    return ", ".join(known) or None
+
+
+def _settings(text: str) -> Settings:
+    """Name → value as JSON; nothing where it is no JSON object."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {str(name): json.dumps(value, sort_keys=True) for name, value in entries}

@@ -1,0 +1,120 @@
+"""Table ``compile_digests``: what tells the compiles of two ranks apart.
+
+Made of one log while its texts are at hand, since a job keeps them of a few ranks only. Left out is
+what differs between ranks that do the same: device indexes, addresses, and where the source lies.
+A log may come in pieces: the digests don't depend on where it is cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from traceview.tables import Tables, from_rows
+
+#: What is looked at; the kind of graph that Dynamo hands on.
+SEEN = ("graphs", "guards", "collective_schedules")
+_KIND = "dynamo_output"
+_COMMENT = r"(?m)^\s*# File: .*$"
+_DEVICE = r"\b(cuda|xpu|hpu|mps)(:|, index=)\d+|\bdevice=\d+"
+_ADDRESS = r"0x[0-9a-fA-F]+|\b\d{7,}\b"
+#: A collective in a graph, with its tensor's name, its arguments and, before it, its shape.
+_COLLECTIVE = re.compile(
+    r"(?m)^\s*\w+(?:: \"([^\"]*)\")? = torch\.ops\.(_?c10d_functional\.\w+)(?:\.default)?(\(.*?\))"
+)
+_WAITS = "wait_tensor"
+_PID = r":(\d{1,18}):[^:]*:[^:]*$"
+
+
+@dataclass(slots=True)
+class _Compile:
+    """Digests of one compile's graphs, in order, and guards; its collectives, in order."""
+
+    head: dict[str, object]
+    graphs: list[str] = field(default_factory=list)
+    guards: set[str] = field(default_factory=set)
+    orders: list[str] = field(default_factory=list)
+
+
+class Digests:
+    """Takes the tables of one log, whole or in pieces, and gives one row a compile."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, _Compile] = {}
+
+    def see(self, name: str, frame: pl.DataFrame) -> None:
+        """Take a piece of table ``name``; tables that say nothing here are passed over."""
+        if name not in SEEN or frame.is_empty():
+            return
+        if name == "graphs":
+            texts = frame.filter(pl.col("kind") == _KIND).with_columns(said=plain(pl.col("text")))
+        elif name == "guards":
+            guard = pl.concat_str("kind", "guard", separator=" ", ignore_nulls=True)
+            texts = frame.with_columns(said=plain(guard))
+        else:
+            texts = frame.with_columns(said=pl.col("schedule").list.join("\n"))
+        kept = texts.drop_nulls(["compile_key", "said"])
+        pid = pl.col("compile_key").str.extract(_PID, 1).cast(pl.Int64, strict=False)
+        rows = kept.select("pass", "rank", "compile_key", "compile_id", "said", pid=pid)
+        for *head, said, process in rows.iter_rows():
+            self._add(name, (*head, process), said)
+
+    def frame(self) -> pl.DataFrame:
+        """The table."""
+        return from_rows(
+            "compile_digests",
+            (
+                {
+                    **found.head,
+                    "graph": _joined(found.graphs),
+                    "guards": _joined(sorted(found.guards)),
+                    "collectives": _joined(found.orders),
+                }
+                for found in self._found.values()
+            ),
+        )
+
+    def _add(self, table: str, head: tuple[object, ...], said: str) -> None:
+        names = ("pass", "rank", "compile_key", "compile_id", "pid")
+        found = self._found.setdefault(str(head[2]), _Compile(dict(zip(names, head, strict=True))))
+        if table == "guards":
+            found.guards.add(_digest(said))
+        elif table == "graphs":
+            found.graphs.append(_digest(said))
+            found.orders += collectives(said)
+        else:
+            found.orders.append(said)
+
+
+def compile_digests(tables: Tables) -> pl.DataFrame:
+    """The same of tables that are all there."""
+    digests = Digests()
+    for name in SEEN:
+        digests.see(name, tables[name])
+    return digests.frame()
+
+
+def collectives(graph: str) -> list[str]:
+    """Collectives of a graph in its order: ``all_reduce(scores, 'sum', '0') f32[16, 40]``."""
+    return [
+        f"{name.partition('.')[2]}{arguments} {shape}".rstrip()
+        for shape, name, arguments in _COLLECTIVE.findall(graph)
+        if _WAITS not in name
+    ]
+
+
+def plain(text: pl.Expr) -> pl.Expr:
+    """A graph or guard without what differs between ranks that do the same."""
+    bare = text.str.replace_all(_COMMENT, "").str.replace_all(_DEVICE, "device")
+    return bare.str.replace_all(_ADDRESS, "#")
+
+
+def _joined(digests: list[str]) -> str | None:
+    return _digest("\n".join(digests)) if digests else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,277 @@
+"""Table ``cache_key_differences``: why one rank, or one start, missed a graph that another had.
+
+Ranks that run one program look the same graphs up. Where one of them misses what others find, or
+asks by another key, the components of the two keys tell why; of the same key, the cache itself was
+another one. A rank that only came first, and whose code the others then found, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from traceview.derive.job.lookups import CACHE, Components, LookUp
+from traceview.derive.job.members import in_order, ranges
+from traceview.derive.job.spans import Row
+
+#: Keys of one graph that are looked into, the commonest first; graphs in all.
+_KEYS, _PAIRS = 6, 400
+#: Settings named for one pair of keys: another torch changes hundreds.
+_SETTINGS = 5
+_DEVICE = re.compile(r"index=\d+|\b(cuda|xpu|hpu):\d+")
+_NUMBER = re.compile(r"\d+")
+_GRAPH = "gm"
+_INPUT = re.compile(r"example_inputs\[")
+_VERSIONS = frozenset({"torch_version", "system_info[hash]"})
+#: What a graph decides, and no setting.
+_OF_GRAPH = re.compile(
+    r"gm|example_inputs\[|fx_kwargs\[(static_input_idxs|is_backward|is_inference)\]"
+)
+
+#: Kinds of difference that are of the program, not of its settings.
+_DIVERGED = frozenset({"graph", "inputs"})
+
+Group = Sequence[LookUp]
+
+
+@dataclass(slots=True)
+class _Side:
+    """One side of a difference while look-ups are added to it."""
+
+    pass_name: str
+    value: str | None
+    members: set[str] = field(default_factory=set)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    functions: set[str] = field(default_factory=set)
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def add(self, group: Group, seconds: Mapping[tuple[str, str], float]) -> None:
+        self.members |= {look_up.member for look_up in group}
+        self.outcomes.update(look_up.outcome for look_up in group)
+        self.functions |= {_function(look_up) for look_up in group}
+        self.seconds |= seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Component:
+    """What differs: torch's name, its kind, and both values."""
+
+    name: str | None
+    kind: str
+    values: tuple[str | None, str | None]
+
+
+class Differences:
+    """All differences, those of the same component and values put together."""
+
+    def __init__(self, components: Components) -> None:
+        self._components = components
+        self._found: dict[tuple[object, ...], tuple[str | None, tuple[_Side, _Side]]] = {}
+        self._pairs = 0
+
+    def between_ranks(self, look_ups: Iterable[LookUp]) -> None:
+        """Compare the ranks of one attempt."""
+        for group in _by_place(look_ups).values():
+            by_key: dict[str | None, list[LookUp]] = defaultdict(list)
+            for look_up in group:
+                by_key[look_up.key].append(look_up)
+            usual = max(by_key.values(), key=lambda found: (_hits(found) > 0, len(found)))
+            self._same_key(usual)
+            others = sorted((f for f in by_key.values() if f is not usual), key=len, reverse=True)
+            for other in others[:_KEYS]:
+                self._compare(usual, other, "ranks")
+
+    def between_attempts(self, before: Iterable[LookUp], after: Iterable[LookUp]) -> None:
+        """Compare two starts of a job: what the second missed although the first had made it."""
+        made = {(*found.place, found.member): found for found in before if found.outcome == "miss"}
+        pairs: dict[tuple[object, ...], list[tuple[LookUp, LookUp]]] = defaultdict(list)
+        for look_up in after:
+            old = made.get((*look_up.place, look_up.member))
+            if old is not None and look_up.outcome == "miss":
+                at = (*look_up.place, old.key, look_up.key)
+                pairs[at].append((old, look_up))
+        for found in pairs.values():
+            olds, news = [old for old, _ in found], [new for _, new in found]
+            self._compare(olds, news, "attempts")
+
+    def rows(self, pass_name: str) -> Iterator[Row]:
+        """Rows of the table, what cost most first."""
+        ordered = sorted(self._found.items(), key=lambda item: -_weight(item[1][1]))
+        for number, ((between, kind, *_), (name, sides)) in enumerate(ordered):
+            for side in sides:
+                yield {
+                    "pass": pass_name,
+                    "difference": number,
+                    "cache": CACHE,
+                    "between": between,
+                    "component": name,
+                    "kind": kind,
+                    "side_pass": side.pass_name,
+                    "ranks": ranges(side.members),
+                    "rank_count": len(side.members),
+                    "outcome": _outcome(side.outcomes),
+                    "value": side.value,
+                    "functions": sorted(side.functions),
+                    "compiles": sum(side.outcomes.values()),
+                    "seconds": sum(side.seconds.values()) if side.seconds else None,
+                }
+
+    def _same_key(self, group: Group) -> None:
+        hits = [found for found in group if found.outcome == "hit"]
+        missed = [
+            found for found in group if found.outcome == "miss" and not _came_first(found, hits)
+        ]
+        if hits and missed:
+            same = _Component(None, "folder", (None, None))
+            self._add("ranks", same, (hits, missed), _beyond(hits, missed))
+
+    def _compare(self, usual: Group, other: Group, between: str) -> None:
+        if self._pairs >= _PAIRS:
+            return
+        self._pairs += 1
+        seconds = _beyond(usual, other) if between == "ranks" else _of_inductor(other)
+        mixed = _hits(usual) == len(usual) and _hits(other) == 0
+        for component in self._differing(usual[0], other[0], mixed=mixed):
+            # Another graph has another key: only where it missed is that the cache's affair.
+            if mixed or between == "attempts" or component.kind not in _DIVERGED:
+                self._add(between, component, (usual, other), seconds)
+
+    def _differing(self, one: LookUp, other: LookUp, *, mixed: bool) -> Iterator[_Component]:
+        if one.key == other.key:
+            yield _Component(None, "folder", (None, None))
+            return
+        left, right = self._components.of(one), self._components.of(other)
+        if not left or not right:
+            yield _Component(None, "unknown", (one.key, other.key))
+            return
+        names = [name for name in dict.fromkeys((*left, *right)) if _differ(name, left, right)]
+        graph = [name for name in names if _OF_GRAPH.match(name)]
+        if graph:
+            yield _graph(graph, left, right)
+        settings = [name for name in names if name not in graph]
+        for name in sorted(settings, key=_settings_first)[:_SETTINGS]:
+            kind = "versions" if name in _VERSIONS else "settings"
+            yield _Component(name, kind, (_value(left, name), _value(right, name)))
+        if not names and mixed:  # the device's index is part of the key
+            yield _Component(None, "folder", (None, None))
+
+    def _add(
+        self,
+        between: str,
+        component: _Component,
+        groups: tuple[Group, Group],
+        seconds: Mapping[tuple[str, str], float],
+    ) -> None:
+        passes = tuple(group[0].pass_name for group in groups)
+        at: tuple[object, ...] = (between, component.kind, component.name, component.values, passes)
+        if component.kind in _DIVERGED:  # sizes are many: one row a function
+            at = (between, component.kind, _function(groups[1][0]), passes)
+        _, sides = self._found.setdefault(
+            at,
+            (
+                component.name,
+                (_Side(passes[0], component.values[0]), _Side(passes[1], component.values[1])),
+            ),
+        )
+        sides[0].add(groups[0], {})
+        sides[1].add(groups[1], seconds)
+
+
+def _by_place(look_ups: Iterable[LookUp]) -> dict[tuple[object, ...], list[LookUp]]:
+    groups: dict[tuple[object, ...], list[LookUp]] = defaultdict(list)
+    for look_up in look_ups:
+        groups[look_up.place].append(look_up)
+    return groups
+
+
+def _differ(name: str, left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
+    """Whether it differs by more than the index of a device."""
+    one, other = left.get(name), right.get(name)
+    if one is None or other is None:
+        return True
+    if one["digest"] == other["digest"]:
+        return False
+    texts = [_DEVICE.sub("", row["value"] or "") for row in (one, other)]
+    named = [row["value"] for row in (one, other)]
+    return texts[0] != texts[1] or (named[0] == named[1] and not _on_devices(left, right))
+
+
+def _on_devices(left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
+    """Whether the inputs lie on devices of different index: their digests then differ anyway."""
+    for name in left.keys() & right.keys():
+        one, other = left[name]["value"] or "", right[name]["value"] or ""
+        if one != other and _DEVICE.sub("", one) == _DEVICE.sub("", other):
+            return True
+    return False
+
+
+def _graph(names: Sequence[str], left: Mapping[str, Row], right: Mapping[str, Row]) -> _Component:
+    """What tells most of graphs that differ: an input where only sizes do, else the graph."""
+    shapes = [_NUMBER.sub("0", _value(side, _GRAPH) or "") for side in (left, right)]
+    inputs = [name for name in names if _INPUT.match(name)]
+    if inputs and (_GRAPH not in names or shapes[0] == shapes[1]):
+        return _Component(inputs[0], "inputs", (_value(left, inputs[0]), _value(right, inputs[0])))
+    name = _GRAPH if _GRAPH in names else names[0]
+    return _Component(name, "graph", (_value(left, name), _value(right, name)))
+
+
+def _value(side: Mapping[str, Row], name: str) -> str | None:
+    """The value as text; None where it is not there or no text (a hash of torch's sources)."""
+    text = side[name]["value"] if name in side else None
+    strange = sum(not (char.isprintable() or char.isspace()) or char == "�" for char in text or "")
+    return None if text is None or strange * 10 > len(text) else text
+
+
+def _settings_first(name: str) -> tuple[bool, str]:
+    return name not in _VERSIONS, name
+
+
+def _came_first(look_up: LookUp, hits: Group) -> bool:
+    """Whether most of those who hit ended after it had made the code: they found its own."""
+    ended = look_up.ended_us
+    if ended is None or not hits:
+        return False
+    later = sum((hit.ended_us or 0.0) > ended for hit in hits)
+    return 2 * later > len(hits)
+
+
+def _hits(group: Group) -> int:
+    return sum(look_up.outcome == "hit" for look_up in group)
+
+
+def _beyond(usual: Group, other: Group) -> dict[tuple[str, str], float]:
+    """Compile → seconds of those in ``other`` that missed, beyond the median of what hit."""
+    found = [look_up.seconds for look_up in usual if look_up.outcome == "hit"]
+    quick = [seconds for seconds in found if seconds is not None]
+    if not quick:
+        return {}
+    usually = statistics.median(quick)
+    return {
+        look_up.span.key: max(0.0, look_up.seconds - usually)
+        for look_up in other
+        if look_up.outcome == "miss" and look_up.seconds is not None
+    }
+
+
+def _of_inductor(group: Group) -> dict[tuple[str, str], float]:
+    """Compile → seconds in Inductor, which a hit would have saved."""
+    return {
+        look_up.span.key: look_up.inductor_s for look_up in group if look_up.seconds is not None
+    }
+
+
+def _function(look_up: LookUp) -> str:
+    _, file, line = look_up.span.code
+    return f"{file}:{line}"
+
+
+def _outcome(outcomes: Counter[str]) -> str:
+    return "both" if len(outcomes) > 1 else next(iter(outcomes), "miss")
+
+
+def _weight(sides: tuple[_Side, _Side]) -> float:
+    seconds = sum(sides[1].seconds.values())
+    return seconds * 1e6 + len(in_order(sides[1].members))

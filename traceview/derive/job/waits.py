@@ -1,0 +1,119 @@
+"""Table ``job_waits``: who stood still while another rank compiled.
+
+Where steps were recorded, a step that takes longer than usual tells (``rank_waits``: measured). Of
+logs alone there is the gap between a rank's own compiles: it compiled, logged nothing while another
+rank went on compiling, and compiled again as soon as that one had finished. That is a sign and no
+proof (heuristic), and shows nothing of the wait for the last compile of all. Ranks of several hosts
+have several clocks: a wait is only seen where they agree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+import polars as pl
+
+from traceview.derive.intervals import Interval
+from traceview.derive.job.ranks import code_columns
+from traceview.derive.job.spans import Attempt, Row, Span
+from traceview.tables import Tables
+
+#: A gap between compiles that is shorter says nothing.
+LEAST_S = 1.0
+#: How soon after the compile's end the other rank must go on: seconds, or a part of the gap.
+_SOON_S, _SOON = 1.0, 0.1
+#: Clocks of one host agree to less than this; so does when a collective ends on two ranks.
+_BEFORE_S = 0.1
+#: Part of the gap that the compile must fill.
+_FILLS = 0.5
+#: Compiles looked at for one gap, the last to end first.
+_LOOKED_AT = 64
+
+
+def wait_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
+    """Measured waits where there are steps, else what the gaps between compiles show."""
+    measured = tables["rank_waits"].filter(pl.col("pass") == job.name)
+    if measured.height:
+        yield from _measured(measured, job)
+    elif not _has_steps(tables, job):
+        yield from _gaps(job)
+
+
+def _has_steps(tables: Tables, job: Attempt) -> bool:
+    """Whether two ranks or more have steps: then no measured wait means that there was none."""
+    steps = tables["steps"].filter(pl.col("pass") == job.name)
+    return steps["rank"].n_unique() > 1
+
+
+def _measured(waits: pl.DataFrame, job: Attempt) -> Iterator[Row]:
+    spans = {span.key: span for span in reversed(job.spans)}
+    for row in waits.iter_rows(named=True):
+        span = spans.get((str(row["rank"]), row["compile_key"]))
+        if span is not None and row["waiting_rank"] is not None:
+            yield {
+                **_compile(job, span),
+                "waiting_member": str(row["waiting_rank"]),
+                "started_us": row["started_us"],
+                "seconds": row["wait_ms"] / 1e3,
+                "basis": "measured",
+            }
+
+
+def _gaps(job: Attempt) -> Iterator[Row]:
+    """One row for each gap of a rank that another rank's compiles explain."""
+    timed = [(span.interval, span) for span in job.spans if span.interval is not None]
+    timed.sort(key=lambda item: item[0][1])
+    ends = [end for (_, end), _ in timed]
+    for member, intervals in job.intervals.items():
+        for (_, start), (end, _) in pairwise(intervals):
+            if end - start < LEAST_S * 1e6:
+                continue
+            soon = max(_SOON_S * 1e6, _SOON * (end - start))
+            first = bisect_left(ends, end - soon)
+            last = bisect_right(ends, end + _BEFORE_S * 1e6)
+            near = [span for _, span in timed[max(first, last - _LOOKED_AT) : last]]
+            yield from _wait(job, member, (start, end), near)
+
+
+def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterator[Row]:
+    """The wait for the rank that compiled most of the gap, of those that finished at its end.
+
+    It has the name of the compile that filled most of it.
+    """
+    found = {span.member: _inside(job, span.member, gap) for span in near if span.member != member}
+    other = max(found, key=lambda name: found[name], default=None)
+    if other is None or found[other] < _FILLS * (gap[1] - gap[0]):
+        return
+    done = max(span.ended_us or 0.0 for span in near if span.member == other)
+    compiled = [span for span in job.by_member[other] if span.interval is not None]
+    longest = max(compiled, key=lambda span: _shared(span.interval or gap, gap))
+    starts = [max(start, gap[0]) for start, end in job.intervals[other] if end > gap[0]]
+    yield {
+        **_compile(job, longest),
+        "waiting_member": member,
+        "started_us": float(starts[0]),
+        "seconds": found[other] / 1e6,
+        "resumed_s": (gap[1] - done) / 1e6,
+        "basis": "heuristic",
+    }
+
+
+def _inside(job: Attempt, member: str, gap: Interval) -> int:
+    return sum(_shared(pair, gap) for pair in job.intervals[member])
+
+
+def _shared(span: Interval, gap: Interval) -> int:
+    return max(0, min(span[1], gap[1]) - max(span[0], gap[0]))
+
+
+def _compile(job: Attempt, span: Span) -> Row:
+    return {
+        "pass": job.name,
+        "rank": span.row["rank"],
+        "compile_key": span.row["compile_key"],
+        "compile_id": span.row["compile_id"],
+        "member": span.member,
+        **code_columns(span.code),
+    }

@@ -1,0 +1,377 @@
+"""The story of a job, as plain data: what a post-mortem says beside the diagnosis of one rank.
+
+Seconds are host seconds. Moments (``…_at_s``) count from the start of the job's first compile, by
+each rank's own clock. None means "not recorded". Lists are ordered by what matters and cut;
+``left_out`` says by how much. ``basis`` tells how a figure is known: ``measured``, ``derived`` or
+``heuristic``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from traceview.diagnosis.job.model_caches import Bypass as Bypass
+from traceview.diagnosis.job.model_caches import CacheRow as CacheRow
+from traceview.diagnosis.job.model_caches import JobCaches as JobCaches
+from traceview.diagnosis.job.model_caches import KeyDifference as KeyDifference
+from traceview.diagnosis.job.model_caches import Ranks as Ranks
+from traceview.diagnosis.job.model_caches import Side as Side
+
+#: What a span of the timeline is, by the index that stands in it.
+SPAN_KINDS = ("compile", "compile_alone", "wait", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a job; ``ended_at`` and ``began_at`` are ISO 8601 (UTC)."""
+
+    pass_name: str
+    job: str | None
+    attempt: int
+    ranks: Ranks
+    began_at: str | None
+    ended_at: str | None
+    files: int | None
+    compile_seconds: float | None
+    failures: int
+    shown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobCompile:
+    """How long the job compiled: ``seconds`` in which at least one rank did, each counted once.
+
+    ``rank_seconds`` add up over ranks. ``alone_seconds``: of ``seconds``, when ``most_rank`` and
+    nobody else compiled. ``waited_seconds``: how long others stood still for a rank that compiled,
+    each instant once; None where nothing tells. ``phases`` are exclusive and add up to
+    ``rank_seconds``.
+    """
+
+    seconds: float | None
+    rank_seconds: float | None
+    median_seconds: float | None
+    most_seconds: float | None
+    most_rank: str | None
+    alone_seconds: float | None
+    ranks: int
+    ranks_compiling: int
+    compiles: int
+    first_at_s: float | None
+    last_at_s: float | None
+    waited_seconds: float | None
+    waited_basis: str | None
+    phases: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One rank: what it compiled, and how much others waited for it."""
+
+    rank: str
+    seconds: float | None
+    phases: dict[str, float]
+    compiles: int
+    recompiles: int
+    graph_breaks: int | None
+    failures: int
+    hits: int | None
+    misses: int | None
+    bypasses: int | None
+    first_at_s: float | None
+    last_at_s: float | None
+    waited_seconds: float | None
+    waited_for_seconds: float | None
+    straggler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The timeline of one rank: ``spans`` are (start_s, seconds, index into ``kinds``)."""
+
+    rank: str
+    spans: tuple[tuple[float, float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimeline:
+    """All ranks on one axis; spans closer than ``resolution_s`` are drawn as one."""
+
+    seconds: float
+    resolution_s: float
+    kinds: tuple[str, ...]
+    lanes: tuple[Lane, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobCause:
+    """Why a frame was dear: ``kind`` is recompiles, cache_miss, first_compile, autotuning, …"""
+
+    kind: str
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFrame:
+    """One function: its compiles on all ranks, dearest first."""
+
+    name: str
+    file: str | None
+    line: int | None
+    user_file: str | None
+    user_line: int | None
+    rank_seconds: float
+    most_seconds: float
+    most_rank: str
+    ranks: Ranks
+    compiles: int
+    recompiles: int
+    graph_breaks: int | None
+    hits: int | None
+    misses: int | None
+    failures: int
+    phases: dict[str, float]
+    causes: tuple[JobCause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One recompile: the guard that failed, the value it expected and the one it met."""
+
+    compile_id: str
+    guard: str
+    kind: str
+    source_name: str | None
+    old: str | None
+    new: str | None
+    seconds: float | None
+    at_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobChain:
+    """The recompiles of one function on the ranks that went through the same ones."""
+
+    name: str
+    file: str | None
+    line: int | None
+    ranks: Ranks
+    recompiles: int
+    seconds: float | None
+    limit_hit: bool
+    links: tuple[ChainLink, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobBreak:
+    """One line where graphs break, over all ranks; ``times`` add up over them."""
+
+    file: str | None
+    line: int | None
+    function: str | None
+    gb_id: str | None
+    reason: str
+    times: int
+    ranks: Ranks
+    everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RankGroup:
+    """Ranks that agree, with what they have in common."""
+
+    ranks: Ranks
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Something that ranks do differently: ``kind`` is frames, graph, guards or collectives."""
+
+    kind: str
+    name: str
+    file: str | None
+    line: int | None
+    text: str
+    groups: tuple[RankGroup, ...]
+    before: str | None = None
+    after: str | None = None
+    place_file: str | None = None
+    place_line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A rank that compiled much longer than the median of all; ``parts`` say with what."""
+
+    rank: str
+    seconds: float
+    median_seconds: float
+    why: str
+    parts: tuple[JobCause, ...]
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A compile during which other ranks stood still."""
+
+    rank: str
+    name: str
+    file: str | None
+    line: int | None
+    compile_id: str | None
+    at_s: float | None
+    seconds: float
+    ranks: Ranks
+    basis: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LateCompile:
+    """A function that was compiled when the job was past its start."""
+
+    name: str
+    file: str | None
+    line: int | None
+    ranks: Ranks
+    compiles: int
+    seconds: float
+    first_step: int | None
+    last_step: int | None
+    first_at_s: float | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LateCompiles:
+    """Compiles after the start: ``basis`` is steps, profiler_steps or time; ``text`` says which."""
+
+    basis: str
+    after_step: int | None
+    after_s: float | None
+    compiles: int
+    seconds: float
+    rank_seconds: float
+    text: str
+    rows: tuple[LateCompile, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDifference:
+    """A version or setting that is not the same on all ranks."""
+
+    section: str
+    name: str
+    sides: tuple[Side, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailure:
+    """Compiles that failed alike: ``outcome`` is failed, limit or unfinished.
+
+    ``attempt``: the start that they belong to, where it is an earlier one of the same job.
+    """
+
+    outcome: str
+    fail_type: str | None
+    reason: str | None
+    name: str
+    file: str | None
+    line: int | None
+    function: str | None
+    ranks: Ranks
+    times: int
+    first_at_s: float | None
+    everywhere: bool
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Autotuning of one operator, over all ranks; ``seconds`` add up over them."""
+
+    op: str
+    shapes: str | None
+    seconds: float | None
+    times: int
+    ranks: Ranks
+    winners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobTuning:
+    """What autotuning cost: ``rank_seconds`` over all ranks, ``most_seconds`` on one."""
+
+    rank_seconds: float
+    most_seconds: float
+    most_rank: str
+    rows: tuple[Tuning, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IdleOnCompile:
+    """A profile's idle time that falls on compiles: of its own rank, or of another one."""
+
+    rank: str
+    file: str | None
+    window_s: float
+    idle_s: float
+    own_compile_s: float
+    other_compile_s: float
+    basis: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file that was read, or that could not be: then ``error`` says why.
+
+    ``records`` are those of a structured log, ``rows`` what it gave to all tables; ``damaged``:
+    pieces of damage in it.
+    """
+
+    name: str
+    kind: str
+    ranks: Ranks
+    size_bytes: int | None
+    bytes_read: int | None
+    records: int | None
+    rows: int | None
+    damaged: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a job did, over all its ranks."""
+
+    sentence: str
+    attempt: Attempt
+    compile: JobCompile
+    timeline: JobTimeline
+    frames: tuple[JobFrame, ...] = ()
+    frames_left_out: int = 0
+    frames_left_out_seconds: float = 0.0
+    ranks: tuple[RankRow, ...] = ()
+    ranks_left_out: int = 0
+    waits: tuple[Wait, ...] = ()
+    stragglers: tuple[Straggler, ...] = ()
+    caches: JobCaches = field(default_factory=JobCaches)
+    recompiles: tuple[JobChain, ...] = ()
+    breaks: tuple[JobBreak, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+    late: LateCompiles | None = None
+    configs: tuple[ConfigDifference, ...] = ()
+    failures: tuple[JobFailure, ...] = ()
+    autotuning: JobTuning | None = None
+    idle: tuple[IdleOnCompile, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    files: tuple[JobFile, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,299 @@
+"""What went wrong: waits, stragglers, late compiles, failures; settings that differ; autotuning."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+
+import polars as pl
+
+from traceview.derive.intervals import length
+from traceview.derive.job import earlier
+from traceview.diagnosis.job.caches import differences, for_member, owner, why
+from traceview.diagnosis.job.model import (
+    ConfigDifference,
+    IdleOnCompile,
+    JobCause,
+    JobFailure,
+    JobTuning,
+    LateCompile,
+    LateCompiles,
+    Side,
+    Straggler,
+    Tuning,
+    Wait,
+)
+from traceview.diagnosis.job.subject import Row, Subject
+from traceview.diagnosis.job.words import (
+    cut,
+    function,
+    member_name,
+    members_of,
+    place,
+    ranks,
+    seconds,
+)
+
+MOST = 40
+_TUNING = "_template_autotuning"
+_PARTS = {
+    "cache_miss": "compiled {name} where the others found it in a cache",
+    "more_compiles": "compiled {name} more often",
+    "slower": "took longer over {name}",
+    "other": "took longer over {name}",
+}
+
+
+def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
+    """(compiles that other ranks waited for, the longest first; how many more)."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in subject.rows("job_waits"):
+        groups[row["member"], row["compile_key"]].append(row)
+    found = sorted((_wait(subject, rows) for rows in groups.values()), key=lambda w: -w.seconds)
+    return tuple(found[:MOST]), max(0, len(found) - MOST)
+
+
+def _wait(subject: Subject, rows: list[Row]) -> Wait:
+    longest = max(rows, key=lambda row: row["seconds"])
+    waiting = subject.ranks({row["waiting_member"] for row in rows})
+    name = function(longest["co_name"])
+    if longest["basis"] == "measured":
+        evidence = "a step of theirs took that much longer than usual, and they compiled nothing"
+    else:
+        after = longest["resumed_s"]
+        when = f"{seconds(after)} after" if after > 0 else "when"
+        evidence = (
+            f"{member_name(longest['waiting_member'])} compiled nothing for "
+            f"{seconds(longest['seconds'] + max(0.0, after))} and went on {when} it was done"
+        )
+    return Wait(
+        rank=member_name(longest["member"]),
+        name=name,
+        file=longest["co_filename"],
+        line=longest["co_firstlineno"],
+        compile_id=longest["compile_id"],
+        at_s=subject.at_s(longest["started_us"]),
+        seconds=longest["seconds"],
+        ranks=waiting,
+        basis=longest["basis"],
+        evidence=evidence,
+    )
+
+
+def stragglers(subject: Subject) -> tuple[Straggler, ...]:
+    """Ranks that compiled much longer than the others, the slowest first."""
+    found = groupby(subject.rows("job_stragglers"), key=itemgetter("member"))
+    return tuple(_straggler(subject, member, list(rows)) for member, rows in found)
+
+
+def _straggler(subject: Subject, member: str, rows: list[Row]) -> Straggler:
+    parts = tuple(
+        JobCause(
+            row["part"],
+            _PARTS[row["part"]].format(name=function(row["co_name"])),
+            row["part_seconds"],
+        )
+        for row in rows
+    )
+    first = rows[0]
+    table = subject.rows("cache_key_differences")
+    missed = (
+        for_member(differences(subject), table, member) if first["part"] == "cache_miss" else None
+    )
+    what = parts[0].text
+    if missed is not None:
+        what = f"its {owner(missed.cache)} missed where others hit ({why(missed)})"
+    return Straggler(
+        rank=member_name(member),
+        seconds=first["seconds"],
+        median_seconds=first["median_seconds"],
+        why=what,
+        parts=parts,
+        basis=first["basis"],
+    )
+
+
+def late(subject: Subject) -> LateCompiles | None:
+    """Compiles after the start; None where there was none."""
+    rows = subject.rows("late_compiles")
+    if not rows:
+        return None
+    first = rows[0]
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
+    found = sorted((_late(subject, own) for own in groups.values()), key=lambda one: -one.seconds)
+    spans = [
+        (int(row["started_us"]), int(row["started_us"] + 1e6 * row["seconds"]))
+        for row in rows if row["started_us"] is not None and row["seconds"] is not None
+    ]  # fmt: skip
+    after = subject.at_s(first["after_us"])
+    return LateCompiles(
+        basis=first["late_by"],
+        after_step=first["after_step"],
+        after_s=after,
+        compiles=len(rows),
+        seconds=length(spans) / 1e6,
+        rank_seconds=sum(row["seconds"] or 0.0 for row in rows),
+        text=_basis(first["late_by"], first["after_step"], after),
+        rows=tuple(found[:MOST]),
+        left_out=max(0, len(found) - MOST),
+    )
+
+
+def _basis(late_by: str, after_step: int | None, after_s: float | None) -> str:
+    if late_by == "time":
+        return (
+            "Steps were not recorded: counted is what began after the first 10 s in which no rank "
+            f"compiled anything, from {seconds(after_s or 0.0)} after the first compile on."
+        )
+    counted = f"Counted is what began in step {after_step} or later"
+    if late_by == "steps":
+        return f"{counted}, by the collector's steps."
+    return (
+        f"{counted}, by the steps that profiles name (ProfilerStep). Ranks without a profile are "
+        "taken to be in the same step as those with one; before a profile no step is known."
+    )
+
+
+def _late(subject: Subject, rows: list[Row]) -> LateCompile:
+    steps = [row["step"] for row in rows if row["step"] is not None]
+    starts = [row["started_us"] for row in rows if row["started_us"] is not None]
+    reasons = Counter(row["reason"] for row in rows if row["reason"])
+    cause = reasons.most_common(1)[0][0] if reasons else None
+    return LateCompile(
+        name=function(rows[0]["co_name"]),
+        file=rows[0]["co_filename"],
+        line=rows[0]["co_firstlineno"],
+        ranks=subject.ranks({row["member"] for row in rows}),
+        compiles=len(rows),
+        seconds=sum(row["seconds"] or 0.0 for row in rows),
+        first_step=min(steps, default=None),
+        last_step=max(steps, default=None),
+        first_at_s=subject.at_s(min(starts, default=None)),
+        cause=cut(cause, 200),
+    )
+
+
+def failures(subject: Subject) -> tuple[tuple[JobFailure, ...], int]:
+    """(compiles that failed, hit the limit or never ended; how many more kinds).
+
+    Failures of the job's earlier starts come last: they may be why there was another one.
+    """
+    found = [
+        _failure(subject, row, len(subject.job.members)) for row in subject.rows("job_failures")
+    ]
+    for name, attempt in earlier(subject.tables, subject.job.name):
+        table = subject.tables["job_failures"].filter(pl.col("pass") == name)
+        ranks = subject.tables["job_ranks"].filter(pl.col("pass") == name).height
+        for row in table.filter(pl.col("outcome") == "failed").to_dicts():
+            failed = _failure(subject, row, ranks)
+            found.append(replace(failed, attempt=attempt, first_at_s=None))
+    return tuple(found[:MOST]), max(0, len(found) - MOST)
+
+
+def _failure(subject: Subject, row: Row, everyone: int) -> JobFailure:
+    return JobFailure(
+        outcome=row["outcome"],
+        fail_type=row["fail_type"],
+        reason=cut((row["reason"] or "").strip() or None, 1000),
+        name=function(row["co_name"]),
+        file=row["user_file"] or row["co_filename"],
+        line=row["user_line"] if row["user_file"] else row["co_firstlineno"],
+        function=row["co_name"],
+        ranks=ranks(members_of(row["ranks"]), everyone),
+        times=row["times"],
+        first_at_s=subject.at_s(row["first_us"]),
+        everywhere=row["rank_count"] == everyone,
+    )
+
+
+def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
+    """(versions and settings that differ, versions first; how many more)."""
+    rows = sorted(subject.rows("job_configs"), key=lambda row: row["section"] != "versions")
+    groups = groupby(rows, key=itemgetter("section", "name"))
+    found = [
+        ConfigDifference(
+            section,
+            name,
+            tuple(Side(subject.ranks(row["ranks"]), cut(row["value"], 200)) for row in sides),
+        )
+        for (section, name), sides in groups
+    ]
+    return tuple(found[:MOST]), max(0, len(found) - MOST)
+
+
+def autotuning(subject: Subject) -> JobTuning | None:
+    """What autotuning cost while compiling; None where nothing was tuned or nothing tells."""
+    per_rank: dict[str, float] = defaultdict(float)
+    for span in subject.job.spans:
+        per_rank[span.member] += (span.row["autotune_us"] or 0.0) / 1e6
+    rows = _tuned(subject)
+    most = max(per_rank, key=lambda member: per_rank[member], default=None)
+    if most is None or not (per_rank[most] or rows):
+        return None
+    return JobTuning(
+        rank_seconds=sum(per_rank.values()),
+        most_seconds=per_rank[most],
+        most_rank=member_name(most),
+        rows=tuple(rows[:MOST]),
+        left_out=max(0, len(rows) - MOST),
+    )
+
+
+def _tuned(subject: Subject) -> list[Tuning]:
+    """Each operator and shape that was tuned; the seconds of an operator are of all its shapes."""
+    phases = subject.frame("compile_phases").filter(pl.col("name").str.ends_with(_TUNING))
+    spent = phases.group_by(pl.col("name").str.strip_suffix(_TUNING)).agg(
+        pl.col("duration_us").sum()
+    )
+    seconds_of = {name: micros / 1e6 for name, micros in spent.iter_rows()}
+    choices = subject.frame("autotune_choices").filter(pl.col("is_best"))
+    groups = choices.group_by("op", maintain_order=True).agg(
+        pl.col("shapes").drop_nulls().unique(maintain_order=True),
+        pl.len().alias("times"),
+        pl.col("member").unique(),
+        pl.col("choice").drop_nulls().unique(maintain_order=True),
+    )
+    found = [
+        Tuning(
+            op=row["op"] or "?",
+            shapes=cut("; ".join(row["shapes"]) or None, 200),
+            seconds=seconds_of.get(row["op"]),
+            times=row["times"],
+            ranks=subject.ranks(row["member"]),
+            winners=tuple(row["choice"][:3]),
+        )
+        for row in groups.to_dicts()
+    ]
+    return sorted(found, key=lambda one: -(one.seconds or 0.0))
+
+
+def idle(subject: Subject) -> tuple[IdleOnCompile, ...]:
+    """Profiles: what of their idle time falls on compiles."""
+    return tuple(_idle(row) for row in subject.rows("idle_on_compile"))
+
+
+def _idle(row: Row) -> IdleOnCompile:
+    own, other = row["own_compile_s"], row["other_compile_s"]
+    parts = [f"{seconds(own)} while it compiled"] if own else []
+    parts += [f"{seconds(other)} while another rank compiled"] if other else []
+    told = ", ".join(parts) or "none of it falls on a compile"
+    return IdleOnCompile(
+        rank=member_name(row["member"]),
+        file=row["file"],
+        window_s=row["window_s"],
+        idle_s=row["idle_s"],
+        own_compile_s=own,
+        other_compile_s=other,
+        basis=row["basis"],
+        text=f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {told}",
+    )
+
+
+def where(file: str | None, line: int | None) -> str:
+    """`` (model.py:26)``, or nothing."""
+    known = place(file, line)
+    return f" ({known})" if known else ""

@@ -1,0 +1,22 @@
+"""What there is to read: arguments of the command line to sources, recognised by their content."""
+
+from __future__ import annotations
+
+from traceview.inputs.found import Damaged, Found, Skipped
+from traceview.inputs.kinds import Kind
+from traceview.inputs.search import find
+from traceview.inputs.source import Source
+from traceview.inputs.streams import READ_ERRORS, DamagedInput, Stream, damage_of
+
+__all__ = [
+    "READ_ERRORS",
+    "Damaged",
+    "DamagedInput",
+    "Found",
+    "Kind",
+    "Skipped",
+    "Source",
+    "Stream",
+    "damage_of",
+    "find",
+]

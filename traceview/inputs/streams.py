@@ -1,0 +1,86 @@
+"""What a log is read from: bytes, forward only, a block at a time."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Protocol
+
+#: What opening a source or reading from it may raise.
+READ_ERRORS = (OSError, EOFError)
+
+
+class DamagedInput(EOFError):
+    """The bytes end before their end, or can't be unpacked from here on; ``kind`` counts it."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(what)
+        self.kind = kind
+
+
+def damage_of(error: Exception) -> tuple[str, str]:
+    """(kind, what) of one of READ_ERRORS, as table ``unreadable`` counts it."""
+    kind = error.kind if isinstance(error, DamagedInput) else "unreadable_file"
+    return kind, getattr(error, "strerror", None) or str(error)
+
+
+class Stream(Protocol):
+    """An opened source. Errors come only after everything before them was given."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to ``size`` bytes, b"" at the end."""
+        ...
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """The same."""
+        ...
+
+    def seekable(self) -> bool:
+        """Whether ``seek`` works; what unpacks or strips can't."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """As of files."""
+        ...
+
+    def close(self) -> None:
+        """Close the file below."""
+        ...
+
+    def __enter__(self) -> Stream: ...
+
+    def __exit__(self, *error: Any) -> None: ...  # noqa: ANN401
+
+
+class Layer(io.RawIOBase):
+    """A stream that makes its bytes of another one's: what unpacks, strips or picks a member."""
+
+    BLOCK = 1 << 18
+
+    def __init__(self, below: Stream) -> None:
+        super().__init__()
+        self.below = below
+
+    def readable(self) -> bool:
+        return True
+
+    def more(self, size: int) -> bytes:
+        """At most ``size`` bytes more, b"" at the end."""
+        raise NotImplementedError
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.more(self.BLOCK), b""))
+        return self.more(size) if size else b""
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self.more(size if size > 0 else self.BLOCK)
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401
+        data = self.more(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.below.close()
+        super().close()

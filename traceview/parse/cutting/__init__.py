@@ -1,0 +1,16 @@
+"""A TORCH_TRACE file cut into records, each proved by its digest.
+
+    cutter    the stream to records; what starts its line and has the right digest is done at once
+    careful   the rest: foreign lines, wrong digests, envelopes that are no JSON
+    ahead     the same in a process of its own, for a large file: places are sent, not bytes
+
+Neither polars nor a table is needed here, so that the other process starts at once.
+"""
+
+from __future__ import annotations
+
+from traceview.parse.cutting.ahead import cuts_ahead
+from traceview.parse.cutting.cutter import Readable, cuts
+from traceview.parse.cutting.shapes import Context, Record, Report, Stamp
+
+__all__ = ["Context", "Readable", "Record", "Report", "Stamp", "cuts", "cuts_ahead"]

@@ -1,0 +1,141 @@
+"""The stream to records.
+
+A record is a line ``V1120 20:09:53.524000 5956 torch/x.py:1328] {…}`` (``TorchLogsFormatter`` in
+torch/_logging/_internal.py) with the lines after it that start with a tab: its payload, whose MD5
+stands in the envelope as ``has_payload``. Everything is bytes here, and lines end at ``\\n`` alone,
+since a payload may hold ``\\r``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import md5
+from typing import Protocol
+
+import msgspec
+
+from traceview.parse.cutting.careful import Careful
+from traceview.parse.cutting.shapes import (
+    CONTEXT,
+    CONTEXT_KEYS,
+    KEYS,
+    PREFIX,
+    Chunk,
+    Record,
+    Report,
+    untab,
+)
+
+BLOCK_BYTES = 1 << 20
+MAX_RECORD_BYTES = 1 << 26
+
+_PLAIN = re.compile(rb"\w{1,100}")
+_START = re.compile(rb"\n(?=[^\t])")
+
+
+class Readable(Protocol):
+    """What a log is read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Record]:
+    """The records of ``stream``; what is none is told to ``report``.
+
+    Memory is bounded by one record and one block; a record above 64 MiB is cut and reported.
+    ``offset`` and ``line`` say where the stream begins in its file.
+    """
+    careful = Careful(report)
+    for chunk in _chunks(stream, report, offset, line):
+        cut = _proven(chunk)
+        if cut is None:
+            yield from careful.take(chunk)
+        else:
+            yield from careful.close()
+            yield cut
+    yield from careful.close(final=True)
+
+
+def _proven(chunk: Chunk) -> Record | None:
+    """The record that ``chunk`` is, if it starts with its prefix and its digest is right."""
+    block, start, end = chunk.block, chunk.start, chunk.end
+    prefix = PREFIX.match(block, start, end)
+    if prefix is None:
+        return None
+    newline = block.find(b"\n", start, end)
+    envelope = block[prefix.end() : end if newline < 0 else newline]
+    try:
+        context = CONTEXT.decode(envelope)
+        if not envelope.isascii():
+            KEYS.decode(envelope)  # it checks what the context's decoder steps over
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    key, payload, length = key_of(envelope), b"", end - start
+    if context.has_payload is not None:
+        proven = _payload(chunk, newline, context.has_payload)
+        if proven is None:
+            return None
+        payload = proven
+    elif newline >= 0:
+        length = 0
+    if key is None:
+        return None
+    return Record(
+        chunk.line, prefix[0], envelope, key, context, payload, len(payload),
+        offset=chunk.offset, length=length,
+    )  # fmt: skip
+
+
+def key_of(envelope: bytes) -> str | None:
+    """The first key of an envelope, where it is a plain one: torch writes the kind first."""
+    key = envelope[2 : envelope.find(b'"', 2)]
+    if not (envelope.startswith(b'{"') and _PLAIN.fullmatch(key)):
+        return None
+    name = key.decode()
+    return None if name in CONTEXT_KEYS else name
+
+
+def _payload(chunk: Chunk, newline: int, digest: str) -> bytes | None:
+    """The payload without its tabs; None where its digest is wrong."""
+    tail = b"" if newline < 0 else chunk.block[newline + 1 : chunk.end]
+    payload = tail.replace(b"\t", b"")  # the quick way: right where no other tab stands
+    if _digest(payload) == digest:
+        chunk.lines = 1 + len(tail) - len(payload)
+        return payload
+    payload = untab(tail)
+    return payload if _digest(payload) == digest else None
+
+
+def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterator[Chunk]:
+    """Lines with the tab lines after them; the rest of one that is too long is left out."""
+    rest = b""
+    skipping = False
+    while block := stream.read(BLOCK_BYTES):
+        data = rest + block
+        start = 0
+        for match in _START.finditer(data):
+            end = match.start()
+            chunk = Chunk(line, offset + start, data, start, end, True)
+            if not skipping:
+                yield chunk
+            line += chunk.lines or data.count(b"\n", start, end + 1)
+            skipping = False
+            start = end + 1
+        offset += start
+        rest = data[start:]
+        if len(rest) > MAX_RECORD_BYTES:
+            if not skipping:
+                report("too_long", line, rest[:400].decode("utf-8", "replace"))
+                yield Chunk(line, offset, rest, 0, len(rest), False)
+            skipping = True
+            line += rest.count(b"\n")
+            offset += len(rest) - 1
+            rest = b"\t"
+    if rest and not skipping:
+        ended = rest.endswith(b"\n")
+        yield Chunk(line, offset, rest, 0, len(rest) - ended, ended)
+
+
+def _digest(payload: bytes) -> str:
+    return md5(payload, usedforsecurity=False).hexdigest()

@@ -1,0 +1,174 @@
+"""One log to tables, in batches, so that memory stays the same however long the log is."""
+
+from __future__ import annotations
+
+import gc
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from traceview.parse.cutting import Readable, Record, cuts, cuts_ahead
+from traceview.parse.damage import Damage
+from traceview.parse.structured import breaks, compiles, kinds, phases, settled
+from traceview.parse.structured.columns import frame
+from traceview.parse.structured.graphs import with_node_counts
+from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
+from traceview.parse.structured.unpack import Unpacker
+from traceview.tables import empty
+
+#: Bytes of payloads after which rows that nothing can change any more are given away.
+BATCH_BYTES = 16 << 20
+#: A file from this size on is cut by a process of its own.
+AHEAD_BYTES = 16 << 20
+
+Batches = Iterator[tuple[str, pl.DataFrame]]
+_RANK_IN_NAME = re.compile(r"_rank_(\d{1,6})[_.]")
+_GZIP = b"\x1f\x8b"
+
+
+def read_path(path: Path, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
+    """(table, rows) of the log at ``path``, gzipped or not; ``raw_file`` and damage say ``name``.
+
+    A large file is cut into records by a second process.
+    """
+    reading = _Reading(name, damage, pass_name)
+    try:
+        with path.open("rb", buffering=0) as file:
+            packed = file.read(2) == _GZIP
+            if not packed and path.stat().st_size >= AHEAD_BYTES:
+                yield from reading.batches(cuts_ahead(path, reading.report))
+                return
+            file.seek(0)
+            stream = _Whole(Unpacker(file) if packed else file, reading)
+            yield from reading.batches(cuts(stream, reading.report))
+    except OSError as error:
+        reading.report("unreadable_file", None, error.strerror or str(error))
+        yield from reading.batches(iter(()))  # what was read stays
+
+
+def read_stream(stream: Readable, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
+    """The same of an unpacked stream; where it breaks off with an error, that is counted."""
+    reading = _Reading(name, damage, pass_name)
+    return reading.batches(cuts(_Whole(stream, reading), reading.report))
+
+
+class _Reading:
+    """What is kept while one log is read."""
+
+    def __init__(self, name: str, damage: Damage, pass_name: str) -> None:
+        named = _RANK_IN_NAME.search(name.rpartition("/")[2])
+        self._rank = int(named[1]) if named else None
+        self._name = name
+        self._damage = damage
+        self._pass_name = pass_name
+        self._readers: dict[int, Reader] = {}
+        self._told: set[str] = set()
+
+    def report(self, kind: str, line: int | None, example: str) -> None:
+        """Count a piece of damage."""
+        self._damage.count(self._name, kind, line, example)
+
+    def batches(self, records: Iterator[Record]) -> Batches:
+        """The tables that ``records`` tell of, those without rows too.
+
+        Cudagraphs are skipped when the code runs, mostly: without rows, this log can't tell.
+        """
+        held = 0
+        with _no_garbage():
+            for record in records:
+                self._take(record)
+                held += record.size
+                if held >= BATCH_BYTES:
+                    held = 0
+                    yield from self._settled()
+            for reader in self._readers.values():
+                _finish(reader.process)
+                yield from self._frames(settled.all_rows(reader.process))
+        for table in TABLES:
+            if table not in self._told and table != "cudagraph_events":
+                yield table, empty(table)
+
+    def _settled(self) -> Batches:
+        for reader in self._readers.values():
+            yield from self._frames(settled.rows(reader.process))
+
+    def _frames(self, tables: Iterator[tuple[str, list[Row]]]) -> Batches:
+        for table, rows in tables:
+            self._told.add(table)
+            found = frame(table, rows)
+            yield table, with_node_counts(found) if table == "graphs" else found
+
+    def _take(self, record: Record) -> None:
+        """Give ``record`` to its parser and count it."""
+        pid = record.pid
+        reader = self._readers.get(pid)
+        if reader is None:
+            process = Process(pid, self._pass_name, self._name, self._rank)
+            reader = self._readers[pid] = Reader(process, self._damage)
+        process = reader.process
+        if record.context.rank is not None:
+            process.rank = record.context.rank
+        if record.key == "artifact":
+            record.name = kinds.artifact_name(reader, record)
+        kind = record.key, record.name
+        tally = process.tallies.get(kind)
+        if tally is None:
+            tally = process.tallies[kind] = Tally(kinds.parser_of(*kind))
+        if tally.parser is not None:
+            tally.parser(reader, record)
+        tally.records += 1
+        tally.payload_bytes += record.size
+
+
+class _Whole:
+    """A stream that ends where it can't be read or unpacked any further, and says so."""
+
+    def __init__(self, stream: Readable, reading: _Reading) -> None:
+        self._stream = stream
+        self._reading = reading
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (EOFError, zlib.error) as error:
+            self._reading.report(getattr(error, "kind", "truncated"), None, str(error))
+        except OSError as error:
+            self._reading.report("unreadable_file", None, error.strerror or str(error))
+        return b""
+
+
+def _finish(process: Process) -> None:
+    """What needs the whole log: joined compiles, derived values, counts."""
+    phases.finish(process)
+    compiles.finish(process)
+    breaks.finish(process)
+    for (key, name), tally in process.tallies.items():
+        process.rows["log_records"].append(
+            {
+                "pass": process.pass_name,
+                "rank": process.rank,
+                "pid": process.pid,
+                "key": key,
+                "name": name,
+                "known": tally.parser is not None,
+                "records": tally.records,
+                "payload_bytes": tally.payload_bytes,
+                "raw_file": process.raw_file,
+            }
+        )
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Without the collector: what is kept has no cycles, and looking for them costs a third."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,92 @@
+"""Rows that nothing can change any more, so that they need not be kept.
+
+Most rows are complete when they are made. Generated code waits for its cache key and for the lines
+that provenance gives it, which follow it at once; graphs wait for the code made of them; a phase
+waits for its E. Compiles and recompiles are put together when the whole log is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from traceview.parse.structured import kernels
+from traceview.parse.structured.state import CodeSection, Process, Row
+
+_AT_THE_END = ("compiles", "recompiles", "log_records")
+_OF_CODE = ("graphs", "generated_kernels", "kernel_calls")
+_SECTIONS_KEPT = 16  # pieces of generated code that still wait; forward and backward make two
+_GRAPHS_KEPT = 64  # graphs that still wait for their code
+_PHASES_KEPT = 1000  # open phases that an E may still find, as many as ``phases`` looks at
+_TRACED_CHARACTERS = 64 << 20
+
+
+def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
+    """Take the rows that are complete out of ``process``, table by table."""
+    line = _first_open_line(process)
+    of_code = {name: [r for r in process.rows[name] if r["raw_line"] < line] for name in _OF_CODE}
+    kernels.settle(process, of_code["generated_kernels"], of_code["kernel_calls"])
+    for table, left in process.rows.items():
+        if table in _AT_THE_END:
+            continue
+        if table == "compile_phases":
+            taken, left[:] = _closed_phases(process)
+        else:
+            taken = of_code.get(table) or (left[:] if table not in _OF_CODE else [])
+            del left[: len(taken)]
+        if taken:
+            yield table, _taken(process, taken)
+    _remember(process, of_code["graphs"])
+
+
+def all_rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
+    """Every row that is left, once the log is read."""
+    kernels.settle(process, process.rows["generated_kernels"], process.rows["kernel_calls"])
+    for table, left in process.rows.items():
+        if left:
+            yield table, _taken(process, left)
+
+
+def _taken(process: Process, rows: list[Row]) -> list[Row]:
+    """``rows`` with the rank that the process turned out to have."""
+    for row in rows:
+        if row["rank"] is None:
+            row["rank"] = process.rank
+    return rows
+
+
+def _first_open_line(process: Process) -> float:
+    """The line from which on generated code, or what it is made of, may still change."""
+    sections = [section for c in process.compiles.values() for section in c.sections]
+    sections.sort(key=lambda section: section.graph["raw_line"])
+    closed = {id(section) for section in sections[:-_SECTIONS_KEPT]}
+    waiting = sorted(row["raw_line"] for c in process.compiles.values() for row in c.waiting)
+    oldest = waiting[-_GRAPHS_KEPT:][:1]
+    for compile in process.compiles.values():
+        compile.sections = [s for s in compile.sections if id(s) not in closed]
+        compile.waiting = [row for row in compile.waiting if row["raw_line"] >= oldest[0]]
+    return min((*oldest, *(_first_line(s) for s in sections[-_SECTIONS_KEPT:])), default=inf)
+
+
+def _first_line(section: CodeSection) -> int:
+    lines: list[int] = [row["raw_line"] for row in (section.graph, *section.lowered)]
+    return min(lines)
+
+
+def _closed_phases(process: Process) -> tuple[list[Row], list[Row]]:
+    """Phases that are over, and those that are not."""
+    del process.loose[:-_PHASES_KEPT]
+    still = {id(phase.row) for phase in (*process.phases, *process.loose)}
+    rows = process.rows["compile_phases"]
+    return [r for r in rows if id(r) not in still], [r for r in rows if id(r) in still]
+
+
+def _remember(process: Process, graphs: list[Row]) -> None:
+    """Keep the texts that name the lines of a backward that is compiled later; not without end."""
+    for row in graphs:
+        if row["kind"] == "dynamo_output":
+            process.traced.setdefault(row["compile_key"], []).append(row["text"])
+    kept = sum(len(text) for texts in process.traced.values() for text in texts)
+    while kept > _TRACED_CHARACTERS:
+        oldest = process.traced.pop(next(iter(process.traced)))
+        kept -= sum(map(len, oldest))

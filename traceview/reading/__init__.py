@@ -1,0 +1,21 @@
+"""Reading a pile of logs: a map over them (one part a log), and a small reduce.
+
+executors   where the map runs
+mapping     the map: a log to a part
+parsers     kind of log to its parser
+parts       what a part is on disk
+processes   which processes a log tells of
+jobs        which processes were started together, which starts are attempts of one job
+homes       the pass and the rank of every log's rows
+placing     parts to partitioned tables
+summary     tables inputs and jobs
+opening     the tables as derive and rules get them
+"""
+
+from __future__ import annotations
+
+from traceview.reading.opening import of_chosen, open_tables
+from traceview.reading.parts import Part
+from traceview.reading.reduce import read_all
+
+__all__ = ["Part", "of_chosen", "open_tables", "read_all"]

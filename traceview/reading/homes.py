@@ -1,0 +1,109 @@
+"""Where every log's rows belong: the pass and the rank of each process that it tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from traceview.reading.jobs import Process, Start, nearness, starts_of
+from traceview.reading.parts import Home, Part, Seen
+from traceview.reading.processes import least, most
+
+#: Logs that tell of a process's life with ids and times; the earlier kind is believed first.
+_LIVES = ("structured", "events")
+_TEXTS = ("textlog", "stderr")
+#: What a text log repeats of the structured log of the same process.
+_REPEATED = {
+    "graph_breaks": "graph_breaks", "recompiles": "recompiles",
+    "generated_kernels": "generated_kernels", "graphs": "output_code",
+}  # fmt: skip
+
+
+class Places:
+    """All processes and starts of a pile of logs, and the home of each process of each log."""
+
+    def __init__(self, found: Sequence[Part]) -> None:
+        self._of_pid: dict[int | None, list[Process]] = {}
+        self._told: dict[int, set[str]] = {}
+        self._of: dict[int, Process | None] = {}
+        for part in _in_order(found):
+            for seen in part.processes:
+                self._of[id(seen)] = self._process(part, seen)
+        self.starts = starts_of([p for same in self._of_pid.values() for p in same])
+        self._start = {id(p): start for start in self.starts for p in start.members}
+
+    def homes(self, part: Part) -> list[Home]:
+        """The home of each process of ``part``, in its own order."""
+        return [self._home(part, seen) for seen in part.processes]
+
+    def _home(self, part: Part, seen: Seen) -> Home:
+        process = self._of[id(seen)]
+        if process is None:
+            return Home(seen.pid, seen.rank, self._nearest(part.folder).pass_name, seen.rank)
+        home = Home(seen.pid, seen.rank, self._start[id(process)].pass_name, process.rank)
+        if part.kind in _TEXTS and process.log is not None:
+            told = self._told[id(process)]
+            home.log = process.log
+            home.told = sorted(table for table, known in _REPEATED.items() if known in told)
+        return home
+
+    def _process(self, part: Part, seen: Seen) -> Process | None:
+        """The process that ``seen`` is of: a known one, or for logs of lives a new one."""
+        known = self._known(part, seen)
+        if known is None and (part.kind not in _LIVES or seen.pid is None):
+            return None
+        if known is None:
+            known = Process(seen.pid, seen.rank, part.folder, seen.host)
+            self._of_pid.setdefault(seen.pid, []).append(known)
+        if known.rank is None:
+            known.rank = seen.rank
+        known.host = known.host or seen.host
+        known.records += seen.records
+        known.began_us = least(known.began_us, seen.began_us)
+        known.ended_us = most(known.ended_us, seen.ended_us)
+        if part.kind == "structured":
+            known.log = part.part
+            self._told[id(known)] = seen.tables
+        return known
+
+    def _known(self, part: Part, seen: Seen) -> Process | None:
+        same = self._of_pid.get(seen.pid, []) if seen.pid is not None else self._all()
+        fitting = [p for p in same if _may_be(p, part, seen)]
+        if seen.pid is None:
+            fitting = [p for p in fitting if seen.rank is not None or p.folder == part.folder]
+            if seen.rank is None and len(fitting) > 1:
+                return None
+        return max(fitting, key=lambda p: _likeness(p, part, seen), default=None)
+
+    def _all(self) -> Iterable[Process]:
+        return [process for same in self._of_pid.values() for process in same]
+
+    def _nearest(self, folder: str) -> Start:
+        if not self.starts:
+            return Start()
+        return max(
+            self.starts,
+            key=lambda s: (max(nearness(folder, f) for f in s.folders), s.pass_name == "logs"),
+        )
+
+
+def _may_be(process: Process, part: Part, seen: Seen) -> bool:
+    if part.kind == "structured" and process.log is not None:
+        return False  # torch opens one log a process
+    if None not in (process.rank, seen.rank) and process.rank != seen.rank:
+        return False
+    if seen.pid is None and process.rank is None and seen.rank is not None:
+        return False
+    if process.host and seen.host and process.host != seen.host:
+        return False
+    return process.overlaps(seen.began_us, seen.ended_us)
+
+
+def _likeness(process: Process, part: Part, seen: Seen) -> tuple[bool, int, int]:
+    same_rank = seen.rank is not None and process.rank == seen.rank
+    return same_rank, nearness(process.folder, part.folder), process.records
+
+
+def _in_order(found: Sequence[Part]) -> list[Part]:
+    """Logs of lives first, then by name, so that the same pile is always told the same way."""
+    order = {kind: number for number, kind in enumerate(_LIVES)}
+    return sorted(found, key=lambda part: (order.get(part.kind, len(order)), part.name, part.part))

@@ -1,0 +1,192 @@
+"""Which processes belong together, and what cannot be of one job.
+
+The rules, in the order in which they are applied. A *start* is one launch of all ranks.
+
+1. A process is a pid in a structured log, or in our collector's events. Two logs tell of the same
+   process if the pid is the same and neither rank, host nor time speaks against it; of several
+   such processes, the one whose folder is nearest. Pids alone prove nothing: in containers every
+   host has the same ones.
+2. A rank is believed from records first (the last one: torch knows it late), then from the file's
+   name, then from another log of the same process.
+3. Within a folder, processes are of one start if each rank comes once. The same rank again is
+   another start, unless it is a helper: alive only while the first one is, with a quarter of its
+   records at most. Processes without a rank are of one start if they overlap in time.
+4. Starts of different folders are one start if they overlap in time, no rank comes twice, and, for
+   those without ranks, the folders' names differ in digits only (pod-0, pod-1). The nearest
+   folder is asked first.
+5. Starts are attempts of one job if they share a folder (``attempt_0`` and ``attempt_1`` are the
+   same folder here) and do not overlap in time. All others are different jobs: two that ran at
+   once in one folder too.
+6. A log without times (text) goes where its process is; else to the start of the nearest folder.
+
+What differs between ranks of one start (versions, settings) keeps nothing apart: that it differs
+is what the report has to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+_DIGITS = re.compile(r"\d+")
+_ATTEMPT = re.compile(r"(?:attempt|restart|try|retry)[_\-]?\d+", re.IGNORECASE)
+_HELPER_SHARE = 4
+#: Ranks that start this much after all others have gone quiet are still of their start.
+_LATE_US = 30 * 60e6
+
+
+@dataclass(slots=True, eq=False)
+class Process:
+    """One process, whatever logs tell of it."""
+
+    pid: int | None
+    rank: int | None
+    folder: str
+    host: str | None = None
+    began_us: float | None = None
+    ended_us: float | None = None
+    records: int = 0
+    log: str | None = None
+
+    def overlaps(self, began_us: float | None, ended_us: float | None) -> bool:
+        """Whether it lived in that time, as far as both are known."""
+        if self.began_us is None or began_us is None:
+            return True
+        ended = ended_us if ended_us is not None else began_us
+        return began_us <= (self.ended_us or self.began_us) and self.began_us <= ended
+
+
+@dataclass(slots=True, eq=False)
+class Start:
+    """Processes that were started together."""
+
+    members: list[Process] = field(default_factory=list)
+    folders: set[str] = field(default_factory=set)
+    ranks: dict[int, Process] = field(default_factory=dict)
+    began_us: float | None = None
+    ended_us: float | None = None
+    job: int = 0
+    attempt: int = 0
+    pass_name: str = "logs"
+
+    def take(self, processes: Iterable[Process]) -> None:
+        """Add ``processes``."""
+        for process in processes:
+            self.members.append(process)
+            self.folders.add(process.folder)
+            if process.rank is not None:
+                self.ranks.setdefault(process.rank, process)
+            for moment in (process.began_us, process.ended_us):
+                if moment is not None:
+                    self.began_us = min(moment, self.began_us or moment)
+                    self.ended_us = max(moment, self.ended_us or moment)
+
+    def overlaps(self, other: Process | Start, slack_us: float = 0.0) -> bool:
+        """Whether both lived at one time, as far as that is known."""
+        if None in (self.began_us, other.began_us, self.ended_us, other.ended_us):
+            return True
+        return (
+            other.began_us <= self.ended_us + slack_us  # type: ignore[operator]
+            and self.began_us <= other.ended_us + slack_us  # type: ignore[operator]
+        )
+
+    @property
+    def records(self) -> int:
+        return sum(member.records for member in self.members)
+
+
+def starts_of(processes: Sequence[Process]) -> list[Start]:
+    """Every start, with its job, attempt and pass; the one that matters most is pass ``logs``."""
+    by_folder: dict[str, list[Process]] = {}
+    for process in sorted(processes, key=_when):
+        by_folder.setdefault(process.folder, []).append(process)
+    apart = [start for members in by_folder.values() for start in _in_folder(members)]
+    starts: list[Start] = []
+    for start in sorted(apart, key=_when):
+        fitting = [other for other in starts if _one_start(other, start)]
+        if fitting:
+            max(fitting, key=lambda other: _nearness(other.folders, start.folders)).take(
+                start.members
+            )
+        else:
+            starts.append(start)
+    _number(starts)
+    return starts
+
+
+def nearness(one: str, other: str) -> int:
+    """How many folders two paths have in common, from the top."""
+    common = 0
+    for left, right in zip(one.split("/"), other.split("/"), strict=False):
+        if left != right:
+            break
+        common += 1
+    return common
+
+
+def _in_folder(members: list[Process]) -> list[Start]:
+    starts: list[Start] = []
+    for process in members:
+        fitting = [start for start in starts if _belongs(start, process)]
+        if not fitting:
+            starts.append(Start())
+        (fitting[-1] if fitting else starts[-1]).take([process])
+    return starts
+
+
+def _belongs(start: Start, process: Process) -> bool:
+    if process.rank is None:
+        return start.overlaps(process)
+    first = start.ranks.get(process.rank)
+    if first is not None:
+        return _is_helper(first, process)
+    return start.overlaps(process, _LATE_US if start.ranks else 0.0)
+
+
+def _is_helper(first: Process, process: Process) -> bool:
+    times = (first.began_us, process.began_us, process.ended_us, first.ended_us)
+    known = [moment for moment in times if moment is not None]
+    inside = len(known) == len(times) and known == sorted(known)
+    return inside and process.records * _HELPER_SHARE <= first.records
+
+
+def _one_start(one: Start, other: Start) -> bool:
+    if one.folders & other.folders or not one.overlaps(other):
+        return False
+    if one.ranks and other.ranks:
+        return one.ranks.keys().isdisjoint(other.ranks)
+    alike = {_DIGITS.sub("#", folder) for folder in one.folders}
+    return not alike.isdisjoint(_DIGITS.sub("#", folder) for folder in other.folders)
+
+
+def _nearness(folders: set[str], others: set[str]) -> int:
+    return nearness(next(iter(folders)), next(iter(others)))
+
+
+def _number(starts: list[Start]) -> None:
+    """Jobs and attempts in order of time; pass names, ``logs`` for the start that has most."""
+    jobs: list[list[Start]] = []
+    for start in sorted(starts, key=_when):
+        for job in jobs:
+            if not start.overlaps(job[-1]) and _places(start) & _places(job[-1]):
+                job.append(start)
+                break
+        else:
+            jobs.append([start])
+    ordered = sorted(starts, key=_when)
+    chief = max(ordered, key=lambda start: (len(start.ranks), start.records), default=None)
+    numbers = iter(range(2, len(starts) + 1))
+    for start in ordered:
+        start.pass_name = "logs" if start is chief else f"logs.{next(numbers)}"
+    for number, job in enumerate(jobs, 1):
+        for attempt, start in enumerate(job, 1):
+            start.job, start.attempt = number, attempt
+
+
+def _places(start: Start) -> set[str]:
+    return {_ATTEMPT.sub("", folder) for folder in start.folders}
+
+
+def _when(of: Process | Start) -> float:
+    return of.began_us if of.began_us is not None else float("inf")

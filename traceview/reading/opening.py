@@ -1,0 +1,172 @@
+"""The tables of a post-mortem as derive and rules get them.
+
+A job of 512 ranks compiled the same few graphs 512 times. So what is long (texts, guards, generated
+code) is given of *chosen* ranks only: of each group of ranks that compiled the same, the first.
+And of the compiles that cost most only, since a log may hold thousands. All the rest is given of
+all ranks and compiles, and on disk everything stays.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from traceview.parse.merge import autotune
+from traceview.reading import parts
+from traceview.reading.parts import Part
+from traceview.run import Run
+from traceview.schema import all_tables
+from traceview.tables import Tables
+
+#: Ranks that are chosen at most: of the largest groups.
+MOST_CHOSEN = 6
+_OF_CHOSEN = frozenset((
+    "graphs", "generated_kernels", "kernel_calls", "guards", "symbols", "compile_phases", "fusions",
+    "schedules", "perf_hints", "inductor_metrics",
+))  # fmt: skip
+#: Compiles of each attempt whose texts are given: the dearest.
+MOST_COMPILES = 24
+#: And as much text of them: graphs are taken apart in Python, at some MB a second.
+MOST_TEXT_BYTES = 2 << 20
+_OF_DEAREST = frozenset(("graphs", "generated_kernels", "kernel_calls", "guards", "symbols"))
+#: What tells of all ranks together, whoever was chosen.
+_OF_ALL = frozenset(("inputs", "jobs", "rank_waits", "unreadable", "log_records"))
+_TEXTS = ("textlog", "stderr")
+_PROCESS = pl.col("compile_key").str.extract(r"^([^:]*:\d+):")
+
+
+def open_tables(run: Run) -> Tables:
+    """Every table that the logs told of."""
+    told = {table for part in all_parts(run.folder) for table in part.tables}
+    inputs = pl.read_parquet(run.tables_folder / "inputs.parquet")
+    chosen = _ranks(inputs)
+    result = Tables({"inputs": inputs, "unreadable": _rows(run.folder, "unreadable")})
+    dearest: pl.DataFrame | None = None
+    for name in all_tables():  # compiles stand before what is told of the dearest
+        if name in told:
+            only = dearest if name in _OF_DEAREST else None
+            result.put(name, _rows(run.folder, name, chosen if name in _OF_CHOSEN else None, only))
+        if name == "compiles":
+            dearest = _dearest(result["compiles"], chosen)
+        if name == "graphs" and dearest is not None:
+            dearest = _within_budget(result["graphs"], dearest)
+            kept = result["graphs"].join(dearest, on="compile_key", how="semi", nulls_equal=True)
+            result.put("graphs", kept)
+    result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
+    _join_texts(result)
+    return result
+
+
+def of_chosen(tables: Tables) -> Tables:
+    """The tables with rows of chosen ranks only: what rules, which look at each rank, are given."""
+    if not tables.has("inputs"):
+        return tables
+    chosen = _ranks(tables["inputs"])
+    kept = Tables()
+    for name in tables:
+        frame = tables[name]
+        if name not in _OF_ALL and "rank" in frame.columns:
+            frame = frame.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
+        kept.put(name, frame)
+    return kept
+
+
+def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:
+    """``inputs`` with the ranks that are chosen marked."""
+    digests = _rows(run, "compile_digests")
+    same = pl.struct("compile_id", "graph", "guards", "collectives").hash().sort()
+    groups = (
+        digests.group_by("pass", "rank")
+        .agg(same.alias("same"))
+        .sort("pass", "rank")
+        .group_by("pass", "same", maintain_order=True)
+        .agg(pl.col("rank").first(), pl.len().alias("ranks"))
+        .sort("ranks", descending=True, maintain_order=True)
+        .group_by("pass", maintain_order=True)
+        .head(MOST_CHOSEN)
+    )
+    ranks = inputs.select("pass", "rank").unique()
+    untold = ranks.join(groups, on="pass", how="anti").sort("pass", "rank")
+    first = untold.group_by("pass", maintain_order=True).head(MOST_CHOSEN)
+    nobody = ranks.filter(pl.col("rank").is_null())
+    chosen = pl.concat([groups.select("pass", "rank"), first, nobody]).unique()
+    marked = inputs.drop("chosen").join(
+        chosen.with_columns(chosen=pl.lit(True)), on=["pass", "rank"], how="left",
+        nulls_equal=True, maintain_order="left",
+    )  # fmt: skip
+    return marked.with_columns(pl.col("chosen").fill_null(False))
+
+
+def all_parts(run: Path) -> list[Part]:
+    """Every part of the run, in order of name."""
+    names = (path.stem for path in (run / parts.FOLDER).glob("*.json"))
+    loaded = (parts.load(run, name) for name in names)
+    return sorted((part for part in loaded if part is not None), key=lambda part: part.name)
+
+
+def _ranks(inputs: pl.DataFrame) -> pl.DataFrame:
+    return inputs.filter(pl.col("chosen")).select("pass", "rank").unique()
+
+
+def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
+    """The keys of the compiles of chosen ranks that took longest; and null, for rows of none."""
+    spent = (
+        compiles.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
+        .group_by("pass", "compile_key", maintain_order=True)
+        .agg(pl.col("duration_us").sum())
+        .sort("duration_us", descending=True, maintain_order=True)
+    )
+    kept = spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)
+    return pl.concat(
+        [
+            kept.select("compile_key"),
+            pl.DataFrame({"compile_key": [None]}, schema={"compile_key": pl.String}),
+        ]
+    )
+
+
+def _within_budget(graphs: pl.DataFrame, dearest: pl.DataFrame) -> pl.DataFrame:
+    """Of the dearest compiles, dearest first, those whose texts are together not too long."""
+    sizes = graphs.group_by("compile_key").agg(bytes=pl.col("text").str.len_bytes().sum())
+    sized = dearest.join(
+        sizes, on="compile_key", how="left", nulls_equal=True, maintain_order="left"
+    )
+    before = pl.col("bytes").fill_null(0).cum_sum().shift(1, fill_value=0)
+    fits = (before < MOST_TEXT_BYTES) | pl.col("compile_key").is_null()
+    return sized.filter(fits).select("compile_key")
+
+
+def _rows(
+    run: Path,
+    name: str,
+    ranks: pl.DataFrame | None = None,
+    compiles: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """The rows of one table; of these passes and ranks, and of these compiles, if any are given."""
+    schema = all_tables()[name].polars_schema
+    files = sorted((run / "tables" / name).glob("pass=*/*.parquet"))
+    if not files:
+        return pl.DataFrame(schema=schema)
+    scan = pl.scan_parquet(files, hive_partitioning=True, hive_schema={"pass": pl.String})
+    if ranks is not None:
+        scan = scan.join(ranks.lazy(), on=["pass", "rank"], how="semi", nulls_equal=True)
+    if compiles is not None:
+        scan = scan.join(compiles.lazy(), on="compile_key", how="semi", nulls_equal=True)
+    return scan.select(*schema).collect()
+
+
+def _join_texts(tables: Tables) -> None:
+    """Where a text log tells more than the structured log of the same process, it is believed."""
+    is_text = pl.col("raw_file").is_in(
+        tables["inputs"].filter(pl.col("kind").is_in(_TEXTS))["name"].unique().to_list()
+    )
+    if tables.has("cudagraph_events"):
+        events = tables["cudagraph_events"]
+        told = events.filter(is_text).select(_PROCESS).to_series().drop_nulls().unique()
+        repeated = ~is_text & _PROCESS.is_in(told.to_list())
+        tables.put("cudagraph_events", events.filter(~repeated.fill_null(False)))
+    if tables.has("autotune_choices"):
+        choices = tables["autotune_choices"]
+        joined = autotune(choices.filter(~is_text), choices.filter(is_text))
+        tables.put("autotune_choices", joined)

@@ -1,0 +1,110 @@
+"""Parts to partitioned tables: ``tables/NAME/pass=P/PART.parquet``, which polars and DuckDB read.
+
+A part whose rows all belong to one pass, with the ranks that they have, is moved. What needs more
+(ranks, several passes, compiles that another log names) is written again; its first form stays.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from traceview.reading import parts
+from traceview.reading.parts import Home, Part, Placed
+from traceview.reading.processes import pid_of
+
+_KEY = pl.col("compile_key")
+
+
+def place(run: Path, part: Part, homes: list[Home]) -> None:
+    """Put the part's tables where ``homes`` say, unless they are there already."""
+    if part.placed is not None and part.placed.homes == homes:
+        return
+    moved = _one_pass(part, homes)
+    before = {table: parts.pieces(run, part, table) for table in part.tables}
+    if part.placed is not None and part.placed.moved is None:
+        forget(run, part.part)
+    if moved is not None:
+        for table, files in before.items():
+            for number, file in enumerate(files):
+                target = parts.placed_path(run, part, table, moved, number)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+    else:
+        for table, files in before.items():
+            for number, file in enumerate(files):
+                kept = run / parts.FOLDER / part.part / f"{table}.{number}.parquet"
+                _write_again(run, part, table, number, file, homes)
+                if file != kept:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    file.replace(kept)
+    part.placed = Placed(homes, moved)
+    parts.save(run, part)
+
+
+def _one_pass(part: Part, homes: list[Home]) -> str | None:
+    """The pass to which every row goes as it is; None where rows must be changed."""
+    passes = {home.pass_name for home in homes}
+    changed = any(
+        home.log is not None or (seen.unranked and home.rank is not None)
+        for seen, home in zip(part.processes, homes, strict=True)
+    )
+    return passes.pop() if not changed and len(passes) == 1 else None
+
+
+def forget(run: Path, part: str) -> None:
+    """Remove what lies of a part in ``tables/``."""
+    for path in (run / "tables").glob(f"*/pass=*/{part}*.parquet"):
+        path.unlink()
+
+
+def _write_again(
+    run: Path, part: Part, table: str, number: int, file: Path, homes: list[Home]
+) -> None:
+    frame = pl.read_parquet(file)
+    for pass_name, rows in _settled(frame, table, homes).items():
+        target = parts.placed_path(run, part, table, pass_name, number)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = target.with_suffix(".part")
+        rows.write_parquet(scratch, compression="zstd", compression_level=1)
+        scratch.replace(target)
+
+
+def _settled(frame: pl.DataFrame, table: str, homes: list[Home]) -> dict[str, pl.DataFrame]:
+    """The rows by pass: with ranks, with the keys of the structured log, without what it told."""
+    joined = frame.with_columns(pid_of(frame).alias("_pid")).join(
+        _by_process(table, homes), on=["_pid", "rank"], how="left", nulls_equal=True,
+        maintain_order="left",
+    )  # fmt: skip
+    columns = [
+        pl.col("_pass").fill_null(homes[0].pass_name),
+        pl.coalesce("rank", "_rank").alias("rank"),
+    ]
+    if "compile_key" in frame.columns:
+        named = pl.concat_str("_log", _KEY.str.extract(r"^[^:]*(:.*)$"))
+        columns.append(pl.coalesce(named, _KEY).alias("compile_key"))
+    settled = joined.with_columns(columns).filter(~pl.col("_told").fill_null(False))
+    return {
+        str(key[0]): rows.select(frame.columns)
+        for key, rows in settled.partition_by("_pass", as_dict=True).items()
+    }
+
+
+def _by_process(table: str, homes: list[Home]) -> pl.DataFrame:
+    """What becomes of the rows of each process and rank as the log tells them."""
+    known: dict[tuple[int | None, int | None], tuple[str, int | None, str | None, bool]] = {}
+    for home in homes:
+        row = (home.pass_name, home.rank, home.log, table in home.told)
+        known[home.pid, home.told_rank] = row
+    for home in homes:  # rows from before the rank was known, and those that name no process
+        row = known[home.pid, home.told_rank]
+        known.setdefault((home.pid, None), row)
+        if len(homes) == 1:
+            known.setdefault((None, home.told_rank), row)
+            known.setdefault((None, None), row)
+    schema = {
+        "_pid": pl.Int64, "rank": pl.Int32, "_pass": pl.String, "_rank": pl.Int32,
+        "_log": pl.String, "_told": pl.Boolean,
+    }  # fmt: skip
+    return pl.DataFrame([(*key, *row) for key, row in known.items()], schema=schema, orient="row")

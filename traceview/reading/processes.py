@@ -1,0 +1,104 @@
+"""Which processes a log tells of: ids, ranks, and when its records were written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+import polars as pl
+
+from traceview.inputs import Source
+from traceview.reading.parts import Seen
+
+_RANK = re.compile(r"(?:^|[/_.\-])rank[_\-]?(\d{1,6})(?=[/_.\-]|$)", re.IGNORECASE)
+_SPANS = {  # table: (start, length, µs in a unit of the length)
+    "compiles": ("started_us", "duration_us", 1.0),
+    "compile_phases": ("started_us", "duration_us", 1.0),
+    "steps": ("started_us", "host_ms", 1e3),
+    "runs": ("started_us", "wall_s", 1e6),
+}
+_KEY_PID = pl.col("compile_key").str.extract(r"^[^:]*:(\d+):").cast(pl.Int64, strict=False)
+
+
+def rank_in_name(name: str) -> int | None:
+    """The rank that a file's name, or the nearest folder's, tells."""
+    named = _RANK.findall(name)
+    return int(named[-1]) if named else None
+
+
+class Processes:
+    """Gathers, table by table, what each process of one log did and when.
+
+    Logs of several hosts put together may have the same pid with several ranks.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._rank = rank_in_name(source.name)
+        self._seen: dict[tuple[int | None, int | None], Seen] = {}
+
+    def add(self, table: str, frame: pl.DataFrame) -> None:
+        """What ``frame``, a batch of ``table``, tells of processes."""
+        if frame.is_empty() or table == "unreadable":
+            return
+        start, length, unit = _SPANS.get(table, (None, None, 1.0))
+        nothing = pl.lit(None, dtype=pl.Float64)
+        began = pl.col(start) if start else nothing
+        ended = began + pl.col(length).fill_null(0) * unit if length else nothing
+        told = frame.group_by(pid_of(frame).alias("pid"), "rank").agg(
+            began.min().alias("began"),
+            ended.max().alias("ended"),
+            (pl.col("records").sum() if table == "log_records" else pl.lit(0)).alias("records"),
+        )
+        tables = {table}
+        if table == "graphs" and frame["kind"].eq("output_code").any():
+            tables.add("output_code")
+        for pid, rank, first, last, records in told.iter_rows():
+            seen = Seen(pid, rank, "record", rank is None, None, first, last, records)
+            self._learn(seen, tables)
+
+    def found(self) -> list[Seen]:
+        """Every process, in order; rows without rank or pid go to the only process they can."""
+        for seen in [seen for seen in self._seen.values() if seen.rank is None]:
+            self._fold(seen, [s for s in self._ranked() if s.pid == seen.pid])
+        for seen in [seen for seen in self._seen.values() if seen.pid is None]:
+            self._fold(seen, [s for s in self._seen.values() if s.pid is not None])
+        for seen in self._seen.values():
+            if seen.rank is None:
+                seen.rank, seen.rank_from = self._rank, "name" if self._rank is not None else None
+        key = [(s.pid is None, s.pid or 0, s.rank or 0) for s in self._seen.values()]
+        found = [seen for _, seen in sorted(zip(key, self._seen.values(), strict=True))]
+        return found or [Seen(rank=self._rank)]
+
+    def _ranked(self) -> list[Seen]:
+        return [seen for seen in self._seen.values() if seen.rank is not None]
+
+    def _fold(self, seen: Seen, into: list[Seen]) -> None:
+        if len(into) == 1:
+            del self._seen[seen.pid, seen.rank]
+            self._learn(msgspec.structs.replace(seen, pid=into[0].pid, rank=into[0].rank))
+
+    def _learn(self, told: Seen, tables: Iterable[str] = ()) -> None:
+        seen = self._seen.setdefault((told.pid, told.rank), Seen(told.pid, told.rank, "record"))
+        seen.unranked |= told.unranked
+        seen.began_us = least(seen.began_us, told.began_us)
+        seen.ended_us = most(seen.ended_us, told.ended_us)
+        seen.records += told.records
+        seen.tables |= told.tables | set(tables)
+
+
+def pid_of(frame: pl.DataFrame) -> pl.Expr:
+    """The process that each row of a table is of; null where the table does not tell."""
+    if "pid" in frame.columns:
+        return pl.col("pid")
+    return _KEY_PID if "compile_key" in frame.columns else pl.lit(None, dtype=pl.Int64)
+
+
+def least(*moments: float | None) -> float | None:
+    """The first of the moments that are known."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def most(*moments: float | None) -> float | None:
+    """The last of the moments that are known."""
+    return max((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,119 @@
+"""The reduce: parts to partitioned tables, with what all logs together tell of processes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from traceview.inputs import Found, Source
+from traceview.parse.damage import Damage
+from traceview.reading import parts
+from traceview.reading.executors import Executor
+from traceview.reading.homes import Places
+from traceview.reading.mapping import Task, lost, read
+from traceview.reading.opening import choose
+from traceview.reading.parts import Part
+from traceview.reading.placing import forget, place
+from traceview.reading.summary import summary
+from traceview.run import PassRecord, Run
+
+Progress = Callable[[int, int], None]
+
+
+def read_all(
+    run: Run,
+    logs: Found,
+    executor: Executor,
+    *,
+    resume: bool = False,
+    progress: Progress = lambda done, of: None,  # noqa: ARG005
+) -> list[Part]:
+    """Read ``logs`` into ``run``: its tables, ``inputs`` and ``jobs``, and the passes it has.
+
+    With ``resume``, a log that was read before and has not changed since is not read again.
+    """
+    (run.folder / parts.FOLDER).mkdir(exist_ok=True)
+    tasks = [Task(source, str(run.folder.absolute())) for source in logs.sources]
+    kept = [part for task in tasks if resume and (part := _unchanged(run, task)) is not None]
+    read_before = {part.part for part in kept}
+    todo = sorted(
+        (task for task in tasks if task.part not in read_before),
+        key=lambda task: -(task.source.size or 0),  # the longest first: none is waited for alone
+    )
+    _forget_others(run, read_before)
+    found = list(kept)
+    for task, result in executor.map(read, todo):
+        found.append(result if isinstance(result, Part) else lost(task, result))
+        progress(len(found), len(tasks))
+    found.sort(key=lambda part: (part.name, part.part))
+    _copy_sources(run, logs)
+    _settle(run, logs, found)
+    return found
+
+
+def _settle(run: Run, logs: Found, found: Sequence[Part]) -> None:
+    places = Places(found)
+    for part in found:
+        place(run.folder, part, places.homes(part))
+    told = summary(logs, found, places)
+    _unread(run, logs)
+    told.put("inputs", choose(run.folder, told["inputs"]))
+    told.save(run.tables_folder)
+    names = sorted({start.pass_name for start in places.starts}) or ["logs"]
+    run.manifest.passes = [PassRecord(name, "raw") for name in names]
+    ranks = max((len(start.ranks) for start in places.starts), default=0)
+    run.manifest.nproc = max(1, ranks)
+    run.save()
+
+
+def _copy_sources(run: Run, logs: Found) -> None:
+    """Keep the copies of the user's files that run folders of ours hold: reports quote them."""
+    target = run.folder / "raw" / "sources"
+    for folder in sorted(
+        {root for source in logs.sources if (root := _run_of(source)) is not None}
+    ):
+        copies = folder / "raw" / "sources"
+        for path in sorted(copies.iterdir()) if copies.is_dir() else ():
+            if path.is_file() and not path.is_symlink() and not (target / path.name).exists():
+                shutil.copyfile(path, target / path.name)
+
+
+def _run_of(source: Source) -> Path | None:
+    """The local run folder of ours that a log lies in: ``source.run`` is named as it is."""
+    if source.run is None or source.member is not None or not source.url.endswith(source.name):
+        return None
+    return Path(source.url.removesuffix(source.name) or ".") / source.run
+
+
+def _unread(run: Run, logs: Found) -> None:
+    """Damage that was met before any log was read: archives and folders that can't be opened."""
+    path = run.tables_folder / "unreadable" / "pass=logs" / "search.parquet"
+    path.unlink(missing_ok=True)
+    damage = Damage()
+    for item in logs.damaged:
+        damage.count(item.name, item.kind, None, item.what)
+    if damage.total:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        damage.frame("logs").drop("pass").write_parquet(path)
+
+
+def _unchanged(run: Run, task: Task) -> Part | None:
+    part = parts.load(run.folder, task.part)
+    if part is None or part.error is not None or task.source.stamp is None:
+        return None
+    there = all(p.is_file() for table in part.tables for p in parts.pieces(run.folder, part, table))
+    return part if there and part.stamp == task.source.stamp else None
+
+
+def _forget_others(run: Run, kept: set[str]) -> None:
+    """Remove what was read of logs that are no longer named, or are to be read again."""
+    for path in (run.folder / parts.FOLDER).iterdir():
+        name = path.name.removesuffix(".json")
+        if name in kept:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+            forget(run.folder, name)
