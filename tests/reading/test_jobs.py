@@ -152,3 +152,13 @@ def test_a_trace_learns_its_rank_from_the_process():
 def test_the_order_of_the_files_does_not_matter(order):
     found = [log(f"n{r}/{a}.log", 7, r, 100 * a, 100 * a + 9) for r in range(3) for a in range(2)]
     assert jobs(*found[::order]) == [(1, 1, [0, 1, 2]), (1, 2, [0, 1, 2])]
+
+
+def test_another_script_in_the_same_folder_is_another_job():
+    first = log("a.log", 1, 0, 0, 10, scripts={"/w/rollout.py"})
+    assert jobs(first, log("b.log", 2, 0, 20, 30, scripts={"/w/judge.py"})) == [
+        (1, 1, [0]), (2, 1, [0]),
+    ]  # fmt: skip
+    assert jobs(first, log("b.log", 2, 0, 20, 30, scripts={"/w/rollout.py", "/w/eval.py"})) == [
+        (1, 1, [0]), (1, 2, [0]),
+    ]  # fmt: skip

@@ -43,19 +43,18 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     Without a ``choice``, traceview's own rules are checked, all with their default settings.
     """
     focus = Focus.of(tables)
-    verdict, reason = verdict_of(tables, focus)
-    steps, rules = job_steps(tables), ruling(run, tables, choice)
+    (verdict, reason), steps = verdict_of(tables, focus), job_steps(tables)
+    rules = ruling(run, tables, choice)
     findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
-    explained = explanation(tables, focus)
-    story = job_story(tables, focus.pass_name)
+    explained, story = explanation(tables, focus), job_story(tables, focus.pass_name)
     told = story.sentence if story else None
     said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall, told)
     verdict = replace(verdict, sentence=f"{said} {other_steps(tables, focus, verdict)}".rstrip())
-    shown, cut = graphs(tables, focus)
-    callables, sites = regions(tables, focus), break_sites(tables, focus)
-    remarks = notes(run, tables, focus, verdict, per_step)
-    last = (order_note(*steps) if findings else None, cut)
+    (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)
+    callables = regions(tables, focus)
+    remarks = [*notes(run, tables, focus, verdict, per_step), *rules.used.notes]
+    remarks += [note for note in (order_note(*steps) if findings else None, cut) if note]
     return Diagnosis(
         verdict=verdict,
         break_even_steps=focus.first(tables["speedups"]).get("break_even_steps"),
@@ -79,12 +78,19 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         outputs=compared_outputs(tables, focus),
         explanation=explained,
         job=story,
-        notes=(*remarks, *rules.used.notes, *(note for note in last if note)),
-        links=links(run),
-        target=" ".join(run.manifest.target),
-        created=_when(run.manifest.created_us),
-        traceview=run.manifest.traceview or traceview.__version__,
+        notes=tuple(remarks),
+        **_origin(run),
     )
+
+
+def _origin(run: Run) -> dict[str, Any]:
+    """Of what, when and by which version it was made, and what else lies in the folder."""
+    return {
+        "links": links(run),
+        "target": " ".join(run.manifest.target),
+        "created": _when(run.manifest.created_us),
+        "traceview": run.manifest.traceview or traceview.__version__,
+    }
 
 
 def _pairs(tables: Tables, focus: Focus) -> tuple[dict[str, Any], ...]:

@@ -58,6 +58,7 @@ class Places:
             known.rank = seen.rank
         known.host = known.host or seen.host
         known.records += seen.records
+        known.scripts |= seen.scripts
         known.began_us = least(known.began_us, seen.began_us)
         known.ended_us = most(known.ended_us, seen.ended_us)
         if part.kind == "structured":

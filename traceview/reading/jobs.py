@@ -15,8 +15,8 @@ The rules, in the order in which they are applied. A *start* is one launch of al
    those without ranks, the folders' names differ in digits only (pod-0, pod-1). The nearest
    folder is asked first.
 5. Starts are attempts of one job if they share a folder (``attempt_0`` and ``attempt_1`` are the
-   same folder here) and do not overlap in time. All others are different jobs: two that ran at
-   once in one folder too.
+   same folder here), do not overlap in time and compiled code of a common file of the user's. All
+   others are different jobs: two that ran at once in one folder too.
 6. A log without times (text) goes where its process is; else to the start of the nearest folder.
 
 What differs between ranks of one start (versions, settings) keeps nothing apart: that it differs
@@ -48,6 +48,7 @@ class Process:
     ended_us: float | None = None
     records: int = 0
     log: str | None = None
+    scripts: set[str] = field(default_factory=set)
 
     def overlaps(self, began_us: float | None, ended_us: float | None) -> bool:
         """Whether it lived in that time, as far as both are known."""
@@ -90,6 +91,11 @@ class Start:
             other.began_us <= self.ended_us + slack_us  # type: ignore[operator]
             and self.began_us <= other.ended_us + slack_us  # type: ignore[operator]
         )
+
+    @property
+    def scripts(self) -> set[str]:
+        """The user's files that it compiled code of."""
+        return {script for member in self.members for script in member.scripts}
 
     @property
     def records(self) -> int:
@@ -169,7 +175,7 @@ def _number(starts: list[Start]) -> None:
     jobs: list[list[Start]] = []
     for start in sorted(starts, key=_when):
         for job in jobs:
-            if not start.overlaps(job[-1]) and _places(start) & _places(job[-1]):
+            if _restarted(job[-1], start):
                 job.append(start)
                 break
         else:
@@ -182,6 +188,13 @@ def _number(starts: list[Start]) -> None:
     for number, job in enumerate(jobs, 1):
         for attempt, start in enumerate(job, 1):
             start.job, start.attempt = number, attempt
+
+
+def _restarted(one: Start, other: Start) -> bool:
+    """Whether ``other`` may be the next attempt of the same job."""
+    scripts = one.scripts, other.scripts
+    another = all(scripts) and scripts[0].isdisjoint(scripts[1])
+    return not another and not one.overlaps(other) and bool(_places(one) & _places(other))
 
 
 def _places(start: Start) -> set[str]:

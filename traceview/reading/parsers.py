@@ -12,7 +12,7 @@ import polars as pl
 
 from traceview.derive.job.digests import Digests
 from traceview.inputs import READ_ERRORS, Source, damage_of
-from traceview.parse import collected, kineto, structured, textlogs
+from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
 from traceview.reading.processes import rank_in_name
 from traceview.tables import empty
@@ -65,6 +65,11 @@ def _text(source: Source, part: str, damage: Damage) -> Batches:
         yield from textlogs.read_stream(stream, source.name, damage, pass_name=part)
 
 
+def _chromium(source: Source, part: str, damage: Damage) -> Batches:
+    with source.open() as stream:
+        yield from chromium.read_stream(stream, source.name, damage, pass_name=part)
+
+
 def _kineto(source: Source, part: str, damage: Damage) -> Batches:
     named = _STANCE.search(source.name)
     if named is not None and named[2]:
@@ -104,5 +109,6 @@ _READERS: dict[str, Callable[[Source, str, Damage], Batches]] = {
     "textlog": _text,
     "stderr": _text,
     "kineto": _kineto,
+    "chromium": _chromium,
     "events": _events,
 }

@@ -42,6 +42,7 @@ class Seen(msgspec.Struct):
     records: int = 0
     world_size: int | None = None
     tables: set[str] = msgspec.field(default_factory=set)
+    scripts: set[str] = msgspec.field(default_factory=set)
 
 
 class Home(msgspec.Struct):

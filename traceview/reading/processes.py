@@ -56,6 +56,12 @@ class Processes:
         for pid, rank, first, last, records in told.iter_rows():
             seen = Seen(pid, rank, "record", rank is None, None, first, last, records)
             self._learn(seen, tables)
+        if table == "compiles":
+            files = frame.select(pid_of(frame).alias("pid"), "rank", "user_file").drop_nulls(
+                "user_file"
+            )
+            for pid, rank, file in files.unique().iter_rows():
+                self._seen[pid, rank].scripts.add(file)
 
     def found(self) -> list[Seen]:
         """Every process, in order; rows without rank or pid go to the only process they can."""
@@ -85,6 +91,7 @@ class Processes:
         seen.ended_us = most(seen.ended_us, told.ended_us)
         seen.records += told.records
         seen.tables |= told.tables | set(tables)
+        seen.scripts |= told.scripts
 
 
 def pid_of(frame: pl.DataFrame) -> pl.Expr:

@@ -58,6 +58,8 @@ def chromium_event(reader: Reader, record: Record) -> None:
         if event.name == _DYNAMO and compile is not None:
             fields = json_object(reader, record, event.args)
             compile.dynamo_event = metrics_row(fields)
+            if compile.started_us is not None and event.ts >= compile.started_us:
+                compile.dynamo_event.setdefault("duration_us", event.ts - compile.started_us)
         elif event.name.endswith("_template_autotuning"):
             autotuned(reader, record, compile, _arguments(reader, record, event), event.name)
 

@@ -1,0 +1,103 @@
+"""Chromium events of the compiler (tlparse's ``chromium_events.json``) as the log they came from.
+
+torch writes each of them as a ``chromium_event`` record of the structured log; a file of them is
+the payloads without the records. Here every event becomes a record again, with the compile id that
+its arguments name, so that the parser of the structured log reads both. What the file lacks (graph
+breaks, guards, graphs) no table is made of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from hashlib import md5
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from traceview.compile_id import CompileId
+from traceview.inputs.streams import Stream
+from traceview.parse import structured
+from traceview.parse.damage import Damage
+from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects
+from traceview.parse.kineto.stream import pieces
+
+_TOLD = frozenset(("compile_phases", "compiles", "autotune_choices", "unreadable"))
+_ANY = msgspec.json.Decoder(dict[str, Any])
+
+
+def read_stream(
+    stream: Stream, name: str, damage: Damage, *, pass_name: str = "logs"
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Tables compile_phases, compiles and autotune_choices of an unpacked stream of events."""
+    records = _Records(_events(stream, name, damage))
+    for table, frame in structured.read_stream(records, name, damage, pass_name=pass_name):
+        if table in _TOLD and not frame.is_empty():
+            yield table, frame
+
+
+class _Records:
+    """A stream of records, made of events."""
+
+    def __init__(self, events: Iterator[dict[str, Any]]) -> None:
+        self._lines = map(_record, events)
+        self._left = b""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        while len(self._left) < size and (line := next(self._lines, b"")):
+            self._left += line
+        given, self._left = self._left[:size], self._left[size:]
+        return given
+
+
+def _events(stream: Stream, name: str, damage: Damage) -> Iterator[dict[str, Any]]:
+    """Those with a name, a phase and a time; what cannot be read is counted."""
+    try:
+        for part in Splitter(pieces(stream, name, damage)):
+            for data in objects(part.data):
+                event = _decoded(data)
+                if event is not None:
+                    yield event
+                elif part.whole:
+                    damage.count(name, "bad_json", None, data[:200].decode(errors="replace"))
+            if not part.whole:
+                damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
+    except UnknownLayout as error:
+        damage.count(name, "unknown_format", None, str(error))
+
+
+def _decoded(data: bytes) -> dict[str, Any] | None:
+    try:
+        event = _ANY.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    known = isinstance(event.get("name"), str) and isinstance(event.get("ph"), str)
+    return event if known and isinstance(event.get("ts"), int | float) else None
+
+
+def _record(event: dict[str, Any]) -> bytes:
+    """The record that torch wrote of ``event``; times are UTC, the process the event's own."""
+    arguments = event.get("args")
+    named = arguments.get("compile_id") if isinstance(arguments, dict) else None
+    found = CompileId.parse(named) if isinstance(named, str) else None
+    payload = msgspec.json.encode(event)
+    envelope = {"chromium_event": {}, **_context(found), "has_payload": md5(payload).hexdigest()}
+    seconds, micro = divmod(int(event["ts"]), 1_000_000)
+    stamp = time.strftime("%m%d %H:%M:%S", time.gmtime(max(0, min(seconds, 2**33))))
+    pid = event.get("pid")
+    process = pid if isinstance(pid, int) and 0 <= pid < 2**31 else 0
+    head = f"V{stamp}.{micro:06} {process} torch/_dynamo/utils.py:1] ".encode()
+    return head + msgspec.json.encode(envelope) + b"\n\t" + payload + b"\n"
+
+
+def _context(found: CompileId | None) -> dict[str, int | None]:
+    if found is None:
+        return {}
+    return {
+        "compiled_autograd_id": found.compiled_autograd_id,
+        "frame_id": found.frame_id,
+        "frame_compile_id": found.frame_compile_id,
+        "attempt": found.attempt,
+    }
