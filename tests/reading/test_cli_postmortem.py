@@ -4,7 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from conftest import write_log
+from reading_logs import write_log
 
 from traceview.cli import traceview
 from traceview.errors import NothingToAnalyse, UsageError

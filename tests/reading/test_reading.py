@@ -6,7 +6,7 @@ import signal
 
 import polars as pl
 import pytest
-from conftest import write_log
+from reading_logs import write_log
 
 from traceview.reading import mapping, open_tables
 from traceview.reading.executors import Processes

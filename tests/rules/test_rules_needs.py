@@ -16,7 +16,7 @@ def test_every_table_has_words_and_a_command():
     for table in all_tables():
         words, command = in_words([table])
         assert words
-        assert command.endswith("SCRIPT")
+        assert command.endswith(("SCRIPT", "PATH"))
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ PROFILED = Record(
     "profiler windows of eager and compiled steps", DIAGNOSE, "profiler windows", _NO_STEPS
 )
 
+POSTMORTEM = Record(
+    "the logs of a job, read together", "traceview postmortem PATH",
+    "the logs of a job, read together", "a single run was diagnosed",
+)  # fmt: skip
+
 #: What the collector notes why there is none under.
 COMPARISON = "comparison of outputs"
 COMPARED = Record(
@@ -60,7 +65,8 @@ _TABLES = {
     STRUCTURED: (
         "compiles", "compile_phases", "compile_costs", "guards", "guard_costs", "cache_events",
         "graphs", "ddp_buckets", "graph_passes", "generated_kernels", "kernel_calls", "symbols",
-        "log_records", "first_calls",
+        "log_records", "first_calls", "configs", "cache_components", "collective_schedules",
+        "compile_digests",
     ),
     _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): ("graph_breaks",),
     _compiled("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT"): ("recompiles",),
@@ -81,6 +87,11 @@ _TABLES = {
     _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): ("ceilings",),
+    POSTMORTEM: (
+        "inputs", "jobs", "traces", "job_ranks", "job_frames", "job_waits", "job_divergence",
+        "job_configs", "job_failures", "job_stragglers", "cache_key_differences", "late_compiles",
+        "idle_on_compile",
+    ),
     COMPARED: ("output_trials", "output_checks"),
     TIMED: ("blocks", "block_pairs", "speedups"),
     PROFILED: (

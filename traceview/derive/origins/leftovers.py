@@ -4,7 +4,8 @@ A line may be a library's in eager and the caller's in a graph, an optimizer's s
 in eager and another in its generated code, a fused kernel may name only some of its lines. What is
 left of one stance then belongs to that set of the other stance's work, in the same region, which
 holds the operators of most of its kernels, if it holds those of half of them. What has a partner
-already is no other's: a product that eager computes twice stays unmatched once.
+already is no other's, but for what runs inside one of its operators: a product that eager computes
+twice stays unmatched once.
 """
 
 from __future__ import annotations
@@ -73,12 +74,14 @@ def _partner(left: _Set, sets: Iterable[_Set]) -> _Set | None:
         return None
     mine, other = left.words[alone[0]], _OTHER[alone[0]]
 
-    def shared(candidate: _Set) -> int:
+    def shared(candidate: _Set) -> tuple[int, bool]:
+        matched = bool(candidate.words[alone[0]])
         if not left.places & candidate.places:
-            return 0
-        theirs = {word for words in candidate.words[other] for word in words.own | words.around}
-        taken = {word for words in candidate.words[alone[0]] for word in words.own}
-        return sum(bool(words.around & theirs or words.own & theirs - taken) for words in mine)
+            return 0, matched
+        theirs = {word for words in candidate.words[other] for word in words.own}
+        free = set() if matched else theirs
+        return sum(bool(words.around & theirs or words.own & free) for words in mine), matched
 
     best = max(sets, key=shared, default=None)
-    return best if best is not None and shared(best) >= max(1, _ENOUGH * len(mine)) else None
+    enough = best is not None and shared(best)[0] >= max(1, _ENOUGH * len(mine))
+    return best if enough else None
