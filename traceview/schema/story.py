@@ -177,12 +177,12 @@ JOB_FAILURES = table(
 
 JOB_STRAGGLERS = table(
     "job_stragglers",
-    "a part of what a rank compiled longer than the median of all ranks",
+    "a part of what a rank compiled longer than the median of the others",
     _MEMBER,
     Column("seconds", pl.Float64, "the rank's compile seconds"),
-    Column("median_seconds", pl.Float64, "median over the ranks"),
+    Column("median_seconds", pl.Float64, "median over the other ranks"),
     Column("part", pl.String, "cache_miss, more_compiles, slower, other"),
-    Column("part_seconds", pl.Float64, "seconds more than the median rank"),
+    Column("part_seconds", pl.Float64, "seconds more than the median of the others"),
     *_CODE,
     Column("compiles", pl.Int32, "compiles behind it"),
     _BASIS,

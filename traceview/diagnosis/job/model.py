@@ -204,7 +204,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A rank that compiled much longer than the median of all; ``parts`` say with what."""
+    """A rank that compiled much longer than the median of the others; ``parts`` say with what."""
 
     rank: str
     seconds: float

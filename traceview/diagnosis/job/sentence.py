@@ -33,7 +33,8 @@ def _figure(job: Job) -> str:
         alone = spent.alone_seconds or 0.0
         if alone > _WORTH * spent.seconds:
             return f"{head}, {seconds(alone)} of it on {slow.rank} alone: {slow.why}.{_waited(job)}"
-        much = f"{seconds(slow.seconds)} against a median of {seconds(slow.median_seconds)}"
+        usual = seconds(slow.median_seconds)
+        much = f"{seconds(slow.seconds)} where the median of the others is {usual}"
         return f"{head}; {slow.rank} took {much}: {slow.why}.{_waited(job)}"
     return f"{head}.{_waited(job)}"
 
