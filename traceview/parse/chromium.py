@@ -83,7 +83,8 @@ def _record(event: dict[str, Any]) -> bytes:
     named = arguments.get("compile_id") if isinstance(arguments, dict) else None
     found = CompileId.parse(named) if isinstance(named, str) else None
     payload = msgspec.json.encode(event)
-    envelope = {"chromium_event": {}, **_context(found), "has_payload": md5(payload).hexdigest()}
+    digest = md5(payload).hexdigest()
+    envelope: dict[str, object] = {"chromium_event": {}, **_context(found), "has_payload": digest}
     seconds, micro = divmod(int(event["ts"]), 1_000_000)
     stamp = time.strftime("%m%d %H:%M:%S", time.gmtime(max(0, min(seconds, 2**33))))
     pid = event.get("pid")
