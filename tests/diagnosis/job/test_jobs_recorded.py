@@ -1,10 +1,10 @@
 """The story of recorded jobs: what was planted in them is what it says."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
+from recordings import unpack_archive
 
 from traceview.derive import derive
 from traceview.diagnosis.job.build import job_story
@@ -26,8 +26,7 @@ def read(tmp_path_factory):
     def load(name):
         if name not in kept:
             folder = tmp_path_factory.mktemp(name)
-            with tarfile.open(JOBS / f"{name}.tar.xz") as archive:
-                archive.extractall(folder / "logs", filter="data")
+            unpack_archive(JOBS / f"{name}.tar.xz", folder / "logs")
             run = Run.create(folder / "run", Manifest(target_kind="logs"))
             read_all(run, find([str(folder / "logs")]), Serial())
             kept[name] = derive(open_tables(run), {})
