@@ -1,5 +1,7 @@
 """Recorded runs as tables: unpacked, parsed and derived once a session, only when a test asks."""
 
+import os
+
 import pytest
 from recordings import unpack
 
@@ -7,6 +9,24 @@ from traceview.derive import derive
 from traceview.diagnosis.excerpts import source_reader
 from traceview.parse import parse_run
 from traceview.run import Run
+
+LEFT_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR")  # how the names of its variables begin
+
+
+def pytest_configure():
+    """The variables of whoever runs the tests are none of theirs."""
+    for name in [name for name in os.environ if name.startswith(LEFT_BY_TORCH)]:
+        del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def own_environment():
+    """What a test, or torch in its process (Inductor names its cache folder), sets goes with it."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @pytest.fixture(scope="session")
