@@ -53,7 +53,7 @@ class Driver:
         An optimizer's step is seen at its end, so that what has begun after it is not a step yet.
         """
         region = self.anchor.region
-        left = region.left if region else self.anchor.left
+        left = region.remaining if region else self.anchor.left
         passed = max(1, self._granted - max(left, 0))
         return self.step + (passed if region or self.step < 1 else passed - 1)
 
@@ -61,7 +61,7 @@ class Driver:
     def step_now(self) -> int:
         """Index of the step that runs: `step`, and those counted down since that edge."""
         region = self.anchor.region
-        left = region.left if region else self.anchor.left
+        left = region.remaining if region else self.anchor.left
         return self.step + max(0, self._granted - max(left, 0) - 1)
 
     @property
@@ -231,7 +231,7 @@ class Driver:
         others = FOREVER if self.complete else self.anchor.patience
         self._control.grant(0 if self._wait.watch else others)
         if self.anchor.region is not None:
-            self.anchor.region.left = steps - 1
+            self.anchor.region.grant(steps - 1, straight=self._control.straight)
         else:
             self.anchor.left = steps - 1
 

@@ -38,12 +38,20 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
     region = gate.region
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if region.free > 0:
+            region.free -= 1
+            try:
+                return gate.target(*args, **kwargs)
+            except BaseException as error:
+                listener.failed(region, error)
+                raise
         if control.depth or get_ident() != control.thread:
+            control.flat = False
             region.nested += 1
             if not control.watching:
                 return gate.target(*args, **kwargs)
             return _watched(gate, listener, args, kwargs)
-        region.outermost += 1
+        region.counted += 1
         region.left -= 1
         opened = listener.before(gate, args, kwargs) if region.left < 0 else None
         control.depth = 1

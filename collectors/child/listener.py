@@ -35,7 +35,7 @@ class Calls:
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
         if self._control.off:
-            region.left = FOREVER
+            region.grant(FOREVER)
             return None
         if self._taker is not None and self._driver.watching and not self._parts.window.open:
             self._taker.look(gate, args, kwargs, self._driver.phase)
@@ -46,7 +46,7 @@ class Calls:
             self._driver.edge()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
-            region.left = 0 if watching else self._driver.anchor.patience
+            region.grant(0 if watching else self._driver.anchor.patience)
         return self._open(region, outermost=True) if watching else None
 
     def after(
@@ -73,6 +73,8 @@ class Calls:
     def optimizer_stepped(self, optimizer: Any) -> None:
         """A step has ended, in no graph; an edge if this optimizer is the anchor."""
         control, anchor = self._control, self._driver.anchor
+        if control.depth:
+            control.flat = False
         if control.off or control.depth or get_ident() != control.thread:
             return
         if anchor.is_optimizer(optimizer):

@@ -105,7 +105,7 @@ class Regions:
             return alike[-1]
         region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
         alike.append(region)
-        self._control.regions.append(region)
+        self._control.add(region)
         return region
 
     def _count(self, result: Any, given: dict[str, Any], region: Region, listener: Listener) -> Any:

@@ -13,6 +13,7 @@ FOREVER = 1 << 60
 class Region:
     """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
 
+    ``free`` calls before those pass straight through, and only count down: see `Control.straight`.
     ``compile_calls`` is more than 1 where a line compiles one function again and again.
 
     Holds no reference to the user's objects: it outlives them.
@@ -21,13 +22,15 @@ class Region:
     __slots__ = (
         "collected_uncalled",
         "compile_calls",
+        "counted",
         "cudagraphs",
         "first_called",
+        "free",
+        "freed",
         "left",
         "methods_used",
         "name",
         "nested",
-        "outermost",
         "region_id",
         "sizes",
         "was_anchor",
@@ -38,7 +41,8 @@ class Region:
         self.name = name
         self.cudagraphs = cudagraphs
         self.left = 0
-        self.outermost = 0
+        self.free = self.freed = 0
+        self.counted = 0
         self.nested = 0
         self.first_called = False
         self.collected_uncalled = False
@@ -46,6 +50,21 @@ class Region:
         self.compile_calls = 1
         self.methods_used: list[str] = []
         self.sizes: dict[str, int] = {}
+
+    def grant(self, calls: int, *, straight: bool = False) -> None:
+        """Let it make ``calls`` outermost calls before it reports again."""
+        self.counted = self.outermost
+        self.free = self.freed = calls if straight else 0
+        self.left = 0 if straight else calls
+
+    @property
+    def remaining(self) -> int:
+        """Outermost calls until it reports; below 0 where the one that runs has."""
+        return self.free + self.left
+
+    @property
+    def outermost(self) -> int:
+        return self.counted + self.freed - self.free
 
     @property
     def calls(self) -> int:
@@ -75,9 +94,23 @@ class Gate:
 
 
 class Control:
-    """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region."""
+    """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region.
 
-    __slots__ = ("compiles", "depth", "eager", "gates", "off", "regions", "thread", "watching")
+    ``flat`` until a call was seen inside another or in another thread, or an optimizer's step was
+    seen inside a call.
+    """
+
+    __slots__ = (
+        "compiles",
+        "depth",
+        "eager",
+        "flat",
+        "gates",
+        "off",
+        "regions",
+        "thread",
+        "watching",
+    )
 
     def __init__(self) -> None:
         self.depth = 0
@@ -85,6 +118,7 @@ class Control:
         self.watching = True
         self.eager = False
         self.off = False
+        self.flat = True
         self.compiles = 0
         self.regions: list[Region] = []
         self.gates: weakref.WeakSet[Gate] = weakref.WeakSet()
@@ -100,13 +134,27 @@ class Control:
         for gate in list(self.gates):
             gate.target = gate.original if eager else gate.compiled
 
+    def add(self, region: Region) -> None:
+        """One region more: with two, each call has to say where it stands."""
+        self.regions.append(region)
+        for each in self.regions:
+            each.grant(each.remaining)
+
+    @property
+    def straight(self) -> bool:
+        """Whether calls that nobody watches may pass without a look at depth and thread.
+
+        The one region of a flat script has only outermost calls, so counting them is enough.
+        """
+        return self.flat and len(self.regions) == 1
+
     def grant(self, left: int) -> None:
         """Let every region make ``left`` outermost calls before it reports again.
 
         One that was never called, or only in another region's eager block, reports at once.
         """
         for region in self.regions:
-            region.left = left if region.first_called else 0
+            region.grant(left if region.first_called else 0, straight=self.straight)
 
     def switch_off(self) -> None:
         """Pass everything through for good (a forked child, or the end)."""

@@ -142,7 +142,7 @@ class Listener:
 
     def before(self, gate, args, kwargs):
         self.heard.append("before")
-        gate.region.left = FOREVER
+        gate.region.grant(FOREVER)
 
     def failed(self, region, error):
         self.heard.append(error)
@@ -150,7 +150,7 @@ class Listener:
 
 def gated(control, target):
     gate = Gate(Region(0, "f"), target, lambda *args: "original")
-    control.regions.append(gate.region)
+    control.add(gate.region)
     control.admit(gate)
     return gate, counting(gate, control, listener := Listener()), listener
 
@@ -190,6 +190,53 @@ def test_a_call_inside_another_is_nested():
     assert inner_gate.region.outermost == 0
 
 
+def test_the_one_region_of_a_flat_script_is_only_counted_down_between_two_edges():
+    control = Control()
+    error = ValueError("from the user")
+
+    def picky(x):
+        if x < 0:
+            raise error
+        return x
+
+    gate, call, listener = gated(control, picky)
+    region = gate.region
+    region.first_called = True
+    control.grant(3)
+    assert (region.free, region.left, region.remaining) == (3, 0, 3)
+    control.depth = 1  # not looked at
+    assert [call(1), call(2)] == [1, 2]
+    with pytest.raises(ValueError, match="from the user"):
+        call(-1)
+    control.depth = 0
+    assert listener.heard == [error]
+    assert (region.outermost, region.nested, region.remaining) == (3, 0, 0)
+    call(4)
+    assert listener.heard == [error, "before"]
+    assert region.calls == 4
+
+
+def test_a_second_region_or_a_nested_call_ends_the_counting_down():
+    control = Control()
+    control.watching = False
+    gate, call, _ = gated(control, lambda: None)
+    gate.region.first_called = True
+    control.grant(10)
+    call()
+    gated(control, lambda: None)
+    assert (gate.region.free, gate.region.remaining, gate.region.outermost) == (0, 9, 1)
+
+    control = Control()
+    control.watching = False
+    gate, call, _ = gated(control, lambda: None)
+    gate.region.first_called = True
+    control.depth = 1
+    call()
+    control.depth = 0
+    control.grant(10)
+    assert (gate.region.free, gate.region.remaining, gate.region.nested) == (0, 10, 1)
+
+
 class Optimizer:
     pass
 
@@ -202,7 +249,7 @@ def test_the_first_region_called_is_the_anchor_until_an_optimizer_steps_twice():
     assert anchor.called(region)
     verdicts = []
     for _ in range(2):
-        region.outermost += 1
+        region.counted += 1
         verdicts.append(anchor.stepped(optimizer))
     assert verdicts == [False, True]
     assert (anchor.kind, anchor.region) == ("optimizer", None)
@@ -221,11 +268,11 @@ def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
     first, second = Region(0, "first"), Region(1, "second")
     control.regions += [first, second]
     anchor = Anchor(control)
-    first.outermost += 1
+    first.counted += 1
     anchor.called(first)
     verdicts = []
     for _ in range(60):
-        second.outermost += 1
+        second.counted += 1
         verdicts.append(anchor.called(second))
     assert verdicts.index(True) == 49
     assert anchor.region is second
@@ -239,7 +286,7 @@ def test_two_regions_by_turns_keep_the_anchor():
     moved = 0
     for _ in range(300):
         for region in (first, second):
-            region.outermost += 1
+            region.counted += 1
             moved += anchor.called(region)
     assert moved == 1
     assert anchor.region is first
