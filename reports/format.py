@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeGuard
 
 MISSING = "not recorded"
@@ -81,6 +82,11 @@ def figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else _three(value)
 
 
+def in_unit(value: float | None, unit: str | None) -> str:
+    """A figure of a comparison or a limit in its unit; three digits where it has none."""
+    return _UNITS.get(unit or "", figure)(value)
+
+
 def flop(value: float | None) -> str:
     """Floating-point operations: ``137 GFLOP``."""
     if not given(value):
@@ -156,3 +162,8 @@ def _three(value: float) -> str:
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+_UNITS: dict[str, Callable[[float | None], str]] = {
+    "ratio": ratio, "ms": step, "s": seconds, "count": count, "bytes": size, "steps": count,
+}  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {
@@ -20,6 +19,7 @@ FOLDERS = {
 FLOORS = {
     "traceview.errors": 0,
     "traceview.compile_id": 0,
+    "traceview.contracts": 0,
     "traceview.run": 0,
     "traceview.schema": 1,
     "traceview.tables": 1,
@@ -63,8 +63,13 @@ def _floor(module):
     return None
 
 
-def _imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def _tree(name):
+    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
+
+
+def _imports(name):
+    for node in ast.walk(_tree(name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -72,15 +77,19 @@ def _imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if _floor(n)])
-def test_imports_point_down(name):
-    room, floor = _floor(name)
-    for imported in _imports(MODULES[name]):
-        target = _floor(imported)
-        if target is None or target[0] == room:
-            continue
-        assert target[1] <= floor, f"{name} imports {imported}, which is above it"
-        assert not {room, target[0]} >= SIDE_ROOMS, f"{name} knows the other side room"
+def test_imports_point_down():
+    upward, across = [], []
+    for name in filter(_floor, MODULES):
+        room, floor = _floor(name)
+        for imported in _imports(name):
+            target = _floor(imported)
+            if target is None or target[0] == room:
+                continue
+            if target[1] > floor:
+                upward.append(f"{name} imports {imported}, which is above it")
+            if {room, target[0]} >= SIDE_ROOMS:
+                across.append(f"{name} knows the other side room: {imported}")
+    assert (upward, across) == ([], [])
 
 
 def test_every_module_has_a_floor():
@@ -88,37 +97,48 @@ def test_every_module_has_a_floor():
     assert homeless == []
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("traceview.collectors.child")])
-def test_the_child_needs_only_the_standard_library_and_torch(name):
-    outside = {module.partition(".")[0] for module in _imports(MODULES[name])} - CHILD_MAY_IMPORT
+def test_the_child_needs_only_the_standard_library_and_torch():
+    child = [name for name in MODULES if name.startswith("traceview.collectors.child")]
+    outside = {
+        f"{name} imports {module}"
+        for name in child
+        for module in _imports(name)
+        if module.partition(".")[0] not in CHILD_MAY_IMPORT
+    }
+    assert child
     assert outside == set()
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_stay_small(name):
-    assert len(MODULES[name].read_text(encoding="utf-8").splitlines()) <= 400
+def test_modules_stay_small():
+    lines = {n: len(p.read_text(encoding="utf-8").splitlines()) for n, p in MODULES.items()}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_functions_stay_small(name):
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            length = (node.end_lineno - body[0].lineno + 1) if body else 0
-            assert length <= 40, f"{name}.{node.name}: {length} lines"
+def test_functions_stay_small():
+    long = []
+    for name in MODULES:
+        for node in ast.walk(_tree(name)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                length = (node.end_lineno - body[0].lineno + 1) if body else 0
+                if length > 40:
+                    long.append(f"{name}.{node.name}: {length} lines")
+    assert long == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_say_what_they_are(name):
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), f"{name} has no docstring"
+def test_modules_say_what_they_are():
+    assert [name for name in MODULES if not ast.get_docstring(_tree(name))] == []
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if not n.startswith("traceview.demos.")])
-def test_no_print_in_the_library(name):
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
-        is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        assert not (is_print and node.func.id == "print"), f"{name}:{node.lineno} prints"
+def test_no_print_in_the_library():
+    calls = (
+        (name, node)
+        for name in MODULES
+        if not name.startswith("traceview.demos.")
+        for node in ast.walk(_tree(name))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+    assert [f"{name}:{node.lineno}" for name, node in calls if node.func.id == "print"] == []
 
 
 def test_importing_traceview_is_light():

@@ -7,12 +7,9 @@ import posixpath
 from traceview.check.model import Checked, Result
 from traceview.compare.model import Place
 from traceview.reports import format as fmt
+from traceview.reports.compare.words import spot
 from traceview.reports.text import one_line
 
-_UNITS = {
-    "ratio": fmt.ratio, "ms": fmt.step, "s": fmt.seconds, "count": fmt.count, "bytes": fmt.size,
-    "steps": fmt.count,
-}  # fmt: skip
 _PLACES = 3
 
 
@@ -29,12 +26,6 @@ def message(result: Result) -> str:
 def line(result: Result) -> str:
     """``message`` with the limit's name before it."""
     return f"{one_line(result.limit, 80)}: {message(result)}"
-
-
-def spot(place: Place) -> str:
-    """``train.py:41 in step``."""
-    where = place.file if place.line is None else f"{place.file}:{place.line}"
-    return f"{where} in {place.function}" if place.function else where
 
 
 def summary(checked: Checked) -> str:
@@ -64,17 +55,16 @@ def relative(place: Place, root: str, cwd: str | None) -> str | None:
 
 def _figures(result: Result) -> str:
     """``Speedup: 1.07× (95 % interval 1.02–1.11×), at least 1.20× wanted``."""
-    write = _UNITS.get(result.unit or "", fmt.figure)
-    found = write(result.found)
+    found = fmt.in_unit(result.found, result.unit)
     if result.at_least:
         found = f"at least {found}"
     if result.interval:
         found += f" (95 % interval {fmt.ratio_interval(result.interval)})"
     said = f"{result.what}: {found}"
     if result.wanted is not None and result.sense:
-        said += f", {result.sense} {write(result.wanted)} {_allowed(result)}"
+        said += f", {result.sense} {fmt.in_unit(result.wanted, result.unit)} {_allowed(result)}"
     if result.baseline is not None and result.baseline != result.wanted:
-        said += f", baseline {write(result.baseline)}"
+        said += f", baseline {fmt.in_unit(result.baseline, result.unit)}"
     if result.why and result.status != "passed":
         said += f"; {result.why}"
     return said

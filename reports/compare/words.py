@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from traceview.compare.model import (
     BreakPair,
@@ -47,20 +47,12 @@ THINGS = {
 KINDS = {"run": "run folder", "postmortem": "post-mortem", "diagnosis": "diagnosis in JSON"}
 #: Shown on a terminal whether or not they changed.
 ALWAYS = ("speedup", "compiled_ms", "eager_ms", "compile_seconds")
-_UNITS: dict[str, Callable[[float | None], str]] = {
-    "ratio": fmt.ratio,
-    "ms": fmt.step,
-    "s": fmt.seconds,
-    "count": fmt.count,
-    "bytes": fmt.size,
-    "steps": fmt.count,
-}
 Thing = CausePair | FramePair | BreakPair | ChainPair
 
 
 def value(pair: FigurePair, figure: float | None) -> str:
     """One side's figure in its unit."""
-    return _UNITS.get(pair.unit, fmt.figure)(figure)
+    return fmt.in_unit(figure, pair.unit)
 
 
 def percent(pair: FigurePair) -> str:

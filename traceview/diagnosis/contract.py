@@ -7,13 +7,11 @@ docs/diagnosis.md explains every key; schema.json is ``schema()`` as a file, wri
 
 from __future__ import annotations
 
-import json
-import math
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from traceview import contracts
 from traceview.diagnosis.model import FORMAT, Diagnosis
 from traceview.errors import NothingToAnalyse
 
@@ -27,12 +25,11 @@ _WORDS: dict[tuple[str, str], tuple[str | None, ...]] = {
     ("Verdict", "clock"): ("device", "host", None),
     ("Verdict", "basis"): ("paired_blocks", "two_runs", "none"),
 }  # fmt: skip
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def to_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """Plain JSON data. A number that is not finite becomes null: JSON has no word for it."""
-    data: dict[str, Any] = _plain(msgspec.to_builtins(diagnosis))
+    data = contracts.plain(diagnosis)
     compile_seconds = data["compile_time"]["seconds"]
     for finding in data["findings"]:
         _tidy(finding)
@@ -59,30 +56,21 @@ def from_json(data: dict[str, Any]) -> Diagnosis:
 
 def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of what ``to_json`` gives."""
-    _, definitions = msgspec.json.schema_components([Diagnosis], ref_template="#/$defs/{name}")
-    top = definitions.pop("Diagnosis")
-    properties = {
-        "format": {"const": FORMAT},
-        **top["properties"],
-        "compile_seconds": {"anyOf": [{"type": "number"}, {"type": "null"}]},
-    }
+    made = contracts.schema_of(
+        Diagnosis,
+        FORMAT,
+        "traceview diagnosis",
+        also={"compile_seconds": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
+        optional=frozenset({"Cost"}),  # it leaves out what is not known
+    )
     for (name, key), values in _WORDS.items():
-        definitions[name]["properties"][key] = {"enum": list(values)}
-    made = {
-        "$schema": _DIALECT,
-        "title": "traceview diagnosis",
-        "type": "object",
-        "properties": properties,
-        "required": sorted(properties),
-        "$defs": {name: _all_required(item) for name, item in definitions.items()},
-    }
-    return dict(_plain(made))
+        made["$defs"][name]["properties"][key] = {"enum": list(values)}
+    return made
 
 
 def write_schema() -> None:
     """Write schema.json anew, after a change of the model."""
-    target = Path(__file__).with_name("schema.json")
-    target.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    contracts.write_beside(__file__, schema())
 
 
 def _tidy(finding: dict[str, Any]) -> None:
@@ -93,24 +81,6 @@ def _tidy(finding: dict[str, Any]) -> None:
     finding["about"] = sorted(finding["about"])
     for symptom in finding["symptoms"]:
         _tidy(symptom)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """``value`` with lists for tuples and null for numbers that are not finite."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _all_required(definition: dict[str, Any]) -> dict[str, Any]:
-    """A definition all of whose keys we write (``cost`` leaves out what is not known)."""
-    if definition.get("title") != "Cost":
-        definition["required"] = sorted(definition["properties"])
-    return definition
 
 
 def _foreign(why: str) -> NothingToAnalyse:

@@ -1,0 +1,64 @@
+"""What every public JSON contract shares: a model as plain data, and its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def plain(model: object) -> dict[str, Any]:
+    """A dataclass as JSON has it: lists for tuples, and null for numbers that are not finite."""
+    return dict(_plain(msgspec.to_builtins(model)))
+
+
+def schema_of(
+    model: type,
+    number: int,
+    title: str,
+    *,
+    also: Mapping[str, Any] | None = None,
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """JSON Schema (2020-12) of ``model`` with ``format`` ``number`` before its keys.
+
+    ``also``: keys of the contract that the model hasn't. All keys are required, but for those of
+    the definitions ``optional``.
+    """
+    _, definitions = msgspec.json.schema_components([model], ref_template="#/$defs/{name}")
+    top = definitions.pop(model.__name__)
+    properties = {"format": {"const": number}, **top["properties"], **(also or {})}
+    for name, definition in definitions.items():
+        if name not in optional:
+            definition["required"] = sorted(definition["properties"])
+    made = {
+        "$schema": _DIALECT,
+        "title": title,
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties),
+        "$defs": definitions,
+    }
+    return dict(_plain(made))
+
+
+def write_beside(module: str, schema: dict[str, Any]) -> None:
+    """Write schema.json beside the file ``module``."""
+    target = Path(module).with_name("schema.json")
+    target.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
