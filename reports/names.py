@@ -18,6 +18,7 @@ CATEGORIES = {
     "data_loading": "data loading",
     "graph_break": "Python of a graph break",
     "compile": "compiling",
+    "compile_elsewhere": "another rank compiled",
     "gc": "garbage collection",
     "optimizer_python": "the optimizer's Python",
     "cpp": "generated C++",
@@ -34,6 +35,7 @@ CATEGORIES = {
     "idle_call_overhead": "idle: entering compiled code",
     "idle_graph_break": "idle: Python of a graph break",
     "idle_compile": "idle: compiling",
+    "idle_compile_elsewhere": "idle: another rank compiled",
     "idle_allocator": "idle: allocator",
     "idle_copy_wait": "idle: waiting for a copy",
     "idle_gc": "idle: garbage collection",
@@ -50,6 +52,7 @@ CATEGORIES = {
 }
 EFFECTS = {
     "fusion": "fusion: fewer, shorter kernels",
+    "page_faults": "less memory touched for the first time",
     "library_choice": "other library kernels",
     "launches_saved": "launches saved",
     "cudagraphs": "cudagraphs",
@@ -66,6 +69,7 @@ EFFECTS = {
 # What an effect is called where it went the other way.
 _TURNED = {
     "fusion": "fused kernels that take longer",
+    "page_faults": "more memory touched for the first time",
     "launches_saved": "longer waiting for launches",
     "casts_saved": "casts added",
     "less_work": "more work",

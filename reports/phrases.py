@@ -67,6 +67,7 @@ CEILINGS = {
     "l2_copy": "copy within L2",
     "launch": "launch",
     "kernel_gap": "gap between kernels",
+    "page_fault": "first touch of a page",
 }
 _LANES = {"host": "host thread"}
 _STREAM = re.compile(r"stream (\d{1,9})")

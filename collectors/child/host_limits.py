@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import mmap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from . import ceilings
 from .ceilings import Ceiling, NotMeasured, Task, Way, best_rate, byte_words, share
+from .memory import page_faults
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _LEAST_COPY = 128 << 20  # where the cache is small or unknown
 _MATMUL_SIZES = (256, 512, 1024, 2048, 4096)
 _BATCH = 20  # calls per timing where a call is short
+_FRESH_BYTES = 16 << 20
 
 
 def host_tasks(torch: Any) -> Iterator[Task]:
-    """Copy beyond the caches and inside them, and matrix products."""
+    """Page faults, copy beyond the caches and inside them, and matrix products."""
     caches = cache_sizes()
     last = caches[max(caches)] if caches else None
     room = min(free_bytes() // 8, ceilings.LARGEST_BYTES)
@@ -26,6 +31,7 @@ def host_tasks(torch: Any) -> Iterator[Task]:
     size = min(wanted, room)
     if size < ceilings.LEAST_BYTES or size < 2 * (last or 0):
         raise NotMeasured(f"only {byte_words(room)} of memory may be used for it")
+    yield Task("page fault", partial(_page_fault, torch))
     arena = torch.empty(size, dtype=torch.uint8, device="cpu").fill_(1)  # zeros may be no memory
     yield Task("copy", partial(_copy, torch, arena))
     yield Task("copy in the cache", partial(_cached_copy, torch, arena, caches))
@@ -60,6 +66,36 @@ def _bandwidth(torch: Any, kind: str, found: tuple[Way, float, int]) -> Ceiling:
     way, rate, runs = found
     detail = f"{way.detail}, {_threads(torch)}"
     return Ceiling(kind, rate / 1e9, "GB/s", runs, "host", size=way.size, detail=detail)
+
+
+def _page_fault(torch: Any, deadline: float) -> Ceiling:
+    """What the first touch of a page takes longer than the second one."""
+    until = share(deadline, 0.1)
+    seconds: list[float] = []
+    while len(seconds) < ceilings.LEAST_RUNS or (
+        len(seconds) < ceilings.MOST_RUNS and time.monotonic() < until
+    ):
+        seconds.append(_fault_seconds(torch))
+    detail = f"first fill less the second, {_threads(torch)}"
+    size = byte_words(_FRESH_BYTES)
+    value = median(seconds) * 1e6
+    return Ceiling("page_fault", value, "us", len(seconds), "host", size=size, detail=detail)
+
+
+def _fault_seconds(torch: Any) -> float:
+    """Seconds a fault, in memory that no allocator has had before, in small pages."""
+    with mmap.mmap(-1, _FRESH_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
+        with suppress(OSError):  # a kernel without huge pages
+            fresh.madvise(mmap.MADV_NOHUGEPAGE)
+        pages = torch.frombuffer(fresh, dtype=torch.uint8)
+        before = page_faults()
+        first = _timed(partial(pages.fill_, 1), 1)[0]
+        faults = page_faults() - before
+        second = _timed(partial(pages.fill_, 1), 1)[0]
+        del pages  # the mapping cannot be closed while a tensor lies in it
+    if faults < _FRESH_BYTES // mmap.PAGESIZE // 2:
+        raise NotMeasured("page faults are not counted here")
+    return (first - second) / faults
 
 
 def _matmul(torch: Any, arena: Any, name: str, deadline: float) -> Ceiling:

@@ -169,3 +169,13 @@ def test_with_next_to_no_memory_nothing_is_measured(monkeypatch):
 def test_a_run_by_the_host_clock_is_as_long_as_it_is():
     (seconds,) = host_limits._timed(lambda: time.sleep(0.01), 1)
     assert 0.01 <= seconds < 1.0
+
+
+def test_a_page_fault_takes_some_time_and_what_is_not_counted_has_no_cost(monkeypatch):
+    found = host_limits._page_fault(torch, time.monotonic() + 1.0)
+    assert (found.kind, found.unit, found.size) == ("page_fault", "us", "16 MiB")
+    assert 0.01 < found.value < 100.0
+    assert found.runs >= ceilings.LEAST_RUNS
+    monkeypatch.setattr(host_limits, "page_faults", lambda: 0)
+    with pytest.raises(NotMeasured, match="not counted"):
+        host_limits._page_fault(torch, time.monotonic() + 1.0)

@@ -12,6 +12,7 @@ from traceview.diagnosis.words import milliseconds
 KINDS = {
     "fusion": {
         "fusion": ("fewer and shorter kernels", "slower kernels"),
+        "page_faults": ("less new memory to touch", "more new memory to touch"),
         "casts_saved": ("fewer casts", "more casts"),
         "less_work": ("less work", "more work"),
         "recompute": ("recomputing", "recomputing"),

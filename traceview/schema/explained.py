@@ -85,7 +85,7 @@ WATERFALL = table(
     "waterfall",
     "one named effect between the eager median and the compiled one; their sum is the difference",
     Column("order", pl.Int32, "as they are shown, from 0"),
-    Column("effect", pl.String, "fusion, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
+    Column("effect", pl.String, "fusion, page_faults, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
     Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where eager has no such thing, or only the difference is known"),
     Column("compiled_ms", pl.Float64, "and in the compiled step"),

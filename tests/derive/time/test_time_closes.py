@@ -15,18 +15,9 @@ RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
 STANCES = ("eager", "compiled")
-EARLY = "the script ended before the longer windows and the blocks beside them"
-MIXED = "requests of different sizes: no two windows hold the same"
-#: Recorded windows that were not the same work at the same speed as the blocks, and why.
-OTHER_LOAD = {
-    ("bad-ap_call_overhead", "eager"): EARLY,
-    ("bad-bm_noise", "eager"): "other processes keep the machine busy, on purpose",
-    ("bad-sv_cold_requests", "eager"): MIXED,
-    ("good-sv_cold_requests", "compiled"): MIXED,
-}
 
 
-@pytest.fixture(scope="module", params=RECORDED)
+@pytest.fixture(params=RECORDED)
 def tables(request, tables_of):
     return tables_of(request.param)
 
@@ -81,14 +72,11 @@ def test_host_time_is_that_of_the_marked_steps(tables):
 
 
 @pytest.mark.parametrize("stance", STANCES)
-def test_the_unexplained_rest_is_within_two_percent(tables, stance, request):
-    name = request.node.callspec.params["tables"]
+def test_the_unexplained_rest_is_within_two_percent(tables, stance):
     for found, timed, rows in accounts(tables):
         if found != stance:
             continue
         (rest,) = rows.filter(category="unexplained")["ms"]
         if abs(rest) > CLOSES * timed and not marks_are_cheap(tables, stance):
             pytest.xfail(f"{rest / timed:+.0%}: recorded when the collector's marks were dear")
-        if abs(rest) > CLOSES * timed and (name, stance) in OTHER_LOAD:
-            pytest.xfail(f"{rest / timed:+.0%}: {OTHER_LOAD[name, stance]}")
         assert abs(rest) <= CLOSES * timed

@@ -2,6 +2,7 @@
 
 parts     one part of an effect, the order of effects
 kernels   kernels of both stances on the step as timed
+faults    of their time on a CPU, what touching new memory takes
 graphs    what the graphs prove: operations that went away, nodes computed again
 groups    match groups as parts
 idle      everything but kernels as parts
@@ -15,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.derive.effects.faults import without_page_faults
 from traceview.derive.effects.graphs import GraphFacts
 from traceview.derive.effects.groups import group_parts
 from traceview.derive.effects.idle import idle_parts
@@ -56,8 +58,10 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     groups = {row["group_id"]: row for row in _rows(tables, "match_groups", speedup)}
     facts = GraphFacts(tables["graphs"].filter(pl.col("pass") == speedup["pass"]))
     counts = {row["stance"]: row for row in _rows(tables, "step_counts", speedup)}
-    parts = group_parts(kernels, groups, facts)
-    parts += not_listed(kernels, accounts)
+    parts = not_listed(kernels, accounts)
+    kernels, faults = without_page_faults(kernels, counts, tables)
+    parts += group_parts(kernels, groups, facts)
+    parts += faults
     details = _rows(tables, "account_details", speedup)
     parts += idle_parts(accounts, details, counts)
     yield from parts

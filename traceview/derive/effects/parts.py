@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from traceview.derive.time import causes
 
 FUSION = "fusion"
+PAGE_FAULTS = "page_faults"
 CASTS = "casts_saved"
 LIBRARY = "library_choice"
 LESS_WORK = "less_work"
@@ -21,8 +22,8 @@ MACHINE_SPEED = causes.SPEED
 UNEXPLAINED = causes.UNEXPLAINED
 
 ORDER = (
-    FUSION, CASTS, LIBRARY, LESS_WORK, RECOMPUTE, LAUNCHES, CUDAGRAPHS, COPIES, OVERHEADS,
-    OTHER_KERNELS, OTHER_IDLE, MACHINE_SPEED, UNEXPLAINED,
+    FUSION, PAGE_FAULTS, CASTS, LIBRARY, LESS_WORK, RECOMPUTE, LAUNCHES, CUDAGRAPHS, COPIES,
+    OVERHEADS, OTHER_KERNELS, OTHER_IDLE, MACHINE_SPEED, UNEXPLAINED,
 )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ class Ceilings:
 
     ``copy`` and ``l2_copy`` in bytes a second, read and written; ``l2_bytes`` is what was moved to
     measure ``l2_copy``; ``matmul`` in operations a second by dtype; ``gap_us`` the shortest time
-    from the start of one kernel to that of the next.
+    from the start of one kernel to that of the next; ``fault_us`` what a page takes that is touched
+    for the first time.
     """
 
     copy: float | None = None
@@ -34,6 +35,7 @@ class Ceilings:
     l2_bytes: int | None = None
     matmul: dict[str, float] = field(default_factory=dict)
     gap_us: float | None = None
+    fault_us: float | None = None
 
     def memory(self, moved: int) -> tuple[float, str] | None:
         """Seconds to move ``moved`` bytes, and by which ceiling: a small working set is cached."""
@@ -67,6 +69,7 @@ def ceilings_of(tables: Tables, pass_name: str, rank: int | None, device: str) -
         l2_bytes=_bytes(by_kind.get("l2_copy", {}).get("size")),
         matmul=matmul,
         gap_us=_value(by_kind, "kernel_gap", 1.0),
+        fault_us=_value(by_kind, "page_fault", 1.0),
     )
 
 

@@ -2,7 +2,8 @@
 
 A call that waits for the device leaves it without work. Until the device is filled again, launching
 counts as the call's fault for as long as the call held the host before the device had drained:
-without it the host would have been that much further.
+without it the host would have been that much further. What the device waited for the call before
+that (for a copy that the call makes itself) is the call's time already.
 """
 
 from __future__ import annotations
@@ -80,8 +81,11 @@ def _with_refills(
     arriving = _begun_in(latency, drained)
     pool = pl.concat([refills.select("gap", "ns"), arriving.select("gap", "ns")])
     drained = drained.join(pool.group_by("gap").agg(pool=pl.col("ns").sum()), on="gap")
-    held = pl.col("start") - pl.col("since")
-    drained = drained.filter(pl.col("pool") > 0).with_columns(taken=pl.min_horizontal(held, "pool"))
+    drained = drained.filter(pl.col("pool") > 0)
+    host = gaps.select("start", end="until")
+    waited = covered_before(host, drained["start"]) - covered_before(host, drained["since"])
+    held = pl.col("start") - pl.col("since") - waited
+    drained = drained.with_columns(taken=pl.min_horizontal(held, "pool"))
     left = drained.select("gap", left=1 - pl.col("taken") / pl.col("pool"))
     handed = drained.select(
         pl.lit(None, dtype=pl.UInt32).alias("at"), pl.col("wait").alias("row"),
