@@ -4,7 +4,8 @@ Each script of ``evaluation/scripts`` runs under ``traceview diagnose --json``; 
 beside ``evaluation/expected.toml``. ``--keep`` holds the run folders: ``--compare`` reads them
 again (after a change of the rules, say) without diagnosing a script. ``--bare`` also runs each
 script by itself, to compare the time. ``--pairs`` measures each script that has an edited twin
-``NAME.fixed.py`` and the twin, and compares the gain with the one that was predicted.
+``NAME.fixed.py`` and the twin, and compares the gain with the one that was predicted (``--cpu``: in
+CPU seconds, where others work on the machine).
 
     python benchmarks/bench_evaluation.py [NAME...] [--group one] [--part seen] [--keep DIR]
 """
@@ -198,6 +199,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--compare", action="store_true", help="only read what --keep holds")
     parser.add_argument("--bare", action="store_true", help="run each script alone, too")
     parser.add_argument("--pairs", action="store_true", help="measure scripts beside their twins")
+    parser.add_argument("--cpu", action="store_true", help="compare CPU seconds: a busy machine")
     return parser.parse_args()
 
 
@@ -221,7 +223,7 @@ def main() -> None:
             measure_pair(script, keep, list(predictions(script, diagnosis)))
         answers.append((script, diagnosis))
     show(judgements)
-    show_pairs(answers, keep)
+    show_pairs(answers, keep, cpu=args.cpu)
 
 
 if __name__ == "__main__":

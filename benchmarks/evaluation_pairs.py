@@ -1,15 +1,19 @@
 """What a cause is said to cost beside what a script gains that is cured of it by hand.
 
-Milliseconds a step: a long run less one half as long, CPU time. Seconds (of compiling): the same
-few steps with cold caches, script and twin by turns, wall time, the best turn of each, since noise
-only adds; CPU time is shown beside it.
+Milliseconds a step: a long run less one half as long, CPU time. Seconds: what torch's compiling
+takes in the same few steps, with cold caches, script and twin by turns, the best turn of each,
+since noise only adds; what the whole process takes is shown beside it. Where others work on the
+machine only CPU seconds mean something, and what was predicted is then made of them, too: by the
+share of its time that compiling again had a processor when the script was diagnosed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,9 +24,11 @@ from evaluation_set import Finding, Script, all_of, percent, stored
 
 CLOSE = 0.25  # how near a measured prediction must come to the measured gain
 ENOUGH_S = 4.0  # of steps, so that the noise of two processes' starts is small beside them
-TURNS, MORE_TURNS = 2, 6  # starts of a process differ by tenths of a second …
+TURNS, MORE_TURNS = 2, 6  # compiling takes tenths of a second more or less from turn to turn …
 SMALL_S = 4.0  # … which a gain below this is to be told from
 SECONDS, MS = "seconds", "ms_per_step"
+CLOCKED = Path(__file__).with_name("scripts") / "clocked.py"
+CHECKS = "from torch._inductor.cpu_vec_isa import pick_vec_isa; pick_vec_isa()"
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,27 @@ def per_unit(script: Script, path: Path, caches: Path, more: int = 0) -> float:
         more = int(more * min(20.0, 1.3 * ENOUGH_S / max(whole - half, 0.05)) + 1)
 
 
-def cold(script: Script, path: Path) -> tuple[float, float]:
-    """Wall and CPU seconds of its few steps, all compiled anew."""
+def cold(script: Script, path: Path, keep: Path) -> dict[str, float]:
+    """Seconds of its few steps, all compiled anew: of the process, and of compiling alone.
+
+    Only what Inductor asks the C++ compiler about the processor is known: it is the same for both.
+    """
     words, environment = script.command(path, script.few)
-    with tempfile.TemporaryDirectory(prefix="cold-") as caches:
-        environment["TORCHINDUCTOR_CACHE_DIR"] = caches
-        return _spent(words, environment)
+    with tempfile.TemporaryDirectory(prefix="cold-") as scratch:
+        caches, out = Path(scratch, "caches"), Path(scratch, "clocked.json")
+        shutil.copytree(_checked(keep), caches)
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(caches)
+        wall, cpu = _spent([words[0], str(CLOCKED), str(out), *words[1:]], environment)
+        return {"wall_s": wall, "cpu_s": cpu} | json.loads(out.read_text())
+
+
+def _checked(keep: Path) -> Path:
+    """A cache folder with Inductor's checks of the processor and nothing else."""
+    folder = keep / "checks"
+    if not folder.is_dir():
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+        subprocess.run([sys.executable, "-c", CHECKS], env=environment, check=True)
+    return folder
 
 
 def measure_pair(script: Script, keep: Path, expected: list[Prediction]) -> None:
@@ -99,7 +120,7 @@ def measure_pair(script: Script, keep: Path, expected: list[Prediction]) -> None
                 found["fixed_ms"] = per_unit(script, twin, caches)
             else:
                 turns = range(TURNS if one.value >= SMALL_S else MORE_TURNS)
-                both = [(cold(script, script.main), cold(script, twin)) for _ in turns]
+                both = [(cold(script, script.main, keep), cold(script, twin, keep)) for _ in turns]
                 found["script_s"], found["fixed_s"] = zip(*both, strict=True)
         except subprocess.CalledProcessError:
             found[f"{one.unit}_failed"] = True
@@ -112,7 +133,7 @@ class Gain:
 
     before: float
     after: float
-    cpu: float | None  # CPU seconds gained
+    whole_s: float | None = None  # that the processes differ by
     each: float = 1.0
 
     @property
@@ -120,42 +141,59 @@ class Gain:
         return (self.before - self.after) / self.each
 
 
-def gain(script: Script, keep: Path, unit: str) -> Gain | None:
-    """None: not measured."""
+def gain(script: Script, keep: Path, unit: str, *, cpu: bool = False) -> Gain | None:
+    """None: not measured. ``cpu``: seconds are those of the processor."""
     found = stored(keep, f"{script.name}.pair.json")
-    key = "ms" if unit == MS else "s"
-    before, after = found.get(f"script_{key}"), found.get(f"fixed_{key}")
-    if not before or not after:
-        return None
     if unit == MS:
-        return Gain(before, after, None, script.steps_each)
-    (wall, cpu), (wall_after, cpu_after) = (_best(side) for side in (before, after))
-    return Gain(wall, wall_after, cpu - cpu_after)
+        before, after = found.get("script_ms"), found.get("fixed_ms")
+        return Gain(before, after, None, script.steps_each) if before and after else None
+    sides = found.get("script_s"), found.get("fixed_s")
+    if not all(sides):
+        return None
+    compiling, whole = ("compile_cpu_s", "cpu_s") if cpu else ("compile_s", "wall_s")
+    (before, before_all), (after, after_all) = (
+        [min(turn[name] for turn in side) for name in (compiling, whole)] for side in sides
+    )
+    return Gain(before, after, before_all - after_all)
 
 
-def _best(turns: list[tuple[float, float]]) -> list[float]:
-    return [min(column) for column in zip(*turns, strict=True)]
+def processor_share(script: Script, keep: Path) -> float | None:
+    """CPU seconds of a second of compiling again in the diagnosed run; None: not recorded."""
+    again, first = [0.0, 0.0], [0.0, 0.0]
+    for path in sorted((keep / script.name / "raw" / "cold").glob("events-*.jsonl")):
+        for event in map(json.loads, path.read_text().splitlines()):
+            if event["event"] == "compile" and event.get("cpu_ms") is not None:
+                kept = first if str(event["compile_id"]).endswith("/0") else again
+                kept[0] += event["cpu_ms"]
+                kept[1] += event["duration_ms"]
+    cpu, wall = again if again[1] else first
+    return cpu / wall if wall else None
 
 
-def show_pairs(judged: list[tuple[Script, dict[str, object]]], keep: Path) -> None:
+def show_pairs(
+    judged: list[tuple[Script, dict[str, object]]], keep: Path, *, cpu: bool = False
+) -> None:
     """Predicted against measured gain; what was predicted alone where there is no twin."""
-    print("\n| script | by | unit | predicted | | script | fixed | gain | off | CPU s gained |")
+    clock = "CPU s" if cpu else "s"
+    print("\n| script | by | unit | predicted | | script | fixed | gain | off | process |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     close: list[bool] = []
     for script, diagnosis in judged:
         for said in predictions(script, diagnosis):
-            unit = "s" if said.unit == SECONDS else "ms a step"
-            row = f"| {script.name} | {said.rule} | {unit} | {said.value:.3f} | {said.confidence} |"
-            found = gain(script, keep, said.unit) if script.twin is not None else None
-            if found is None:
+            share = processor_share(script, keep) if cpu and said.unit == SECONDS else 1.0
+            value = said.value * (share or 1.0)
+            unit = "ms a step" if said.unit == MS else clock if share else "s"
+            row = f"| {script.name} | {said.rule} | {unit} | {value:.3f} | {said.confidence} |"
+            found = gain(script, keep, said.unit, cpu=cpu) if script.twin is not None else None
+            if found is None or share is None:
                 print(row + " | | | | |")
                 continue
-            off = said.value / found.value - 1 if found.value else float("inf")
+            off = value / found.value - 1 if found.value else float("inf")
             if said.confidence == "measured":
                 close.append(abs(off) <= CLOSE)
-            cpu = "" if found.cpu is None else f"{found.cpu:.2f}"
+            whole = "" if found.whole_s is None else f"{found.whole_s:.2f}"
             print(
                 f"{row} {found.before:.3f} | {found.after:.3f} | {found.value:.3f} "
-                f"| {100 * off:+.0f} % | {cpu} |"
+                f"| {100 * off:+.0f} % | {whole} |"
             )
     print(f"\n- measured predictions within {100 * CLOSE:.0f} %: {percent(close)}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from traceview.collectors.probe import Target
+from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target
 
 # output_code and the autotuner's choices are in the structured log or on stderr already.
 # inductor_metrics is left to the user: it costs compile time (pytorch/pytorch pull request 153506).
@@ -52,8 +52,7 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
     logs = merged_logs(user.get("TORCH_LOGS"), target.log_names)
     if logs:
         ours["TORCH_LOGS"] = logs
-    # Both only add to what torch records (a record per kernel; a named range per C++ kernel call).
-    ours.update({name: "1" for name in target.switches if name not in user})
+    ours.update({name: "1" for name in _switches(user) & target.switches if name not in user})
     variables = {name: value for name, value in user.items() if name not in _UNSET} | ours
     return Environment(variables, ours, _notes(user))
 
@@ -68,6 +67,16 @@ def merged_logs(own: str | None, known: frozenset[str]) -> str:
     named = user_logs(own)
     added = [name for name in LOGS if name in known and name not in named]
     return ",".join([*([own] if own else []), *added])
+
+
+def _switches(user: Mapping[str, str]) -> frozenset[str]:
+    """What only adds to torch's records: a record per kernel, with its lines.
+
+    A named range per C++ kernel call makes the C++ compiler slow (child/kernels.py), so it is asked
+    for only where C++ calls the kernels.
+    """
+    by_cpp = user.get("TORCHINDUCTOR_CPP_WRAPPER") == "1"
+    return frozenset({PROVENANCE, KERNEL_RANGES} if by_cpp else {PROVENANCE})
 
 
 def user_logs(own: str | None) -> list[str]:

@@ -22,7 +22,9 @@ from traceview.errors import TargetUnusable
 OLDEST_TORCH = (2, 6)
 OLDEST_PYTHON = (3, 10)
 ANSWER_WITHIN_S = 60.0
-SWITCHES = ("INDUCTOR_PROVENANCE", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE")
+PROVENANCE = "INDUCTOR_PROVENANCE"
+KERNEL_RANGES = "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"
+SWITCHES = (PROVENANCE, KERNEL_RANGES)
 
 # `-c` puts the working directory on sys.path first: a json.py there must not be run by asking.
 _CLEAN_PATH = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n"

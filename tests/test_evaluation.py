@@ -1,5 +1,6 @@
 """The evaluation set is complete and means lines that are there."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -78,8 +79,29 @@ def test_a_figure_is_as_sure_as_the_finding_that_has_it(pairs):
 
 
 def test_the_best_turns_are_compared(pairs, tmp_path):
-    timed = '{"script_s": [[30.0, 9.5], [10.0, 9.0]], "fixed_s": [[6.0, 5.5], [7.0, 5.0]]}'
-    (tmp_path / "x.pair.json").write_text(timed)
-    found = pairs.gain(a_script(pairs), tmp_path, pairs.SECONDS)
-    assert (found.value, found.cpu) == (4.0, 4.0)
-    assert pairs.gain(a_script(pairs), tmp_path, pairs.MS) is None
+    names = ("wall_s", "cpu_s", "compile_s", "compile_cpu_s")
+    turns = {"script_s": [(30.0, 9.5, 25.0, 8.0), (10.0, 9.0, 8.0, 7.5)],
+             "fixed_s": [(6.0, 5.5, 4.5, 4.0), (7.0, 5.0, 5.0, 3.5)]}  # fmt: skip
+    timed = {
+        side: [dict(zip(names, turn, strict=True)) for turn in both] for side, both in turns.items()
+    }
+    (tmp_path / "x.pair.json").write_text(json.dumps(timed))
+    script = a_script(pairs)
+    wall, cpu = (pairs.gain(script, tmp_path, pairs.SECONDS, cpu=cpu) for cpu in (False, True))
+    assert (wall.value, wall.whole_s) == (3.5, 4.0)
+    assert (cpu.value, cpu.whole_s) == (4.0, 4.0)
+    assert pairs.gain(script, tmp_path, pairs.MS) is None
+
+
+def test_the_share_of_a_processor_is_that_of_compiling_again(pairs, tmp_path):
+    script, raw = a_script(pairs), tmp_path / "x" / "raw" / "cold"
+    assert pairs.processor_share(script, tmp_path) is None
+    raw.mkdir(parents=True)
+    events = [("0/0", 900.0, 1000.0), ("0/1", 400.0, 1000.0), ("1/1", 600.0, 1000.0)]
+    lines = [
+        {"event": "compile", "compile_id": id_, "cpu_ms": cpu, "duration_ms": wall}
+        for id_, cpu, wall in events
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (raw / "events-1.jsonl").write_text(text)
+    assert pairs.processor_share(script, tmp_path) == 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ class Compiles:
         self._control = control
         self._recorder = recorder
         self._step = step
-        self._started: tuple[float, int] | None = None
+        self._started: tuple[float, int, float] | None = None
 
     def listen(self) -> None:
         """Register with Dynamo if it has been imported; again after torch._dynamo.reset()."""
@@ -29,7 +30,7 @@ class Compiles:
         handler.register_end_callback(self._ended)
 
     def _began(self, *_args: Any) -> None:
-        self._started = (time.time_ns() / 1000, time.perf_counter_ns())
+        self._started = (time.time_ns() / 1000, time.perf_counter_ns(), _cpu_s())
 
     def _ended(self, *args: Any) -> None:
         if self._control.off:
@@ -46,5 +47,12 @@ class Compiles:
             compile_id=getattr(about, "compile_id", None),
             started_us=started[0],
             duration_ms=(time.perf_counter_ns() - started[1]) / 1e6,
+            cpu_ms=(_cpu_s() - started[2]) * 1e3,
             step=self._step(),
         )
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of its children that have ended (C++ compilers)."""
+    spent = os.times()
+    return time.process_time() + spent.children_user + spent.children_system

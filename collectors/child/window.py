@@ -13,6 +13,7 @@ from typing import Any
 
 from .frames import Frames
 from .gcmarks import Collections
+from .kernels import KernelMarks
 from .lines import LineMarks
 from .memory import page_faults
 from .orders import Purpose
@@ -31,6 +32,7 @@ class Window:
         self._sources = sources
         self._fast = _fast_range(torch)
         self._collections = Collections(self._fast)
+        self._kernels = KernelMarks(self._fast)
         self._profiler: Any = None
         self._prepared: Any = None
         self._lines: LineMarks | None = None
@@ -76,10 +78,12 @@ class Window:
             with _quiet_kineto():
                 (self._profiler.start_trace if prepared else self._profiler.start)()
             self._hide()
+            self._kernels.start()
             self._collections.start()
             self._faults = page_faults()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._profiler = None
+            self._kernels.stop()
             self._write(None, 0.0, error)
 
     def stop(self) -> None:
@@ -149,6 +153,7 @@ class Window:
     def _end_marks(self) -> None:
         """The step first: what is still open when it ends ends with it, for whoever reads that."""
         self._collections.stop()
+        self._kernels.stop()
         self._end_own()
         self._end_step()
         if self._lines is not None:

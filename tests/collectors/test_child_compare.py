@@ -1,9 +1,14 @@
 """``compare_outputs``: one call of each compiled callable run again, on copies, and compared."""
 
+from importlib.util import find_spec
+
 import pytest
 from child_runs import run_child, write_script
 
-pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"),
+]
 
 HOSTILE = """
     import dataclasses, functools, threading
@@ -105,6 +110,19 @@ def wrong_script(folder):
 
 
 @pytest.fixture(scope="module")
+def wrong(tmp_path_factory):
+    """The same wrong script with its outputs compared, and without; and what torch logged."""
+    runs = []
+    for asked in (True, False):
+        folder = tmp_path_factory.mktemp("wrong")
+        traced = folder / "trace"
+        env = {"TORCH_TRACE": str(traced), "TORCH_LOGS": "recompiles,graph_breaks"}
+        run = run_child(wrong_script(folder), compare_outputs=asked, env=env)
+        runs.append((run, "".join(path.read_text() for path in traced.glob("*.log"))))
+    return runs
+
+
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     script = write_script(tmp_path_factory.mktemp("hostile"), HOSTILE)
     return run_child(script, compare_outputs=True, run_to_end=True)
@@ -158,9 +176,10 @@ def test_a_call_that_knows_no_float64_has_no_reference(hostile):
     assert trials(hostile)["closes_over"]["reference"] == "float64"
 
 
-def test_what_compiled_code_leaves_unwritten_is_compared_as_it_was(tmp_path):
+@pytest.fixture(scope="module")
+def writing_and_drawing(tmp_path_factory):
     script = write_script(
-        tmp_path,
+        tmp_path_factory.mktemp("writing"),
         """
         import torch
 
@@ -177,12 +196,17 @@ def test_what_compiled_code_leaves_unwritten_is_compared_as_it_was(tmp_path):
             mark(x)
             return x.sum() * 0
 
+        drop = torch.compile(torch.nn.Dropout(0.5), backend="aot_eager")
         for _ in range(30):
             score(torch.zeros(8))
+            drop(torch.ones(64))
         """,
     )
-    run = run_child(script, compare_outputs=True)
-    found = checks(run, "score")
+    return run_child(script, compare_outputs=True)
+
+
+def test_what_compiled_code_leaves_unwritten_is_compared_as_it_was(writing_and_drawing):
+    found = checks(writing_and_drawing, "score")
     assert found["output"]["same"] is True
     written = found["argument 0 (written)"]
     assert (written["same"], written["max_abs_diff"]) == (False, 1.0)
@@ -194,8 +218,8 @@ def test_the_script_itself_sees_nothing_of_it(hostile):
     assert hostile.out.splitlines().count("in the step") == 12
 
 
-def test_the_first_wrong_stage_is_found(tmp_path):
-    run = run_child(wrong_script(tmp_path), compare_outputs=True)
+def test_the_first_wrong_stage_is_found(wrong):
+    run, _ = wrong[0]
     ladder = [event for event in run.of("output_check") if event["run"] == "ladder"]
     assert [(event["backend"], event["same"]) for event in ladder] == [
         ("eager", True),
@@ -204,17 +228,12 @@ def test_the_first_wrong_stage_is_found(tmp_path):
     assert ladder[1]["max_abs_diff"] == 1.0
 
 
-def test_nothing_of_it_is_logged_or_counted(tmp_path):
-    found = []
-    for name, asked in (("with", True), ("without", False)):
-        folder = tmp_path / name
-        folder.mkdir()
-        traced = folder / "trace"
-        env = {"TORCH_TRACE": str(traced), "TORCH_LOGS": "recompiles,graph_breaks"}
-        run = run_child(wrong_script(folder), compare_outputs=asked, env=env)
-        logged = "".join(path.read_text() for path in traced.glob("*.log"))
-        found.append((logged.count('"dynamo_start"'), len(run.of("compile")), run.out, run.err))
-        assert bool(run.of("output_trial")) is asked
+def test_nothing_of_it_is_logged_or_counted(wrong):
+    assert [bool(run.of("output_trial")) for run, _ in wrong] == [True, False]
+    found = [
+        (logged.count('"dynamo_start"'), len(run.of("compile")), run.out, run.err)
+        for run, logged in wrong
+    ]
     assert found[0] == found[1]
     assert found[0][:2] == (1, 1)
 
@@ -239,17 +258,6 @@ def test_a_script_that_fails_is_not_run_again(tmp_path):
     )
 
 
-def test_random_numbers_are_eagers_own_in_every_run(tmp_path):
-    script = write_script(
-        tmp_path,
-        """
-        import torch
-        drop = torch.compile(torch.nn.Dropout(0.5), backend="aot_eager")
-        for _ in range(30):
-            drop(torch.ones(64))
-        """,
-    )
-    run = run_child(script, compare_outputs=True)
-    (trial,) = run.of("output_trial")
-    assert trial["draws_random"] is True
-    assert checks(run, "Dropout")["output"]["same"] is True
+def test_random_numbers_are_eagers_own_in_every_run(writing_and_drawing):
+    assert trials(writing_and_drawing)["Dropout"]["draws_random"] is True
+    assert checks(writing_and_drawing, "Dropout")["output"]["same"] is True

@@ -128,9 +128,15 @@ def test_a_script_sees_what_it_would_see_without_us(tmp_path):
     assert ours.of("end")
 
 
-def test_calls_are_measured_in_pairs_and_the_script_is_stopped(tmp_path):
-    script = write_script(tmp_path, CALLS.format(steps=10**7))
-    run = run_child(script, steps=20, blocks=3, profile=True)
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A script that would go on for ever, measured."""
+    script = write_script(tmp_path_factory.mktemp("measured"), CALLS.format(steps=10**7))
+    return run_child(script, steps=20, blocks=3, profile=True)
+
+
+def test_calls_are_measured_in_pairs_and_the_script_is_stopped(measured):
+    run = measured
     assert (run.returncode, run.out, run.err) == (0, "", "")
     (region,) = run.of("region")
     assert (region["name"], region["kind"], region["call_line"]) == ("f", "function", 5)
@@ -152,13 +158,12 @@ def test_calls_are_measured_in_pairs_and_the_script_is_stopped(tmp_path):
     assert done["stopping"] is True
     (end,) = run.of("end")
     assert end["steps_seen"] == done["step"] + 1
-    sources = run.of("source")
-    assert (run.raw.parent.parent / sources[0]["copy"]).read_text() == script.read_text()
+    source, folder = run.of("source")[0], run.raw.parent.parent
+    assert (folder / source["copy"]).read_text() == (folder.parent / "script.py").read_text()
 
 
-def test_profiler_windows_carry_marks_in_both_stances(tmp_path):
-    script = write_script(tmp_path, CALLS.format(steps=10**7))
-    run = run_child(script, steps=5, blocks=1, profile=True)
+def test_profiler_windows_carry_marks_in_both_stances(measured):
+    run = measured
     windows = run.of("profile")
     kinds = [(window["stance"], window["purpose"]) for window in windows]
     early = [(s, p) for s in ("eager", "compiled") for p in ("time", "lines")]
@@ -207,23 +212,38 @@ def test_training_steps_are_optimizer_steps(tmp_path):
     assert not run.of("ceiling")  # only of a script that came to its end
 
 
-def test_an_error_in_a_call_names_region_and_stance(tmp_path):
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """A script that fails in its last call, under logs of which the user asked for one."""
+    folder = tmp_path_factory.mktemp("failing")
     script = write_script(
-        tmp_path,
+        folder,
         """
-        import torch
+        import torch, torch._dynamo
         @torch.compile(backend="eager")
         def f(x):
             return x @ x
+        @torch.compile(backend="eager")
+        def broken(x):
+            torch._dynamo.graph_break()
+            return x + 1
+        broken(torch.ones(2))
         f(torch.ones(2, 2))
         f(torch.ones(2, 3))
         """,
     )
-    run = run_child(script)
+    log = folder / "logs.txt"
+    asked = {"TORCH_LOGS": "graph_breaks,bytecode", "TORCH_LOGS_OUT": str(log)}
+    return run_child(script, env=asked, user_logs=["graph_breaks"]), log
+
+
+def test_an_error_in_a_call_names_region_and_stance(failing):
+    run, _ = failing
     assert run.returncode == 1
-    assert run.err.count("gate.py") == 1  # one stack frame of ours, no more
+    said = "".join(line for line in run.err.splitlines() if "[__graph_breaks]" not in line)
+    assert said.count("gate.py") == 1  # one stack frame of ours, no more
     (error,) = run.of("error")
-    assert (error["region_id"], error["stance"], error["line"]) == (0, "compiled", 7)
+    assert (error["region_id"], error["stance"], error["line"]) == (0, "compiled", 12)
 
 
 def test_workers_and_forks_are_not_collected(tmp_path):
@@ -323,21 +343,8 @@ def test_the_scripts_own_stance_is_kept_and_recorded(tmp_path):
     assert run.of("stance")[0]["stance"] == "eager_on_recompile"
 
 
-def test_stderr_does_not_show_what_only_the_parent_asked_for(tmp_path):
-    script = write_script(
-        tmp_path,
-        """
-        import torch, torch._dynamo
-        @torch.compile(backend="eager")
-        def f(x):
-            torch._dynamo.graph_break()
-            return x + 1
-        f(torch.ones(2))
-        """,
-    )
-    log = tmp_path / "logs.txt"
-    asked = {"TORCH_LOGS": "graph_breaks,bytecode", "TORCH_LOGS_OUT": str(log)}
-    run = run_child(script, env=asked, user_logs=["graph_breaks"])
+def test_stderr_does_not_show_what_only_the_parent_asked_for(failing):
+    run, log = failing
     assert "__graph_breaks" in run.err
     assert "__bytecode" not in run.err
     assert "__bytecode" in log.read_text()

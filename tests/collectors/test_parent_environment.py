@@ -73,6 +73,13 @@ def test_a_switch_that_this_torch_does_not_read_is_not_set():
     assert "INDUCTOR_PROVENANCE" not in for_pass({}, target(switches=frozenset()), RAW, CACHE).ours
 
 
+def test_ranges_inside_kernels_are_asked_for_only_where_cpp_calls_the_kernels():
+    name = "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"
+    known = target(switches=frozenset({"INDUCTOR_PROVENANCE", name}))
+    assert name not in for_pass({}, known, RAW, CACHE).ours
+    assert for_pass({"TORCHINDUCTOR_CPP_WRAPPER": "1"}, known, RAW, CACHE).ours[name] == "1"
+
+
 def test_the_bootstrap_folder_comes_before_the_users_pythonpath():
     path = for_pass({"PYTHONPATH": "/a:/b"}, target(), RAW, CACHE).ours["PYTHONPATH"]
     first, rest = path.split(":", 1)

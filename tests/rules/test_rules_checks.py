@@ -90,6 +90,15 @@ def test_a_break_costs_its_python_and_one_more_entry(make):
     assert "at most 0.25 ms" in finding.cost.about
 
 
+def test_a_break_in_a_step_that_the_profiler_makes_much_longer_is_not_called_measured(make):
+    for step_ms, confidence in ((1.2, "measured"), (1.3, "derived")):
+        rows = profiled(("other", "graph_break", 0.3), step_ms=step_ms)
+        rows["accounting"].append({"stance": "compiled", "kind": "busy", "clock": "host",
+                                   "category": "generated_reduction", "ms": 0.01})  # fmt: skip
+        (finding,) = found("gb-item", make(graph_breaks=[BREAK], **rows))
+        assert finding.confidence == confidence
+
+
 def test_without_marks_of_graphs_a_break_costs_what_more_than_one_region_takes(make):
     rows = profiled(("overhead", "overhead_compiled_region", 0.4), gap_ms=None, gaps=None)
     calls = [{"region_id": 0, "calls_per_step": 1.0}]

@@ -15,6 +15,10 @@ from traceview.tables import Tables
 
 #: More pages than this a step are no coincidence; this part of a step unexplained is worth a word.
 MORE_PAGES, UNEXPLAINED = 100, 0.02
+#: Compiling keeps a processor busy; below this part of its time, others had it.
+BUSY_SHARE = 0.7
+#: What Triton's workers compile costs processor time that is not counted.
+_WITHOUT_WORKERS = {"cpp", "extern", "fallback", None}
 #: A profiled step that is this much dearer than the unprofiled one is worth a word.
 PROFILER_COST = 1.1
 
@@ -33,6 +37,7 @@ def notes(
                 *run.manifest.notes,
                 *(f"Pass {item.name}: {item.why}" for item in run.manifest.passes if item.why),
                 *_measurement(tables, focus, verdict),
+                *_compiling(tables, focus),
                 *_collector(tables),
                 *_profiler(verdict, counts),
                 *_page_faults(tables, focus),
@@ -61,10 +66,31 @@ def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str
     for kind, times in Counter(reason.split(":")[0] for reason in reasons).most_common():
         example = next(reason for reason in reasons if reason.startswith(kind))
         yield f"Left out {plural(times, 'block pair')}: {'the first, ' * (times > 1)}{example}."
-    if tables.has("compiles") and focus.pass_name == "cold":
+
+
+def _compiling(tables: Tables, focus: Focus) -> Iterator[str]:
+    """What compile seconds hold besides compiling."""
+    if not tables.has("compiles") or focus.pass_name != "cold":
+        return
+    yield (
+        "Compile times are of a cold start: the run had private, empty caches. A warm start is "
+        "measured with --warm."
+    )
+    compiles = focus.rows(tables["compiles"])
+    logging = [row["logging_us"] for row in compiles if row["logging_us"] is not None]
+    if logging:
         yield (
-            "Compile times are of a cold start: the run had private, empty caches. A warm start is "
-            "measured with --warm."
+            f"Of the compile times, {sum(logging) / 1e6:.2f} s went into writing torch's "
+            "structured log for traceview; what causes cost is told without that."
+        )
+    spans = [row for row in focus.rows(tables["compile_intervals"]) if row["cpu_ms"] is not None]
+    taken = sum(row["duration_ms"] or 0.0 for row in spans)
+    share = sum(row["cpu_ms"] for row in spans) / taken if taken else 1.0
+    kinds = set(tables["generated_kernels"]["category"])
+    if share < BUSY_SHARE and not kinds - _WITHOUT_WORKERS:
+        yield (
+            f"Compiling had a processor for {100 * share:.0f} % of its time: others used the "
+            "machine, so compile times are that much longer than on a quiet one."
         )
 
 

@@ -22,7 +22,8 @@ _ENTRIES = (
     "overhead_generated_wrapper", "overhead_compiled_region", "idle_guards", "idle_call_overhead",
 )  # fmt: skip
 _WAIT = "idle_sync"
-#: A figure is measured where what fusion could add to it is at most this part of it.
+#: A figure is measured where what fusion could add to it is at most this part of it, and the
+#: profiler made the step longer by at most this part: of short steps it is most of what is seen.
 UNKNOWN_SHARE = 0.25
 
 Line = tuple[str, int] | None
@@ -68,6 +69,12 @@ class Breaks:
         extra: float = min(1.0, self._counts["gaps"] / regions)
         return gap + self._sum(_ENTRIES) * extra
 
+    @property
+    def _disturbed(self) -> bool:
+        """Whether the profiler's own cost, which is taken out again, is much of the step."""
+        profiled, timed = self._counts.get("step_ms"), _costs.step_ms(self._tables, "compiled")
+        return bool(profiled and timed and profiled > (1 + UNKNOWN_SHARE) * timed)
+
     def _unmarked_ms(self) -> float | None:
         """``cut_ms`` where no mark tells Python at a break from entering (torch below 2.9)."""
         regions = self._counts.get("compiled_regions")
@@ -92,7 +99,7 @@ class Breaks:
         fusible = self._fusible_ms()
         apart = self._counts["gap_ms"] is not None
         sure = apart and places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
-        known: Confidence = "measured" if sure else "derived"
+        known: Confidence = "measured" if sure and not self._disturbed else "derived"
         return Cost(ms_per_step=cost, about=_about(places, fusible, apart)), known
 
     def finding(

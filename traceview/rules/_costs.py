@@ -60,11 +60,23 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     return "warning" if ms_per_step >= dear else "info"
 
 
+def own_us(compile_: Row) -> float | None:
+    """What a compile takes that nobody records; None where it was not timed.
+
+    Where torch does not say what the structured log took, that is in it.
+    """
+    whole: float | None = compile_["duration_us"]
+    return None if whole is None else max(0.0, whole - (compile_["logging_us"] or 0.0))
+
+
 def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:
     """Seconds of the compiles with these ``compile_key``s, first rank; None where not recorded."""
-    compiles = first_rank([row for row in rows(tables, "compiles") if row["compile_key"] in keys])
-    known = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    known = [us for row in _compiles(tables, keys) if (us := own_us(row)) is not None]
     return sum(known) / 1e6 if known else None
+
+
+def _compiles(tables: Tables, keys: Collection[str]) -> list[Row]:
+    return first_rank([row for row in rows(tables, "compiles") if row["compile_key"] in keys])
 
 
 def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = False) -> Cost:
@@ -75,6 +87,8 @@ def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = Fal
     refused = {row["compile_key"] for row in rows(tables, "compiles", outcome="limit")}
     done = {key for key in keys if key not in refused}
     spent, about = compile_seconds(tables, done), f"compiling it again {times(len(done))}"
+    if any(row["logging_us"] is None for row in _compiles(tables, done)):
+        about += ", with what writing logs took"
     if but_one and len(done) > 1:
         spent = None if spent is None else spent * (len(done) - 1) / len(done)
         about += ", less the once that a graph for all sizes takes"

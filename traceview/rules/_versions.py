@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from traceview.derive.versions import logged_versions
 from traceview.rules._rows import rows
 from traceview.tables import Tables
 
@@ -12,8 +13,9 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 def torch_version(tables: Tables) -> tuple[int, int] | None:
     """(major, minor) of the torch that ran, None where it was not recorded."""
-    for row in rows(tables, "runs"):
-        if found := _RELEASE.match(row["torch_version"] or ""):
+    told = [row["torch_version"] for row in rows(tables, "runs")]
+    for text in (*told, logged_versions(tables).get("torch")):
+        if found := _RELEASE.match(text or ""):
             return int(found[1]), int(found[2])
     return None
 

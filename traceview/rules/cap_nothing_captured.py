@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.rules import _breaks, _places
+from traceview.rules import _breaks, _costs, _places
 from traceview.rules._evidence import from_row, plural, seconds, short, times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
@@ -81,7 +81,7 @@ def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bo
     broken = _first_break(tables, compiles)
     why = _why(region, broken)
     frames = plural(len(compiles), "frame")
-    spent = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
     severity: Severity = "info" if beside and broken is None else "warning"
     return Finding(
         code=CODE,

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _places
+from traceview.rules import _costs, _places
 from traceview.rules._evidence import from_row, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
@@ -82,7 +82,7 @@ def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Fi
     reason = reason or next((row["category"] for row in messages if row["category"] != "W"), None)
     cause = _cause(compiles, messages)
     remedy, paste = _remedy(cause)
-    spent = [row["duration_us"] for row in compiles if row["duration_us"] is not None]
+    spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
     return Finding(
         code=CODE,
         rule="cap-suppressed-failure",

@@ -38,7 +38,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompiles, _starts, _versions
+from traceview.rules import _costs, _places, _recompiles, _starts, _versions
 from traceview.rules._blocks import Blocks, operations, repeated
 from traceview.rules._evidence import from_row, percent, plural, seconds
 from traceview.rules._rows import Row, first_rank, rows
@@ -70,7 +70,7 @@ def check(
         of_key.setdefault(row["compile_key"], []).append(row)
     for graph in {row["compile_key"]: row for row in graphs}.values():
         compiles = of_key.get(graph["compile_key"], [])
-        whole = sum(row["duration_us"] or 0.0 for row in first_rank(compiles)) / 1e6
+        whole = sum(_costs.own_us(row) or 0.0 for row in first_rank(compiles)) / 1e6
         if whole < least_seconds:
             continue
         whole -= _starts.once_seconds(tables, {graph["compile_key"]})

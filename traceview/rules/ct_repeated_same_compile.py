@@ -71,7 +71,7 @@ def _same(tables: Tables) -> list[list[Row]]:
 
 def _again_s(compiles: list[Row]) -> float:
     """Seconds of all compiles but the first."""
-    return sum(row["duration_us"] or 0.0 for row in compiles[1:]) / 1e6
+    return sum(_costs.own_us(row) or 0.0 for row in compiles[1:]) / 1e6
 
 
 def _finding(tables: Tables, repeats: list[list[Row]]) -> Finding:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _breaks, _places
+from traceview.rules import _break_costs, _breaks, _costs, _places
 from traceview.rules._evidence import from_row, seconds, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
@@ -87,7 +87,7 @@ def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confi
     """The eager code between what still compiles, if profiled; else the compile spent in vain."""
     if seen[0].ms_per_step:
         return seen
-    spent = {row["compile_key"]: row["duration_us"] for row in frames if row["duration_us"]}
+    spent = {row["compile_key"]: us for row in frames if (us := _costs.own_us(row))}
     about = "spent on tracing a function that then stays in eager; what it loses is not known"
     return Cost(seconds=sum(spent.values()) / 1e6 if spent else None, about=about), "heuristic"
 

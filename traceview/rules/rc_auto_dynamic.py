@@ -22,11 +22,12 @@ Nothing. To save that compile, mark the size before the first call.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traceview.rules import _recompiles, _sizes
 from traceview.rules._evidence import from_row, plural
 from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Finding, Snippet
+from traceview.rules.finding import Cost, Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV205"
@@ -54,6 +55,12 @@ def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
             yield cause
 
 
+def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
+    """A mark saves the compile for the first value, whose own time is lost among a start's."""
+    cost = cause.cost(tables)
+    return replace(cost, about=f"{cost.about}; the one before, which a mark saves, is much alike")
+
+
 def _named(tables: Tables, event: str) -> set[tuple[str, str]]:
     """Compile and source of each symbol to which ``event`` happened."""
     found = rows(tables, "symbols", event=event)
@@ -77,8 +84,8 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
             "torch compiles the first value as a constant and makes it symbolic when it changes. "
             "There was no further recompile for it."
         ),
-        cost=cause.cost(tables),
-        confidence="measured",
+        cost=_cost(tables, cause),
+        confidence="derived",
         location=spot.place,
         inside=spot.inside,
         about=cause.about,

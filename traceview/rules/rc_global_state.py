@@ -11,7 +11,8 @@ combinations run in eager.
 ## Evidence
 Recompiles whose deciding guard is on torch's own state ("GLOBAL_STATE changed: grad_mode"), on a
 module's `training`, or on dispatch keys that only a mode adds and takes away (inference mode).
-State counts only where no variant for that state had been compiled before.
+State counts only where no variant for that state had been compiled before. The cost is measured
+for a state that can be set once and for all; for modes it is the most that can be saved.
 
 A warning from two recompiles on, that is from three variants. One recompile is information: to
 train and to evaluate are two variants by nature.
@@ -35,13 +36,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
 from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._recompiles import Cause
 from traceview.rules._rows import Row
-from traceview.rules.finding import Finding, Location
+from traceview.rules.finding import Cost, Finding, Location
 from traceview.tables import Tables
 
 CODE = "TV209"
@@ -97,8 +99,8 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"differ in {_listed(states)}, and each combination that was met is compiled by "
                 "itself."
             ),
-            cost=cause.cost(tables),
-            confidence="measured",
+            cost=_cost(tables, cause, states),
+            confidence="measured" if set(states) <= _SET_ONCE else "derived",
             location=place,
             inside=inside,
             also_at=others,
@@ -133,6 +135,13 @@ def _where(
         return callers[0], None, tuple(callers[1:])
     spot = _recompiles.spot(tables, cause)
     return spot.place, spot.inside, ()
+
+
+def _cost(tables: Tables, cause: Cause, states: list[str]) -> Cost:
+    """A state that is set once compiles once; of the others the job may need more than one."""
+    cost = cause.cost(tables)
+    at_most = "; at most, since each state that is needed is compiled once"
+    return cost if set(states) <= _SET_ONCE else replace(cost, about=cost.about + at_most)
 
 
 def _remedy(states: list[str], count: int) -> str:

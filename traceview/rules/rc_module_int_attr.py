@@ -79,7 +79,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, count: int, severity: Sev
             f"guards it. Values met: {cause.values()}. It is read at {_places.short(at.place)}."
             + (f" {instances} compiled instances share one code." if instances > 1 else "")
         ),
-        cost=cause.cost(tables),
+        cost=cause.cost(tables, but_one=instances > 1),
         confidence="measured",
         location=at.place,
         inside=at.inside,

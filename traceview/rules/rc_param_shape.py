@@ -81,7 +81,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, dear: bool) ->
             f"with it (here {cause.source}): every new shape costs a compile of its own."
         ),
         cost=cause.cost(tables, but_one=not own),
-        confidence="measured",
+        confidence="derived" if own else "measured",
         location=spot.place,
         inside=spot.inside,
         evidence=cause.evidence(),

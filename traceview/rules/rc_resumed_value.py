@@ -62,7 +62,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 + (f" Values met: {values}." if values else "")
             ),
             cost=cause.cost(tables),
-            confidence="measured",
+            confidence="derived",  # without the break the code in front of it is another, too
             location=at.place,
             inside=at.inside,
             about=cause.about,

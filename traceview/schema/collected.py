@@ -154,6 +154,7 @@ COMPILE_INTERVALS = table(
     Column("compile_id", pl.String, "as torch gives it; null on old torch"),
     Column("started_us", pl.Float64, "Unix time, µs"),
     Column("duration_ms", pl.Float64, "host time"),
+    Column("cpu_ms", pl.Float64, "CPU time of the process and its ended children (C++ compilers) meanwhile; null where not recorded"),
     Column("step", pl.Int64, "step in which it fell"),
 )
 
@@ -200,7 +201,7 @@ CEILINGS = table(
     "what one device of this run can do, measured after the last step",
     Column("pid", pl.Int64, "process id"),
     Column("device", pl.String, "cuda:0, cpu"),
-    Column("kind", pl.String, "copy, l2_copy, matmul, launch, kernel_gap"),
+    Column("kind", pl.String, "copy, l2_copy, matmul, launch, kernel_gap, page_fault (of the host)"),
     Column("dtype", pl.String, "of a matmul: float32, bfloat16, float16; null otherwise"),
     Column("value", pl.Float64, "median, in unit"),
     Column("unit", pl.String, "GB/s (bytes read and written), TFLOP/s, us"),

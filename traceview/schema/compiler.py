@@ -43,6 +43,7 @@ COMPILES = table(
     Column("has_guarded_code", pl.Boolean, "false: Dynamo kept no code for the frame"),
     Column("started_us", pl.Float64, "Unix time, µs"),
     Column("duration_us", pl.Float64, "whole compile, host"),
+    Column("logging_us", pl.Float64, "of it, writing the structured log; null where torch does not say"),
     Column("dynamo_us", pl.Float64, "dynamo_cumulative_compile_time_us; contains aot"),
     Column("aot_us", pl.Float64, "aot_autograd_cumulative_compile_time_us; contains inductor"),
     Column("inductor_us", pl.Float64, "inductor_cumulative_compile_time_us; contains codegen"),

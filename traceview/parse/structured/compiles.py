@@ -26,6 +26,7 @@ COLUMNS = {
     "has_guarded_code": "has_guarded_code",
     "start_time_us": "started_us",
     "duration_us": "duration_us",
+    "structured_logging_overhead_us": "logging_us",
     "dynamo_cumulative_compile_time_us": "dynamo_us",
     "aot_autograd_cumulative_compile_time_us": "aot_us",
     "inductor_cumulative_compile_time_us": "inductor_us",
@@ -46,6 +47,7 @@ COLUMNS = {
 # What older versions wrote in seconds, where the µs field is missing.
 SECONDS = {
     "start_time": "started_us",
+    "structured_logging_overhead_s": "logging_us",
     "entire_frame_compile_time_s": "dynamo_us",
     "inductor_compile_time_s": "inductor_us",
     "code_gen_time_s": "codegen_us",
@@ -133,6 +135,17 @@ def finish(process: Process) -> None:
             rows.append(_backward(compile, rows[0]))
         process.rows["compiles"].extend(rows)
     _name_nameless(process.rows["compiles"])
+    _part_logging(process.rows["compiles"])
+
+
+def _part_logging(rows: list[Row]) -> None:
+    """torch adds up by frame and compile: over a forward and its backward, and over resets."""
+    so_far: dict[tuple[int | None, int | None], float] = {}
+    for row in rows:
+        total, compile = row.get("logging_us"), (row["frame_id"], row["frame_compile_id"])
+        if total is not None:
+            row["logging_us"] = max(0.0, total - so_far.get(compile, 0.0))
+            so_far[compile] = total
 
 
 def _name_nameless(rows: list[Row]) -> None:

@@ -10,8 +10,8 @@ class ChatModel(nn.Module):
         self.v = nn.Linear(width, width)
 
     def forward(self, x, keys, values, position):
-        keys[:, position] = self.k(x)
-        values[:, position] = self.v(x)
+        keys.index_copy_(1, position.unsqueeze(0), self.k(x).unsqueeze(1))
+        values.index_copy_(1, position.unsqueeze(0), self.v(x).unsqueeze(1))
         score = torch.tanh((self.q(x).unsqueeze(1) * keys).sum(-1))
         later = torch.arange(keys.shape[1]) > position
         weight = torch.softmax(score.masked_fill(later, -torch.inf), dim=1).unsqueeze(-1)

@@ -1,0 +1,51 @@
+"""Run a script, and write what torch's compiling took in it: ``clocked.py OUT SCRIPT [ARGUMENT]``.
+
+``{"compile_s": …, "compile_cpu_s": …}``, by the wall's clock and the CPU's (with C++ compilers').
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SPENT = {"compile_s": 0.0, "compile_cpu_s": 0.0}
+BEGAN = [0.0, 0.0]
+
+
+def clocks() -> tuple[float, float]:
+    spent = os.times()
+    cpu = time.process_time() + spent.children_user + spent.children_system
+    return time.perf_counter(), cpu
+
+
+def began(*_about: Any) -> None:
+    BEGAN[:] = clocks()
+
+
+def ended(*_about: Any) -> None:
+    for name, begin, end in zip(SPENT, BEGAN, clocks(), strict=True):
+        SPENT[name] += end - begin
+
+
+def main() -> None:
+    out, script, *rest = sys.argv[1:]
+    from torch._dynamo.callback import callback_handler
+
+    callback_handler.register_start_callback(began)
+    callback_handler.register_end_callback(ended)
+    callback_handler.clear = lambda: None  # a reset() of the script's would take them away
+    sys.argv = [script, *rest]
+    sys.path[0] = str(Path(script).parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        Path(out).write_text(json.dumps(SPENT))
+
+
+if __name__ == "__main__":
+    main()
