@@ -1,22 +1,45 @@
-"""Recorded runs as tables: unpacked, parsed and derived once a session, only when a test asks."""
+"""What all tests share: recorded runs as tables, an environment of their own, and their order."""
 
+import gc
 import os
 
 import pytest
-from recordings import unpack
-
-from traceview.derive import derive
-from traceview.diagnosis.excerpts import source_reader
-from traceview.parse import parse_run
-from traceview.run import Run
+import recordings
+from grouping import group, in_order
 
 LEFT_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR")  # how the names of its variables begin
 
 
-def pytest_configure():
+def pytest_configure(config):
     """The variables of whoever runs the tests are none of theirs."""
     for name in [name for name in os.environ if name.startswith(LEFT_BY_TORCH)]:
         del os.environ[name]
+    gc.disable()  # until all is collected: what is imported stays, a quarter of the time goes there
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    items[:] = in_order(items)
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Of pytest-xdist, where -n is given and no --dist: a worker gets whole groups, in order."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group(nodeid)
+
+    config.option.loadscopereorder = False
+    return Groups(config, log)
 
 
 @pytest.fixture(autouse=True)
@@ -29,18 +52,24 @@ def own_environment():
         os.environ.update(before)
 
 
-@pytest.fixture(scope="session")
-def tables_of(tmp_path_factory):
-    """A function: name of a recorded run → its tables, derived ones included."""
-    kept = {}
+@pytest.fixture(scope="session", autouse=True)
+def shared_folder(tmp_path_factory):
+    """Where recorded runs lie unpacked, and as tables, for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    recordings.Shared.folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / (
+        "recordings"
+    )
+    recordings.Shared.folder.mkdir(exist_ok=True)
 
-    def load(name, **settings):
-        key = (name, *sorted(settings.items()))
-        if key not in kept:
-            folder = tmp_path_factory.mktemp(name)
-            run = Run.open(unpack(name, folder))
-            parsed = parse_run(run)
-            kept[key] = derive(parsed, settings, source_reader(run, parsed))
-        return kept[key]
+
+@pytest.fixture
+def tables_of(request):
+    """A function: name of a recorded run → its tables, derived ones included."""
+    own = group(request.node.nodeid)
+
+    def load(name):
+        if name != own:  # the tests of its own group follow, here or in another worker
+            recordings.keep(name)
+        return recordings.tables_of(name)
 
     return load

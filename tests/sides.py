@@ -1,16 +1,13 @@
 """Recorded runs as the sides of a comparison, and the same with their lines moved or poisoned."""
 
 import copy
-import tempfile
 from dataclasses import replace
 from functools import cache
 
-from recordings import unpack
+from recordings import diagnosis_of, keep, run_of, tables_of
 
-from traceview.cli.pipeline import tables_of
 from traceview.compare import Side, cache_counts
-from traceview.diagnosis import diagnose, from_json, source_reader, to_json
-from traceview.run import Run
+from traceview.diagnosis import from_json, source_reader, to_json
 
 NASTY = (
     "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>]]>`|\x1b[31m\u202e\x00"
@@ -25,13 +22,11 @@ _WORDS = {
 
 @cache
 def side(name):
-    """A recorded run, diagnosed; its sources are read while the folder is there."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run.open(unpack(name, folder))
-        tables = tables_of(run)
-        read = source_reader(run, tables)
-        texts = {file: read(file) for file in tables["sources"]["file"]}
-        return Side(name, "run", diagnose(run, tables), texts.get, cache_counts(tables))
+    """A recorded run, diagnosed."""
+    keep(name)
+    tables = tables_of(name)
+    read = source_reader(run_of(name), tables)
+    return Side(name, "run", diagnosis_of(name), read, cache_counts(tables))
 
 
 def changed(given, edit, read=None):

@@ -11,6 +11,8 @@ import sys
 import pytest
 from cli_runs import command, diagnose
 
+from traceview.run import Run
+
 pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
@@ -84,10 +86,19 @@ def test_a_crash_in_the_compiled_stance_only(tmp_path):
     def step(x):
         torch._dynamo.graph_break()
         return x.sin()
-    for _ in range(5):
+    for _ in range(20):
         step(torch.randn(3))
     """
     check(tmp_path, diagnose(tmp_path, body), 3, "eager")
+    run = Run.open(tmp_path / "out")
+    assert [record.name for record in run.manifest.passes] == ["cold", "baseline"]
+    cold, baseline = (record.ending for record in run.manifest.passes)
+    assert (cold.code, baseline.kind) == (1, "stopped")
+    raw = run.raw(run.manifest.passes[0])
+    lines = [line for path in raw.glob("events-*.jsonl") for line in path.read_text().splitlines()]
+    (error,) = [event for event in map(json.loads, lines) if event["event"] == "error"]
+    assert error["stance"] == "compiled"
+    assert b"Unsupported" in (raw / "stderr.txt").read_bytes()
 
 
 def test_a_script_that_recompiles_for_ever_ends_at_its_time(tmp_path):

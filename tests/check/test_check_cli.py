@@ -4,7 +4,9 @@ import json
 
 import pytest
 from cli_runs import Cli
-from recordings import unpack
+from recordings import diagnosis_of, unpack
+
+from traceview.reports.json import render
 
 
 @pytest.fixture
@@ -23,9 +25,25 @@ def good(tmp_path_factory):
     return unpack("good-gb_item", tmp_path_factory.mktemp("good"))
 
 
-def test_exit_codes(cli, bad, good):
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """The same two as diagnoses in JSON, which are read in a moment."""
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("bad", "good"):
+        text = render(diagnosis_of(f"{name}-gb_item"))
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    return folder / "bad.json", folder / "good.json"
+
+
+def test_exit_codes_of_runs(cli, bad, good):
     assert cli("check", good, "--max-breaks", 0, "--max-recompiles", 2).code == 0
     assert cli.out == "passed: 2 limits hold\n"
+    assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
+
+
+def test_exit_codes_of_documents(cli, documents):
+    bad, good = documents
+    assert cli("check", good, "--max-breaks", 0, "--max-recompiles", 2).code == 0
     assert cli("check", bad, "--max-breaks", 0, "--max-recompiles", 2).code == 1
     assert len(cli.out.splitlines()) == 1
     assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
@@ -80,7 +98,7 @@ def test_a_document_in_a_file_and_lines_on_stdout(cli, bad, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "junit", "github"])
-def test_every_format_is_alone_on_stdout(cli, bad, form):
-    assert cli("check", bad, "--max-breaks", 0, "--format", form).code == 1
+def test_every_format_is_alone_on_stdout(cli, documents, form):
+    assert cli("check", documents[0], "--max-breaks", 0, "--format", form).code == 1
     assert cli.out.lstrip()[:1] in "{<:"
     assert cli.err == ""

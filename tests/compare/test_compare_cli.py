@@ -4,7 +4,9 @@ import json
 
 import pytest
 from cli_runs import Cli
-from recordings import unpack
+from recordings import diagnosis_of, unpack
+
+from traceview.reports.json import render
 
 
 @pytest.fixture
@@ -20,6 +22,16 @@ def bad(tmp_path_factory):
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     return unpack("good-gb_item", tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """The same two as diagnoses in JSON, which are compared in a moment."""
+    folder = tmp_path_factory.mktemp("documents")
+    for name in ("bad", "good"):
+        text = render(diagnosis_of(f"{name}-gb_item"))
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    return folder / "bad.json", folder / "good.json"
 
 
 def test_two_run_folders(cli, bad, good):
@@ -58,10 +70,10 @@ def test_logs_are_read_as_a_post_mortem(cli, bad, good):
     ("option", "ending", "begins"),
     [("--html", ".html", "<!doctype"), ("--markdown", ".md", "## "), ("--json", ".json", "{")],
 )
-def test_forms_on_stdout_and_in_a_file(cli, bad, good, tmp_path, option, ending, begins):
-    assert cli("compare", option, bad, good).out.lstrip().startswith(begins)
+def test_forms_on_stdout_and_in_a_file(cli, documents, tmp_path, option, ending, begins):
+    assert cli("compare", option, *documents).out.lstrip().startswith(begins)
     page = tmp_path / f"page{ending}"
-    assert cli("compare", "-o", page, bad, good).out == ""
+    assert cli("compare", "-o", page, *documents).out == ""
     assert page.read_text().lstrip().startswith(begins)
     assert f"written to {page}" in cli.err
 
@@ -71,7 +83,8 @@ def test_rules_are_chosen(cli, bad, good):
     assert "gb-item" not in {c["rule"] for c in json.loads(cli.out)["causes"]}
 
 
-def test_what_is_refused(cli, bad, tmp_path):
+def test_what_is_refused(cli, documents, tmp_path):
+    bad, _ = documents
     assert cli("compare", "--json", "--html", bad, bad).code == 2
     assert "can't both be printed" in cli.err
     assert cli("compare", bad, tmp_path / "nothing").code == 2
@@ -86,10 +99,10 @@ def test_what_is_refused(cli, bad, tmp_path):
     ['{"format": 1, "verdict": 3}', '{"verdict": {}, "format": 2}', "[" * 100_000, "{}", "\x00",
      '{"format": 1, "verdict": {"outcome": "helped", "sentence": NaN}}', ""],
 )  # fmt: skip
-def test_json_that_is_no_diagnosis(cli, bad, tmp_path, text):
+def test_json_that_is_no_diagnosis(cli, documents, tmp_path, text):
     path = tmp_path / "diagnosis.json"
     path.write_text(text)
-    assert cli("compare", bad, tmp_path).code == 4
+    assert cli("compare", documents[0], tmp_path).code == 4
     assert len(cli.err.splitlines()) == 2
 
 
@@ -100,9 +113,9 @@ HOSTILE = {
 }
 
 
-def test_values_of_any_type_where_the_model_does_not_say(cli, bad, good, tmp_path):
-    cli("report", "--json", bad)
-    data = json.loads(cli.out)
+def test_values_of_any_type_where_the_model_does_not_say(cli, documents, tmp_path):
+    bad, good = documents
+    data = json.loads(bad.read_text())
     data["compile_time"]["frames"] = HOSTILE["frames"]
     data["pairs"] = HOSTILE["pairs"]
     data["environment"] = HOSTILE["environment"]

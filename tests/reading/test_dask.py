@@ -6,18 +6,22 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from recordings import unpack
+from work import die_of_three
 
 from traceview.inputs import find
 from traceview.reading import open_tables, read_all
 from traceview.reading.executors import Dask, Serial, WorkerDied
 from traceview.run import Manifest, Run
 
-pytest.importorskip("distributed")
-pytestmark = pytest.mark.live
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(find_spec("distributed") is None, reason="needs distributed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +34,8 @@ def scheduler(tmp_path_factory):
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
     }
-    commands = [["dask_scheduler", "--port", "0", "--host", "127.0.0.1"]]
-    commands += [["dask_worker", "--nthreads", "1", "--local-directory", str(folder)]] * 2
+    two = ["--nworkers", "2", "--nthreads", "1", "--local-directory", str(folder)]
+    commands = [["dask_scheduler", "--port", "0", "--host", "127.0.0.1"], ["dask_worker", *two]]
     with (folder / "log.txt").open("wb") as log:
         started = [
             subprocess.Popen(
@@ -49,12 +53,6 @@ def scheduler(tmp_path_factory):
         process.send_signal(signal.SIGTERM)
     for process in started:
         process.wait(20)
-
-
-def die_of_three(item):
-    if item == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return 2 * item
 
 
 def test_a_cluster_reads_what_this_process_reads(scheduler, tmp_path):

@@ -1,27 +1,9 @@
 """Executors: every item has its result, and a worker that dies costs its own item only."""
 
-import os
-import signal
-import time
-
 import pytest
+from work import die_of_three, double, fail
 
 from traceview.reading.executors import Processes, Serial, WorkerDied
-
-
-def double(item):
-    return 2 * item
-
-
-def die_of_three(item):
-    if item == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.01)
-    return 2 * item
-
-
-def fail(item):
-    raise ValueError(item)
 
 
 @pytest.mark.parametrize("executor", [Serial(), Processes(2)])

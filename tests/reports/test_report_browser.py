@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-import recorded
 import sample
+from recordings import diagnosis_of
 
 from traceview.reports import html
 
@@ -87,7 +87,7 @@ def addresses(tmp_path_factory):
     for name, make in sample.ALL.items():
         (folder / f"{name}.html").write_text(html.render(make()), encoding="utf-8")
     for name in REAL:
-        page = html.render(recorded.diagnosis(name))
+        page = html.render(diagnosis_of(name))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in (*sample.ALL, *REAL)}
 

@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import re
 import time
+from functools import cache
 
 import pytest
 import sample
@@ -20,9 +21,14 @@ ALLOWED_LINK = re.compile(r"#[\w-]+|\./[^:]*|https://meta-pytorch\.github\.io/[\
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "xlink:href"}
 
 
+@cache
+def rendered(name):
+    return html.render(sample.ALL[name]())
+
+
 @pytest.fixture(scope="module", params=sample.ALL)
 def source(request):
-    return html.render(sample.ALL[request.param]())
+    return rendered(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +88,7 @@ def test_hostile_text_stays_text(hostile):
 
 
 def test_every_picture_has_a_title_and_a_description():
-    page = Page(html.render(sample.helped()))
+    page = Page(rendered("helped"))
     pictures = [svg for svg in page.all("svg") if "aria-hidden" not in svg]
     assert len(pictures) == 10
     ids = {attributes.get("id") for _, attributes in page.elements}
@@ -92,7 +98,7 @@ def test_every_picture_has_a_title_and_a_description():
 
 
 def test_first_screen_comes_first_and_says_it_all():
-    page = Page(html.render(sample.helped()))
+    page = Page(rendered("helped"))
     text = page.text
     first = text[: text.index("From one profiler window per stance")]
     order = [
@@ -106,14 +112,14 @@ def test_first_screen_comes_first_and_says_it_all():
 
 
 def test_failed_target_is_said_before_anything_else():
-    text = Page(html.render(sample.failed())).text
+    text = Page(rendered("failed")).text
     words = ["The target failed", "before a step was timed", "exit code 1 after 4.2 s", "No step"]
     places = [text.index(word, text.index("crash.py", 100)) for word in words]
     assert places == sorted(places)
 
 
 def test_excerpt_marks_the_line():
-    source = html.render(sample.helped()).partition('id="regions"')[0]
+    source = rendered("helped").partition('id="regions"')[0]
     marked = re.findall(
         r'class="row here"><span class="no">▸(\d+)</span>(.*?)</span></span>', source
     )
@@ -121,10 +127,10 @@ def test_excerpt_marks_the_line():
 
 
 def test_what_is_empty_differs_from_what_was_not_recorded():
-    nothing = Page(html.render(sample.empty())).text
+    nothing = Page(rendered("empty")).text
     assert "Not recorded: no log of the compiler was read." in nothing
     assert "No graph break was recorded." not in nothing
-    looked = Page(html.render(sample.failed())).text
+    looked = Page(rendered("failed")).text
     assert "No graph break was recorded." in looked
     assert "None" not in nothing
 
@@ -235,7 +241,7 @@ def test_more_than_a_page_has_room_for_is_cut_and_said_to_be():
 
 
 def test_the_first_screen_says_where_the_time_went():
-    text = Page(html.render(sample.helped())).text
+    text = Page(rendered("helped")).text
     said = "Where the time went, per step: fusion −3.16 ms, launches saved −0.620 ms"
     assert text.index(said) < text.index("eager time / compiled time")
     plain = dataclasses.replace(sample.helped(), explanation=Explanation())
@@ -243,7 +249,7 @@ def test_the_first_screen_says_where_the_time_went():
 
 
 def test_each_part_says_what_was_not_recorded():
-    text = Page(html.render(sample.empty())).text
+    text = Page(rendered("empty")).text
     for said in (
         "Not recorded: no step was found in a profiler window.",
         "Not recorded: kernels of both stances are needed.",
@@ -255,12 +261,12 @@ def test_each_part_says_what_was_not_recorded():
 
 
 def test_what_stands_behind_a_category_names_call_and_line():
-    text = Page(html.render(sample.helped())).text
+    text = Page(rendered("helped")).text
     assert re.search(r"compiled ?cudaStreamSynchronize ?/home/ada/train/model.py:43 ?0.070", text)
 
 
 def test_a_kernel_of_unknown_bytes_is_said_to_be():
-    text = Page(html.render(sample.helped())).text
+    text = Page(rendered("helped")).text
     limits = text[text.index("Kernels beside the limit") : text.index("Ceilings measured")]
     assert re.search(
         r"reduce_kernel<512> ?eager · 1× ?0.120 ?not known ?– ?– ?– ?not known", limits
@@ -284,7 +290,7 @@ def test_unknown_words_are_readable():
 
 
 def test_symptoms_stand_folded_under_their_cause_and_need_no_script():
-    page = html.render(sample.helped())
+    page = rendered("helped")
     (cause,) = re.findall(
         r'<article class="finding[^>]*>(?:(?!</article>).)*TV203.*?</article>', page, re.S
     )

@@ -3,16 +3,34 @@
 import re
 
 import pytest
-import recorded
 from page import Page
+from recordings import NAMES, diagnosis_of
 
 from traceview.reports import html, markdown, terminal
 from traceview.reports.text import display_width
 
+GPU = sorted(name for name in NAMES if name.startswith("gpu-"))
+CPU = ["bad-gb_fragmented", "bad-rc_limit_hit", "bad-cap_nothing_compiled_forced", "good-gb_item"]
 
-@pytest.fixture(scope="module", params=[*recorded.GPU, *recorded.CPU])
+
+@pytest.fixture(scope="module", params=[*GPU, *CPU])
 def diagnosis(request):
-    return recorded.diagnosis(request.param)
+    return diagnosis_of(request.param)
+
+
+@pytest.fixture(scope="module")
+def source(diagnosis):
+    return html.render(diagnosis)
+
+
+@pytest.fixture(scope="module")
+def page(source):
+    return Page(source)
+
+
+@pytest.fixture(scope="module")
+def ticket(diagnosis):
+    return markdown.render(diagnosis)
 
 
 def test_terminal_fits_a_screen_and_names_no_unknown(diagnosis):
@@ -23,9 +41,7 @@ def test_terminal_fits_a_screen_and_names_no_unknown(diagnosis):
         assert words not in "\n".join(lines)
 
 
-def test_page_is_whole_and_its_first_screen_names_no_unknown(diagnosis):
-    source = html.render(diagnosis)
-    page = Page(source)
+def test_page_is_whole_and_its_first_screen_names_no_unknown(diagnosis, source, page):
     assert page.problems == []
     assert len(source.encode()) < 1_500_000
     header = Page(re.search(r"<header.*?</header>", source, re.S).group()).text
@@ -34,8 +50,8 @@ def test_page_is_whole_and_its_first_screen_names_no_unknown(diagnosis):
         assert words not in header
 
 
-def test_no_category_or_kernel_shows_its_inner_name(diagnosis):
-    text = Page(html.render(diagnosis)).text + markdown.render(diagnosis)
+def test_no_category_or_kernel_shows_its_inner_name(diagnosis, page, ticket):
+    text = page.text + ticket
     # A kernel's name in full stands in its details, a table's under evidence; categories never do.
     assert not re.findall(
         r"\b(?:idle|overhead|generated)_(?!kernels\b)[a-z]\w*", _without_code(text, diagnosis)
@@ -50,9 +66,9 @@ def _without_code(text, diagnosis):
     return text
 
 
-def test_markdown_has_as_many_cells_in_every_row(diagnosis):
+def test_markdown_has_as_many_cells_in_every_row(ticket):
     cells = None
-    for line in markdown.render(diagnosis).splitlines():
+    for line in ticket.splitlines():
         if not line.startswith("|"):
             cells = None
             continue

@@ -1,16 +1,17 @@
 """Where a record is poorer, a rule that found something still does, or says "not checked"."""
 
+from functools import lru_cache
+
 import polars as pl
 import pytest
-from recordings import unpack
+from recordings import parsed, run_of
 from rule_scenarios import SCENARIOS, recorded
 
 from traceview.derive import derive
 from traceview.diagnosis.excerpts import source_reader
-from traceview.parse import parse_run, structured
+from traceview.parse import structured
 from traceview.parse.damage import Damage
 from traceview.rules import catalogue, run_rules
-from traceview.run import Run
 from traceview.tables import Tables
 
 RECORDED = recorded()
@@ -41,28 +42,16 @@ def structured_log_alone(run, tables):
     yield from structured.read_pass(run, run.manifest.passes[0], Damage()).items()
 
 
-@pytest.fixture(scope="session")
-def poorer(tmp_path_factory):
-    """A function: name of a recorded run, what to keep of it → the tables, derived anew."""
-    parsed, made = {}, {}
-
-    def load(name, keep):
-        if name not in parsed:
-            folder = tmp_path_factory.mktemp(name)
-            run = Run.open(unpack(name, folder))
-            tables = parse_run(run)
-            parsed[name] = run, tables, source_reader(run, tables)
-        if (name, keep) not in made:
-            run, tables, read = parsed[name]
-            made[name, keep] = derive(Tables(dict(keep(run, tables))), {}, read)
-        return made[name, keep]
-
-    return load
+@lru_cache(maxsize=3)
+def poorer(name, keep):
+    """What is kept of a recorded run, derived anew."""
+    run, tables = run_of(name), parsed(name)
+    return derive(Tables(dict(keep(run, tables))), {}, source_reader(run, tables))
 
 
 @pytest.mark.parametrize("keep", [without_eager, without_profile, structured_log_alone])
 @pytest.mark.parametrize("name", RULES)
-def test_it_is_never_silent_for_want_of_a_record(name, keep, tables_of, poorer):
+def test_it_is_never_silent_for_want_of_a_record(name, keep, tables_of):
     rule, run = RULES[name]
     found = run_rules(tables_of(run), [rule])[0]
     findings, unchecked = run_rules(poorer(run, keep), [rule])

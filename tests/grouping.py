@@ -1,0 +1,48 @@
+"""Which tests belong together: those of one recorded run, of one file, of the browser.
+
+The tests of a group follow each other in one worker: a run is read once, and what a module sets up
+is set up once. A group is told from a test's id alone, which is all that the scheduler knows.
+"""
+
+import re
+from functools import cache
+
+from recordings import NAMES
+
+
+def _pattern(words):
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+
+#: As ids have them: a run's name or its scenario's (bad/gb_item), or else the rule that it shows.
+RUNS = {name: name for name in NAMES} | {name.replace("-", "/", 1): name for name in NAMES}
+RULES = {name[4:].replace("_", "-"): name for name in NAMES if name.startswith("bad-")}
+WRITTEN = [(_pattern(words), words) for words in (RUNS, RULES)]
+
+
+@cache
+def group(nodeid):
+    """The name of the group of a test."""
+    file, _, rest = nodeid.partition("::")
+    if file.endswith("_browser.py"):
+        return "browser"
+    words = "" if file.endswith("_live.py") else rest.partition("[")[2]
+    for pattern, name_of in WRITTEN:
+        if found := pattern.search(words):
+            return name_of[found[0]]
+    return file
+
+
+def in_order(items):
+    """``items`` by groups: slow ones first, so that none is left at the end; recorded runs last."""
+    slow = {group(item.nodeid) for item in items if _is_slow(item)}
+    first = {}
+    for item in items:
+        name = group(item.nodeid)
+        first.setdefault(name, (name not in slow, name in NAMES, len(first)))
+    return sorted(items, key=lambda item: first[group(item.nodeid)])
+
+
+def _is_slow(item):
+    return any(item.iter_markers("live")) or any(item.iter_markers("browser"))
