@@ -10,9 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.schema import TableSpec, all_tables
+
+_JSON = msgspec.json.Encoder()
+_LISTS = (pl.List(pl.String), pl.List(pl.Int64))
+_MANY = 256
 
 
 class Tables:
@@ -69,8 +74,22 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     unknown = {key for row in data for key in row} - schema.keys()
     if unknown:
         raise ValueError(f"table {name} declares no column {', '.join(sorted(unknown))}")
-    columns = {column: [row.get(column) for row in data] for column in schema}
+    columns = {
+        column: _column([row.get(column) for row in data], dtype)
+        for column, dtype in schema.items()
+    }
     return pl.DataFrame(columns, schema=schema, strict=False)
+
+
+def _column(values: list[Any], dtype: pl.DataType | type[pl.DataType]) -> list[Any] | pl.Series:
+    """``values`` for a frame; many lists by way of JSON: of lists polars makes a Series each."""
+    if dtype not in _LISTS or len(values) < _MANY:
+        return values
+    try:
+        texts = [None if value is None else _JSON.encode(value).decode() for value in values]
+        return pl.Series(texts, dtype=pl.String).str.json_decode(dtype)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):  # polars says what is wrong
+        return values
 
 
 def conform(spec: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from traceview.parse.damage import Damage
 from traceview.parse.structured import read_file, read_path, read_stream, reading, write_tables
 
 LOGS = ("inductor", "breaks", "resets", "autograd", "failures", "hits")
-FIELDS = ("line", "prefix", "envelope", "key", "context", "payload", "size", "whole")
+FIELDS = ("line", "pid", "head", "key", "context", "payload", "size", "whole")
 
 
 def damaged(name):
@@ -56,7 +56,7 @@ def test_another_process_cuts_the_same_records_and_damage(tmp_path, name):
 @pytest.mark.parametrize("after", [0, 1, 40])
 def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
     monkeypatch.setattr(ahead, "_COMMAND", ahead._COMMAND.replace(
-        "main()", "sys.modules['traceview.parse.cutting.ahead']._BATCH = 7; main()"
+        "main()", "sys.modules['traceview.parse.cutting.other'].RECORDS = 7; main()"
     ))  # fmt: skip
     started = []
     popen = subprocess.Popen
@@ -68,12 +68,12 @@ def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
     monkeypatch.setattr(subprocess, "Popen", start)
     damage, whole = [], []
     records = cuts_ahead(log, lambda *found: damage.append(found))
-    first = [next(records) for _ in range(after)]
+    first = found(next(records) for _ in range(after))
     if started:
         started[0].send_signal(signal.SIGKILL)
     with log.open("rb") as stream:
         expected = found(cuts(stream, lambda *found: whole.append(found)))
-    assert found([*first, *records]) == expected
+    assert first + found(records) == expected
     assert sorted(damage) == sorted(whole)
 
 

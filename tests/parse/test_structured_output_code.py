@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.parse.structured.output_code import category_of, parse_output_code
+from traceview.parse.payloads.output_code import category_of, parse_output_code
 
 # The shape that torch/_inductor/codegen/{triton,wrapper}.py write, shortened.
 TRITON = """\

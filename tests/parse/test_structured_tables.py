@@ -346,3 +346,12 @@ def test_a_pass_reads_all_its_files(tmp_path):
     assert frames["compiles"]["rank"].to_list() == [0, 1]
     assert frames["compiles"]["raw_file"][1].startswith("raw/cold/structured/")
     assert frames["compiles"]["pass"].to_list() == ["cold", "cold"]
+
+
+def test_what_writing_the_log_took_is_parted_where_torch_adds_it_up(tmp_path):
+    taken = "structured_logging_overhead_us"
+    log = record("compilation_metrics", {"duration_us": 900, taken: 10}, **at(1))
+    log += record("bwd_compilation_metrics", {"duration_us": 500, taken: 16}, **at(1))
+    log += record("compilation_metrics", {"duration_us": 700}, **at(2))
+    tables, _ = read(tmp_path, log)
+    assert tables["compiles"]["logging_us"].to_list() == [10.0, 6.0, None]

@@ -103,9 +103,9 @@ def test_what_was_read_before_the_stream_broke_is_kept():
 
 
 def test_a_message_without_end_takes_bounded_memory(monkeypatch):
-    from traceview.parse.textlogs import messages
+    from traceview.parse.messages import finding
 
-    monkeypatch.setattr(messages, "MESSAGE_BYTES", 10_000)
+    monkeypatch.setattr(finding, "OPEN_BYTES", 10_000)
     head = f"V{HEAD}_inductor/x.py:1] [0/0] [__output_code]".encode()
     text = b"Output code: \n" + b"x = 1\n" * 20_000
     data = b"".join(head + b" " + line + b"\n" for line in text.split(b"\n"))

@@ -16,6 +16,7 @@ import polars as pl
 from traceview.compile_id import CompileId, compile_key
 
 _QUARTER_US = 900e6  # time zones differ by multiples of a quarter of an hour
+_MOST_RANKS = 100_000  # of a log that lies
 _SLACK_US = 5e3  # a log line is stamped in whole milliseconds
 
 
@@ -58,18 +59,19 @@ class CompileKeys:
 
     def learn_rank(self, pid: int, rank: int) -> None:
         """A log line told the rank of its process; what was known before stays."""
-        self._ranks.setdefault(pid, rank)
+        if len(self._ranks) < _MOST_RANKS:
+            self._ranks.setdefault(pid, rank)
 
     def name(self, pid: int, text: str, clock_us: float | None = None) -> CompileName | None:
         """The compile that ``text`` (``0/0_1``) names; None where it is no compile id.
 
         ``clock_us`` is the time of the log line in µs since the start of its year, local time.
         """
-        parsed, compile_id = _parsed(text)
-        if parsed is None:
-            return None
+        if not self._known:
+            return _named(self._pass, pid, 0, text)
+        _, compile_id = _parsed(text)
         epoch = self._epoch(self._known.get((pid, compile_id), []), clock_us)
-        return CompileName(compile_key(self._pass, pid, epoch, parsed), compile_id, parsed.attempt)
+        return _named(self._pass, pid, epoch, text)
 
     def _learn(self, compiles: pl.DataFrame) -> None:
         columns = compiles.select("pid", "compile_id", "started_us", "epoch").drop_nulls("epoch")
@@ -95,3 +97,11 @@ def _parsed(text: str) -> tuple[CompileId | None, str]:
     """A compile id, and how it is written without its attempt."""
     parsed = CompileId.parse(text)
     return parsed, str(parsed)
+
+
+@lru_cache(maxsize=4096)
+def _named(pass_name: str, pid: int, epoch: int, text: str) -> CompileName | None:
+    parsed, compile_id = _parsed(text)
+    if parsed is None:
+        return None
+    return CompileName(compile_key(pass_name, pid, epoch, parsed), compile_id, parsed.attempt)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import polars as pl
 
 from traceview.derive.windows import Window
-from traceview.parse.structured.kernels import node_lines
+from traceview.parse.payloads.graph_text import node_lines
 from traceview.tables import Tables
 
 _NODE = re.compile(r'^ +(?P<node>\w+)(?: *: *"[^"\n]*")? = (?P<value>[^\n]+)$', re.MULTILINE)
@@ -51,12 +51,12 @@ def traced_operators(graph: str) -> list[tuple[str, str | None]]:
     """(operator's word, ``file:line`` of the user's own code or None) of every node, in order."""
     lines = node_lines(graph)
     found = [
-        (match.start(), word, lines.get(match["node"]))
+        (match.start(), word, lines.place(match["node"]))
         for match in _NODE.finditer(graph)
         if (word := _word(match["value"]))
     ]
     found += [
-        (match.start(), _SIGNS[match["sign"]], lines.get(match["node"]))
+        (match.start(), _SIGNS[match["sign"]], lines.place(match["node"]))
         for match in _IN_PLACE.finditer(graph)
     ]
     return [(word, line) for _, word, line in sorted(found, key=lambda item: item[0])]

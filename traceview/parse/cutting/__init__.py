@@ -3,6 +3,8 @@
     cutter    the stream to records; what starts its line and has the right digest is done at once
     careful   the rest: foreign lines, wrong digests, envelopes that are no JSON
     ahead     the same in a process of its own, for a large file: places are sent, not bytes
+    places    what is sent
+    other     the other process
 
 Neither polars nor a table is needed here, so that the other process starts at once.
 """
@@ -11,6 +13,6 @@ from __future__ import annotations
 
 from traceview.parse.cutting.ahead import cuts_ahead
 from traceview.parse.cutting.cutter import Readable, cuts
-from traceview.parse.cutting.shapes import Context, Record, Report, Stamp
+from traceview.parse.cutting.shapes import Record, Stamp
 
-__all__ = ["Context", "Readable", "Record", "Report", "Stamp", "cuts", "cuts_ahead"]
+__all__ = ["Readable", "Record", "Stamp", "cuts", "cuts_ahead"]

@@ -20,7 +20,7 @@ from traceview.parse.cutting.shapes import (
     PREFIX,
     Chunk,
     Context,
-    Record,
+    Cut,
     Report,
     untab,
 )
@@ -48,7 +48,12 @@ class Careful:
         self._last_line = 1
         self._ended = True
 
-    def take(self, chunk: Chunk) -> Iterator[Record]:
+    @property
+    def waits(self) -> bool:
+        """Whether a record may go on."""
+        return self._open is not None
+
+    def take(self, chunk: Chunk) -> Iterator[Cut]:
         """The next chunk that is no proven record; gives the record before it, if it begins one."""
         self._last_line, self._ended = chunk.line, chunk.ended
         head, _, tail = chunk.block[chunk.start : chunk.end].partition(b"\n")
@@ -65,7 +70,7 @@ class Careful:
         if tail and self._open is not None:
             self._open.parts.append(tail)
 
-    def close(self, *, final: bool = False) -> Iterator[Record]:
+    def close(self, *, final: bool = False) -> Iterator[Cut]:
         """The open record, if there is one; ``final`` at the end of the stream."""
         found, self._open = self._open, None
         if found is None:
@@ -85,7 +90,10 @@ class Careful:
             self._report("foreign_line", after, _text(found.parts[0][len(beginning) + 1 :]))
         if not whole:
             self._report("truncated" if cut else "bad_digest", found.line, _text(found.head))
-        yield Record(found.line, found.prefix[0], head, kind, context, payload, len(payload), whole)
+        yield Cut(
+            found.line, int(found.prefix["pid"]), kind, context, len(payload), whole=whole,
+            head=(found.prefix[0], head), raw=payload,
+        )  # fmt: skip
 
     def _envelope(self, found: _Open, cut: bool) -> tuple[bytes, str, Context] | None:
         """The envelope, made UTF-8 if need be, its kind and context; None where it has none."""

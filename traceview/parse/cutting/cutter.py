@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import md5
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from traceview.parse.cutting.shapes import (
     KEYS,
     PREFIX,
     Chunk,
-    Record,
+    Cut,
     Report,
     untab,
 )
@@ -40,7 +41,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Record]:
+def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Cut]:
     """The records of ``stream``; what is none is told to ``report``.
 
     Memory is bounded by one record and one block; a record above 64 MiB is cut and reported.
@@ -52,12 +53,13 @@ def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> It
         if cut is None:
             yield from careful.take(chunk)
         else:
-            yield from careful.close()
+            if careful.waits:
+                yield from careful.close()
             yield cut
     yield from careful.close(final=True)
 
 
-def _proven(chunk: Chunk) -> Record | None:
+def _proven(chunk: Chunk) -> Cut | None:
     """The record that ``chunk`` is, if it starts with its prefix and its digest is right."""
     block, start, end = chunk.block, chunk.start, chunk.end
     prefix = PREFIX.match(block, start, end)
@@ -71,7 +73,7 @@ def _proven(chunk: Chunk) -> Record | None:
             KEYS.decode(envelope)  # it checks what the context's decoder steps over
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    key, payload, length = key_of(envelope), b"", end - start
+    key, payload, length = _key(envelope), b"", end - start
     if context.has_payload is not None:
         proven = _payload(chunk, newline, context.has_payload)
         if proven is None:
@@ -81,19 +83,23 @@ def _proven(chunk: Chunk) -> Record | None:
         length = 0
     if key is None:
         return None
-    return Record(
-        chunk.line, prefix[0], envelope, key, context, payload, len(payload),
-        offset=chunk.offset, length=length,
+    return Cut(
+        chunk.line, int(prefix["pid"]), key, context, len(payload),
+        head=(prefix[0], envelope), raw=payload, offset=chunk.offset, length=length,
     )  # fmt: skip
 
 
-def key_of(envelope: bytes) -> str | None:
+def _key(envelope: bytes) -> str | None:
     """The first key of an envelope, where it is a plain one: torch writes the kind first."""
-    key = envelope[2 : envelope.find(b'"', 2)]
-    if not (envelope.startswith(b'{"') and _PLAIN.fullmatch(key)):
+    if not envelope.startswith(b'{"'):
         return None
-    name = key.decode()
-    return None if name in CONTEXT_KEYS else name
+    return _kind(envelope[2 : envelope.find(b'"', 2)])
+
+
+@lru_cache(maxsize=1_000)
+def _kind(key: bytes) -> str | None:
+    name = key.decode() if _PLAIN.fullmatch(key) else ""
+    return name if name and name not in CONTEXT_KEYS else None
 
 
 def _payload(chunk: Chunk, newline: int, digest: str) -> bytes | None:
@@ -113,8 +119,8 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
     skipping = False
     while block := stream.read(BLOCK_BYTES):
         data = rest + block
-        start = 0
-        for match in _START.finditer(data):
+        start, seen = 0, max(0, len(rest) - 1)
+        for match in _START.finditer(data, seen):
             end = match.start()
             chunk = Chunk(line, offset + start, data, start, end, True)
             if not skipping:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from traceview.parse.payloads.readers import Told
+
 PREFIX = re.compile(
     rb"[VIWEC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     rb"\.(?P<micro>\d{6}) +(?P<pid>\d{1,18}) +(?:[A-Za-z]:)?[^:\n]{1,1024}:\d+\] ?(?=\{)"
@@ -16,7 +18,7 @@ Report = Callable[[str, int, str], None]
 Stamp = tuple[int, int, int, int, int, int]
 
 
-class Context(msgspec.Struct, gc=False):
+class Context(msgspec.Struct, gc=False, omit_defaults=True):
     """The context keys of an envelope; has_payload is the MD5 of the payload in hex."""
 
     rank: int | None = None
@@ -49,58 +51,67 @@ class Chunk(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False):
-    """One record: what stands before its envelope, the envelope, its kind, context and payload.
+    """One record: its line, the process that wrote it, its kind, its context.
 
-    ``raw`` is the payload, with or without the tabs that its lines begin with, ``size`` its bytes
-    without them. ``whole`` says that it has the right digest; ``name`` is an artifact's name.
-    ``length`` bytes of the file from ``offset`` are just this record: 0 where it was put together.
+    ``size`` are the bytes of its payload, ``told`` is what that tells if it was read ahead.
+    ``whole`` says that it has the right digest; ``name`` is an artifact's name.
     """
 
     line: int
-    prefix: bytes
-    envelope: bytes
+    pid: int
     key: str
     context: Context
-    raw: bytes
     size: int
+    told: Told | None = None
     whole: bool = True
-    offset: int = 0
-    length: int = 0
     name: str | None = None
+
+    @property
+    def head(self) -> tuple[bytes, bytes]:
+        """Its first line: what stands before the envelope, and the envelope."""
+        raise NotImplementedError
+
+    @property
+    def raw(self) -> bytes:
+        """Its payload, with or without the tabs that the lines begin with."""
+        raise NotImplementedError
 
     @property
     def payload(self) -> bytes:
         """The payload's bytes as torch wrote them."""
-        if len(self.raw) == self.size:
-            return self.raw
-        quick = self.raw.replace(b"\t", b"")
-        return quick if len(quick) == self.size else untab(self.raw)
-
-    @property
-    def json(self) -> bytes:
-        """The same for a reader of JSON, to whom a tab at a line's beginning is nothing."""
-        return self.raw
+        raw = self.raw
+        if len(raw) == self.size:
+            return raw
+        quick = raw.replace(b"\t", b"")
+        return quick if len(quick) == self.size else untab(raw)
 
     @property
     def body(self) -> msgspec.Raw:
         """The undecoded value of the envelope's kind; nothing where a key is no text."""
         try:
-            return KEYS.decode(self.envelope)[self.key]
+            return KEYS.decode(self.head[1])[self.key]
         except (msgspec.DecodeError, RecursionError, KeyError):
             return msgspec.Raw(b"")
 
     @property
-    def pid(self) -> int:
-        """The process that wrote it."""
-        return int(self.prefix.split(None, 3)[2])
-
-    @property
     def stamp(self) -> Stamp:
         """Month, day, hour, minute, second and microsecond, local time."""
-        match = PREFIX.match(self.prefix + b"{")
+        match = PREFIX.match(self.head[0] + b"{")
         assert match is not None
         month, day, hour, minute, second, micro = match.groups()[:6]
         return int(month), int(day), int(hour), int(minute), int(second), int(micro)
+
+
+class Cut(Record, kw_only=True, gc=False):
+    """A record with its bytes; ``length`` bytes of the file from ``offset`` are just this one.
+
+    A length of 0 says that it was put together from several places.
+    """
+
+    head: tuple[bytes, bytes]
+    raw: bytes
+    offset: int = 0
+    length: int = 0
 
 
 def untab(lines: bytes) -> bytes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from traceview.parse.structured.state import Row
+from traceview.parse.structured.state import Block, Row
 from traceview.tables import spec_of
 
 Dtype = pl.DataType | type[pl.DataType]
@@ -16,7 +18,7 @@ _TEXTS = pl.List(pl.String)
 _SAME = ("pass", "raw_file")  # of every row of one process
 
 
-def frame(table: str, rows: list[Row]) -> pl.DataFrame:
+def frame(table: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Table ``table`` of rows of one process; what a row lacks is null."""
     return pl.DataFrame(
         [
@@ -26,6 +28,20 @@ def frame(table: str, rows: list[Row]) -> pl.DataFrame:
             for name, dtype in spec_of(table).polars_schema.items()
         ]
     )
+
+
+def frame_of_blocks(table: str, blocks: Sequence[Block]) -> pl.DataFrame:
+    """The same of rows that came in blocks."""
+    return pl.DataFrame(
+        [
+            _series(name, dtype, list(chain.from_iterable(_values(b, name) for b in blocks)))
+            for name, dtype in spec_of(table).polars_schema.items()
+        ]
+    )
+
+
+def _values(block: Block, name: str) -> Sequence[Any] | repeat[Any]:
+    return block.columns.get(name) or repeat(block.head.get(name), block.rows)
 
 
 def _series(name: str, dtype: Dtype, values: list[Any]) -> pl.Series:

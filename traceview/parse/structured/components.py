@@ -33,14 +33,16 @@ def components(
         "key": look_up["key"],
     }
     process.look_ups[cache] += 1
-    changed = [_parts(line) for line in found if line not in last]
+    new = now.keys() - last.keys()
+    changed = [_parts(line) for line in found if line in new] if new else []
     present = {row["name"] for row in changed}
-    for line in [line for line in last if line not in now]:
-        gone = _parts(line)["name"]
+    gone = last.keys() - now.keys()
+    for line in [line for line in last if line in gone] if gone else ():
+        name = _parts(line)["name"]
         del last[line]
-        if gone not in present:
-            changed.append({"name": gone})
-    last.update(dict.fromkeys(found))
+        if name not in present:
+            changed.append({"name": name})
+    last.update(now)
     for row in changed:
         process.add("cache_components", record, compile, head | row)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.text import clipped
 from traceview.parse.structured.state import Reader
-
-TEXT_LIMIT = 1_000_000
-CUT_MARK = "\n[cut here: the text goes on]"
 
 _T = TypeVar("_T")
 _ANY = msgspec.json.Decoder()
@@ -48,11 +47,15 @@ def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dic
 def text_of(reader: Reader, record: Record) -> str:
     """The payload as text, cut at 1 MB with a mark; bytes that are no UTF-8 are replaced."""
     payload = record.payload
-    raw = payload[:TEXT_LIMIT]
-    mark = CUT_MARK if len(payload) > TEXT_LIMIT else ""
     try:
-        return raw.decode() + mark
+        return clipped(payload)
     except UnicodeDecodeError:
-        if not mark:
-            reader.unreadable(record, "bad_encoding", raw.decode("utf-8", "replace"))
-        return raw.decode("utf-8", "replace") + mark
+        text = clipped(payload, "replace")
+        reader.unreadable(record, "bad_encoding", text)
+        return text
+
+
+def told(reader: Reader, record: Record, kind: type[_T], read: Callable[[str], _T]) -> _T:
+    """What the payload tells by itself, read here if the process that cut the file did not."""
+    found = record.told
+    return found if isinstance(found, kind) else read(text_of(reader, record))

@@ -7,8 +7,8 @@ import re
 import polars as pl
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured.decode import json_object, text_of
-from traceview.parse.structured.kernels import module_rows
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 
 # Envelope key to ``kind`` in table ``graphs``.
@@ -35,7 +35,6 @@ _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
 _NODE = r"\n +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 _NO_GRAPHS = ("fx_graph_runnable", "output_code")
-_AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
 
 
 def graph_record(reader: Reader, record: Record) -> None:
@@ -55,21 +54,19 @@ def output_code(reader: Reader, record: Record) -> None:
     process = reader.process
     compile = process.find(record)
     text = text_of(reader, record)
-    match = _AOT_ID.search(text, 0, 10_000)
-    aot_id = match["id"] if match else None
+    found = record.told if isinstance(record.told, Module) else module(text)
     place = json_object(reader, record, record.body)
     file = place.get("file_path") or place.get("filename")
     row = _row(record, "output_code", text)
-    row |= {"aot_id": aot_id, "file": file if isinstance(file, str) else None}
+    row |= {"aot_id": found.aot_id, "file": file if isinstance(file, str) else None}
     graph = process.add("graphs", record, compile, row)
-    kernels, calls = (
-        [process.add(table, record, compile, row | {"aot_id": aot_id}) for row in rows]
-        for table, rows in zip(
-            ("generated_kernels", "kernel_calls"), module_rows(text), strict=True
-        )
-    )
+    head = process.head(record, compile) | {"aot_id": found.aot_id}
+    for table, rows in (("generated_kernels", found.kernels), ("kernel_calls", found.calls)):
+        for code_row in rows:
+            code_row.update(head)
+        process.rows[table].extend(rows)
     if compile is not None:
-        _section(compile, CodeSection(graph, kernels, calls, [*compile.waiting]))
+        _section(compile, CodeSection(graph, found.kernels, found.calls, [*compile.waiting]))
 
 
 def _section(compile: Compile, section: CodeSection) -> None:

@@ -36,7 +36,7 @@ _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 def chromium_event(reader: Reader, record: Record) -> None:
     """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; most instants are counted only."""
-    event = decode(reader, record, record.payload, _EVENT)
+    event = decode(reader, record, record.raw, _EVENT)  # a tab there is nothing to JSON
     if event is None:
         return
     process = reader.process

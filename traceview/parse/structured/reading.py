@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,9 @@ import polars as pl
 
 from traceview.parse.cutting import Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
+from traceview.parse.ranks import rank_in_name
 from traceview.parse.structured import breaks, compiles, kinds, phases, settled
-from traceview.parse.structured.columns import frame
+from traceview.parse.structured.columns import frame, frame_of_blocks
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
 from traceview.parse.structured.unpack import Unpacker
@@ -26,7 +26,6 @@ BATCH_BYTES = 16 << 20
 AHEAD_BYTES = 16 << 20
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
-_RANK_IN_NAME = re.compile(r"_rank_(\d{1,6})[_.]")
 _GZIP = b"\x1f\x8b"
 
 
@@ -60,8 +59,7 @@ class _Reading:
     """What is kept while one log is read."""
 
     def __init__(self, name: str, damage: Damage, pass_name: str) -> None:
-        named = _RANK_IN_NAME.search(name.rpartition("/")[2])
-        self._rank = int(named[1]) if named else None
+        self._rank = rank_in_name(name.rpartition("/")[2])  # of a folder's rank, reading decides
         self._name = name
         self._damage = damage
         self._pass_name = pass_name
@@ -87,20 +85,23 @@ class _Reading:
                     yield from self._settled()
             for reader in self._readers.values():
                 _finish(reader.process)
-                yield from self._frames(settled.all_rows(reader.process))
+                yield from self._frames(reader.process, settled.all_rows(reader.process))
         for table in TABLES:
             if table not in self._told and table != "cudagraph_events":
                 yield table, empty(table)
 
     def _settled(self) -> Batches:
         for reader in self._readers.values():
-            yield from self._frames(settled.rows(reader.process))
+            yield from self._frames(reader.process, settled.rows(reader.process))
 
-    def _frames(self, tables: Iterator[tuple[str, list[Row]]]) -> Batches:
+    def _frames(self, process: Process, tables: Iterator[tuple[str, list[Row]]]) -> Batches:
         for table, rows in tables:
             self._told.add(table)
             found = frame(table, rows)
             yield table, with_node_counts(found) if table == "graphs" else found
+        if blocks := settled.guards(process):
+            self._told.add("guards")
+            yield "guards", frame_of_blocks("guards", blocks)
 
     def _take(self, record: Record) -> None:
         """Give ``record`` to its parser and count it."""

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from math import inf
 
 from traceview.parse.structured import kernels
-from traceview.parse.structured.state import CodeSection, Process, Row
+from traceview.parse.structured.state import Block, CodeSection, Process, Row
 
 _AT_THE_END = ("compiles", "recompiles", "log_records")
 _OF_CODE = ("graphs", "generated_kernels", "kernel_calls")
 _SECTIONS_KEPT = 16  # pieces of generated code that still wait; forward and backward make two
 _GRAPHS_KEPT = 64  # graphs that still wait for their code
 _PHASES_KEPT = 1000  # open phases that an E may still find, as many as ``phases`` looks at
-_TRACED_CHARACTERS = 64 << 20
+_TRACED_NODES = 100_000  # whose lines are kept for a backward that is compiled later
 
 
 def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
@@ -45,6 +45,13 @@ def all_rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
     for table, left in process.rows.items():
         if left:
             yield table, _taken(process, left)
+
+
+def guards(process: Process) -> list[Block]:
+    """Take the guards, which are complete at once."""
+    taken, process.guards = process.guards, []
+    _taken(process, [block.head for block in taken])
+    return taken
 
 
 def _taken(process: Process, rows: list[Row]) -> list[Row]:
@@ -82,11 +89,11 @@ def _closed_phases(process: Process) -> tuple[list[Row], list[Row]]:
 
 
 def _remember(process: Process, graphs: list[Row]) -> None:
-    """Keep the texts that name the lines of a backward that is compiled later; not without end."""
+    """Keep the lines that a backward needs which is compiled later; not without end."""
     for row in graphs:
         if row["kind"] == "dynamo_output":
-            process.traced.setdefault(row["compile_key"], []).append(row["text"])
-    kept = sum(len(text) for texts in process.traced.values() for text in texts)
-    while kept > _TRACED_CHARACTERS:
+            process.traced.setdefault(row["compile_key"], []).append(kernels.lines_of(row))
+    kept = sum(len(lines.nodes) for graphs in process.traced.values() for lines in graphs)
+    while kept > _TRACED_NODES:
         oldest = process.traced.pop(next(iter(process.traced)))
-        kept -= sum(map(len, oldest))
+        kept -= sum(len(lines.nodes) for lines in oldest)

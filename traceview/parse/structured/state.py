@@ -17,6 +17,7 @@ from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record
 from traceview.parse.damage import Damage
 from traceview.parse.frames import StackFrame
+from traceview.parse.payloads.graph_text import NodeLines
 from traceview.parse.structured.clock import Clock
 
 Row = dict[str, Any]
@@ -94,6 +95,15 @@ class OpenPhase:
 
 
 @dataclass(slots=True)
+class Block:
+    """Rows of one record that differ in ``columns`` only; ``head`` are the others."""
+
+    head: Row
+    columns: dict[str, list[Any]]
+    rows: int
+
+
+@dataclass(slots=True)
 class Process:
     """One process in one file."""
 
@@ -106,13 +116,14 @@ class Process:
     epoch: int = 0
     compiles: dict[_Ids, Compile] = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    guards: list[Block] = field(default_factory=list)
     phases: list[OpenPhase] = field(default_factory=list)
     loose: list[OpenPhase] = field(default_factory=list)
     phase_ids: Iterator[int] = field(default_factory=count)
     tallies: dict[tuple[str, str | None], Tally] = field(default_factory=dict)
-    traced: dict[str, list[str]] = field(default_factory=dict)
+    traced: dict[str | None, list[NodeLines]] = field(default_factory=dict)
     autotune_tables: int = 0
-    opening_line: bytes = b""
+    opening_line: tuple[bytes, bytes] = (b"", b"")
     components: dict[str, dict[str, None]] = field(default_factory=dict)
     look_ups: Counter[str] = field(default_factory=Counter)
     configs: dict[str, bytes] = field(default_factory=dict)
@@ -196,7 +207,7 @@ class Process:
         opening: str,
         record: Record,
     ) -> bool:
-        head, doubled = record.prefix + record.envelope, self.opening_line
+        head, doubled = record.head, self.opening_line
         self.opening_line = head
         if known is not None:
             second = opening in known.opened and opening not in MAY_REPEAT

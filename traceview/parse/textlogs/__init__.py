@@ -1,14 +1,14 @@
 """Text logs: ``torch_logs.txt`` (TORCH_LOGS_OUT) and ``stderr.txt`` of one pass.
 
 Torch's loggers write to both; the log file is read for everything, stderr for what only stands
-there: autotuning tables, Python's warnings, messages of processes that have no log file. Files are
-read line by line, so that 100 MB of them cost seconds and little memory.
+there: autotuning tables, Python's warnings, messages of processes that have no log file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -17,15 +17,25 @@ from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
 from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
-from traceview.parse.textlogs.between import ForeignLines, RawLines
+from traceview.parse.messages import (
+    LEVELS,
+    Foreign,
+    Lines,
+    Message,
+    Piece,
+    Wanted,
+    pieces,
+    pieces_ahead,
+)
+from traceview.parse.textlogs.between import Between, ForeignLines, RawLines
 from traceview.parse.textlogs.cudagraphs import Cudagraphs
 from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
-from traceview.parse.textlogs.inductor import Fusions, PerfHints, Schedules
+from traceview.parse.textlogs.fusions import Fusions
+from traceview.parse.textlogs.inductor import PerfHints, Schedules
 from traceview.parse.textlogs.inductor_metrics import InductorMetrics
-from traceview.parse.textlogs.messages import Between, Lines, Message, read_messages
 from traceview.parse.textlogs.output_code import OutputCode
 from traceview.parse.textlogs.sink import Reader, Sink
-from traceview.parse.textlogs.torch_warnings import LEVELS, TorchWarnings
+from traceview.parse.textlogs.torch_warnings import TorchWarnings
 from traceview.run import PassRecord, Run
 
 LOGS, STDERR = "torch_logs.txt", "stderr.txt"
@@ -42,6 +52,9 @@ TABLES_OF = {
 }
 Batches = Iterator[tuple[str, pl.DataFrame]]
 _Seen = set[tuple[int, str, str, int]]
+_MOST_SEEN = 100_000
+#: From this size on another process finds the messages.
+AHEAD_BYTES = 16 << 20
 
 
 def read_pass(
@@ -53,7 +66,7 @@ def read_pass(
     for in TORCH_LOGS and the log file exists. graph_breaks and recompiles have origin ``text``.
     """
     sink = Sink(record.name, keys or CompileKeys(record.name))
-    readers = _readers(sink)
+    readers = _Readers(sink)
     seen: _Seen = set()
     logs, stderr = find(run.raw(record), LOGS), find(run.raw(record), STDERR)
     if logs is not None:
@@ -69,97 +82,109 @@ def read_pass(
     return sink.frames()
 
 
-def read_stream(
-    stream: Stream,
-    name: str,
-    damage: Damage,
-    *,
-    pass_name: str = "logs",
-    keys: CompileKeys | None = None,
-) -> Batches:
+def read_path(path: Path, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
+    """``read_stream`` of a file; for a large one another process finds the messages."""
+    if path.stat().st_size >= AHEAD_BYTES:
+        yield from _batches(partial(pieces_ahead, path), name, damage, pass_name)
+        return
+    with path.open("rb") as stream:
+        yield from read_stream(stream, name, damage, pass_name=pass_name)
+
+
+def read_stream(stream: Stream, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
     """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
 
     Everything is looked for: what was captured with torch's messages, and other people's lines
     between them, which are no damage. What no message of any artifact tells of has no table.
     """
-    sink = Sink(pass_name, keys or CompileKeys(pass_name))
+    return _batches(partial(pieces, stream), name, damage, pass_name)
+
+
+def _batches(
+    found: Callable[[Wanted], Iterator[Piece]], name: str, damage: Damage, pass_name: str
+) -> Batches:
+    sink = Sink(pass_name, CompileKeys(pass_name))
     sink.raw_file = name
-    readers = _readers(sink)
-    raw = RawLines(sink, damage)
+    readers, raw = _Readers(sink), RawLines(sink, damage)
     sink.looked(("warnings",))
-    for message in _messages(stream, name, raw, damage):
-        _dispatch(message, readers)
+    for message in _messages(found(Wanted(readers.artifacts, raw.needles)), name, raw, damage):
+        readers.read(message)
         yield from sink.full()
     yield from sink.frames().items()
 
 
-def _readers(sink: Sink) -> dict[str, Reader]:
-    """A reader for every artifact that is understood, and for loggers' warnings under ``""``."""
-    recompiles = Recompiles(sink)
-    return {
-        "graph_breaks": GraphBreaks(sink),
-        "recompiles": recompiles,
-        "recompiles_verbose": recompiles,
-        "fusion": Fusions(sink),
-        "perf_hints": PerfHints(sink),
-        "inductor_metrics": InductorMetrics(sink),
-        "schedule": Schedules(sink),
-        "cudagraphs": Cudagraphs(sink),
-        "output_code": OutputCode(sink),
-        "": TorchWarnings(sink),
-    }
+class _Readers:
+    """A reader for every artifact that is understood, and one for loggers' warnings."""
+
+    def __init__(self, sink: Sink) -> None:
+        recompiles = Recompiles(sink)
+        self._warnings = TorchWarnings(sink)
+        self._of: dict[str | None, Reader] = {
+            "graph_breaks": GraphBreaks(sink),
+            "recompiles": recompiles,
+            "recompiles_verbose": recompiles,
+            "fusion": Fusions(sink),
+            "perf_hints": PerfHints(sink),
+            "inductor_metrics": InductorMetrics(sink),
+            "schedule": Schedules(sink),
+            "cudagraphs": Cudagraphs(sink),
+            "output_code": OutputCode(sink),
+        }
+        self.artifacts = frozenset(filter(None, self._of))
+
+    def read(self, message: Message) -> None:
+        """Pass a message to whom it concerns."""
+        if (reader := self._of.get(message.artifact)) is not None:
+            reader.message(message)
+        if message.level in LEVELS:
+            self._warnings.message(message)
 
 
-def _read_logs(
-    path: Path, sink: Sink, readers: dict[str, Reader], seen: _Seen, damage: Damage
-) -> None:
+def _read_logs(path: Path, sink: Sink, readers: _Readers, seen: _Seen, damage: Damage) -> None:
     """A file in which only torch writes, in whole lines."""
     foreign = ForeignLines(sink.raw_file, damage)
-    for message in _opened(path, sink.raw_file, foreign, damage):
-        if message.level in LEVELS:
+    wanted = Wanted(readers.artifacts, foreign.needles)
+    for message in _of_file(path, wanted, sink.raw_file, foreign, damage):
+        if message.level in LEVELS and len(seen) < _MOST_SEEN:
             seen.add(_identity(message))
-        _dispatch(message, readers)
+        readers.read(message)
 
 
 def _read_stderr(
-    path: Path,
-    sink: Sink,
-    readers: dict[str, Reader],
-    seen: _Seen,
-    damage: Damage,
-    *,
-    logged: bool,
+    path: Path, sink: Sink, readers: _Readers, seen: _Seen, damage: Damage, *, logged: bool
 ) -> None:
     """What anybody writes, and of torch's messages those that the log file lacks."""
     raw = RawLines(sink, damage)
-    for message in _opened(path, sink.raw_file, raw, damage):
-        if not logged or (message.level in LEVELS and _identity(message) not in seen):
-            _dispatch(message, readers)
+    wanted = Wanted(frozenset() if logged else readers.artifacts, raw.needles)
+    for message in _of_file(path, wanted, sink.raw_file, raw, damage):
+        if not logged or _identity(message) not in seen:
+            readers.read(message)
 
 
-def _dispatch(message: Message, readers: dict[str, Reader]) -> None:
-    reader = readers.get(message.artifact) if message.artifact else None
-    if reader is not None:
-        reader.message(message)
-    if message.level in LEVELS:
-        readers[""].message(message)
-
-
-def _opened(path: Path, name: str, between: Between, damage: Damage) -> Iterator[Message]:
+def _of_file(
+    path: Path, wanted: Wanted, name: str, between: Between, damage: Damage
+) -> Iterator[Message]:
     """Messages of a file; one that can't be read is damage, not an error."""
     try:
         with opened(path) as stream:
-            yield from _messages(stream, name, between, damage)
+            yield from _messages(pieces(stream, wanted), name, between, damage)
     except OSError as error:
         damage.count(name, damage_kind(error), None, str(error))
 
 
-def _messages(stream: Stream, name: str, between: Between, damage: Damage) -> Iterator[Message]:
-    lines = Lines(stream)
-    yield from read_messages(lines, between)
-    between.end(lines)
-    if lines.error is not None:
-        damage.count(name, damage_kind(lines.error), lines.number, str(lines.error))
+def _messages(
+    found: Iterator[Piece], name: str, between: Between, damage: Damage
+) -> Iterator[Message]:
+    for piece in found:
+        if isinstance(piece, Lines):
+            yield piece.message()
+        elif isinstance(piece, Foreign):
+            between.read(piece)
+        else:
+            between.end(piece)
+            if piece.damage is not None:
+                kind, what = piece.damage
+                damage.count(name, kind, piece.line, what)
 
 
 def _identity(message: Message) -> tuple[int, str, str, int]:

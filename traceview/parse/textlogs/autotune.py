@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from traceview.parse.damage import Damage
-from traceview.parse.textlogs.messages import Message, RawLine, clean
-from traceview.parse.textlogs.sink import Row, Sink
+from traceview.parse.messages import Foreign, clean
+from traceview.parse.textlogs.sink import RawLine, Row, Sink
 
 _HEAD = re.compile(r"(?:^|\s)AUTOTUNE (?P<op>[\w.:]{1,200})\((?P<shapes>.*)\)\s*$")
 _CHOICE = re.compile(
@@ -49,16 +49,13 @@ class Autotune:
         self._head: Row | None = None
         self._stats: dict[str, Any] | None = None
         self._stats_next = False
-        self._context: Message | None = None
+        #: The lines that are being read: they tell which message began last.
+        self.after: Foreign | None = None
 
     @property
     def open(self) -> bool:
         """Whether the next line may belong to a table."""
         return self._stats_next or self._head is not None
-
-    def context(self, message: Message) -> None:
-        """Tables that follow belong to the compile of the last message of Inductor's."""
-        self._context = message if message.source.startswith("torch/_inductor/") else None
 
     def line(self, raw: RawLine) -> None:
         """Read one line; cheap outside a table."""
@@ -124,7 +121,9 @@ class Autotune:
 
     def _begin(self, number: int | None) -> Row:
         """Head columns of a new table."""
-        message = self._context
+        message = self.after.message if self.after else None
+        if message is not None and not message.source.startswith("torch/_inductor/"):
+            message = None
         name = self._sink.name(message) if message else None
         row: Row = {
             "pass": self._sink.pass_name,
@@ -141,7 +140,7 @@ class Autotune:
     def _read_stats(self, raw: RawLine) -> dict[str, Any] | None:
         try:
             stats = msgspec.json.decode(raw.data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._damage.count(self._sink.raw_file, "bad_json", raw.number, clean(raw.data))
             return None
         return {**stats, "line": raw.number} if isinstance(stats, dict) else None

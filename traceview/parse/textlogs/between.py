@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from traceview.parse.damage import Damage
+from traceview.parse.messages import End, Foreign, clean
 from traceview.parse.textlogs.autotune import Autotune
 from traceview.parse.textlogs.cpp_warnings import CppWarnings
 from traceview.parse.textlogs.cudagraphs import Overwrites
-from traceview.parse.textlogs.messages import Lines, Message, RawLine, clean
 from traceview.parse.textlogs.python_warnings import PythonWarnings
-from traceview.parse.textlogs.sink import Sink
+from traceview.parse.textlogs.sink import RawLine, Sink
 
-#: What a line must hold to begin something that is searched for.
-_NEEDLES = (b"Warning: ", b".cpp:", b"AUTOTUNE", b"utotune Choices", b"CUDAGraphs that has been")
+
+class Between(Protocol):
+    """Whoever reads what stands between the messages."""
+
+    #: What a line must hold to be of interest.
+    needles: tuple[bytes, ...]
+
+    def read(self, foreign: Foreign) -> None:
+        """Lines, some of which may be of interest."""
+
+    def end(self, end: End) -> None:
+        """There are no more lines."""
 
 
 class ForeignLines:
     """Counts the lines between messages that are not blank."""
+
+    needles: tuple[bytes, ...] = (b"",)
 
     def __init__(self, name: str, damage: Damage) -> None:
         self._name = name
@@ -23,23 +37,19 @@ class ForeignLines:
         self._times = 0
         self._first: RawLine | None = None
 
-    def begins(self, message: Message) -> None: ...
+    def read(self, foreign: Foreign) -> None:
+        for number, line in foreign.numbered:
+            if line and not line.isspace():
+                self._times += 1
+                if self._first is None:
+                    self._first = RawLine(number, line)
 
-    def block(self, data: bytes) -> bool:  # noqa: ARG002
-        return True
-
-    def line(self, number: int, data: bytes) -> None:
-        if data and not data.isspace():
-            self._times += 1
-            if self._first is None:
-                self._first = RawLine(number, data)
-
-    def end(self, lines: Lines) -> None:
+    def end(self, end: End) -> None:
         if self._first is not None:
             number, data = self._first
             self._damage.count(self._name, "foreign_line", number, clean(data), times=self._times)
-        if lines.incomplete and lines.error is None:
-            self._damage.count(self._name, "truncated", lines.number, "the last line has no end")
+        if end.incomplete and end.damage is None:
+            self._damage.count(self._name, "truncated", end.line, "the last line has no end")
 
 
 class RawLines:
@@ -48,31 +58,34 @@ class RawLines:
     A line is looked at if it may begin one, or while one is open.
     """
 
+    needles: tuple[bytes, ...] = (
+        b"Warning: ", b".cpp:", b"AUTOTUNE ", b"utotune Choices Stats:",
+        b"output of CUDAGraphs that has been overwritten",
+    )  # fmt: skip
+
     def __init__(self, sink: Sink, damage: Damage) -> None:
         self._autotune = Autotune(sink, damage)
         self._readers = (
             self._autotune, PythonWarnings(sink), CppWarnings(sink), Overwrites(sink),
         )  # fmt: skip
         self._open = False
-        self._needles: tuple[bytes, ...] = ()
 
-    def begins(self, message: Message) -> None:
-        """Tables that follow are of the compile that this message is of."""
-        self._autotune.context(message)
-
-    def block(self, data: bytes) -> bool:
-        self._needles = tuple(needle for needle in _NEEDLES if needle in data)
-        return self._open or bool(self._needles)
-
-    def line(self, number: int, data: bytes) -> None:
-        if not self._open and not any(needle in data for needle in self._needles):
+    def read(self, foreign: Foreign) -> None:
+        self._autotune.after = foreign
+        needles = [needle for needle in self.needles if needle in foreign.data]
+        if not self._open and not needles:
             return
-        for part in data.split(b"\r") if b"\r" in data else (data,):
-            for reader in self._readers:
-                reader.line(RawLine(number, part))
-        self._open = any(reader.open for reader in self._readers)
+        for number, line in foreign.numbered:
+            if self._open or any(needle in line for needle in needles):
+                self._line(number, line)
 
-    def end(self, lines: Lines) -> None:  # noqa: ARG002
+    def end(self, end: End) -> None:  # noqa: ARG002
         """What is open is complete."""
         for reader in self._readers:
             reader.end()
+
+    def _line(self, number: int, line: bytes) -> None:
+        for part in line.removesuffix(b"\r").split(b"\r"):
+            for reader in self._readers:
+                reader.line(RawLine(number, part))
+        self._open = any(reader.open for reader in self._readers)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.textlogs.messages import RawLine, clean
-from traceview.parse.textlogs.sink import Sink
+from traceview.parse.messages import clean
+from traceview.parse.textlogs.sink import RawLine, Sink
 
 _LINE = re.compile(
     r"(?:\[rank(?P<rank>\d{1,6})\]:)?\[(?P<level>[WEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} "

@@ -6,11 +6,10 @@ Partition lines are written even where cudagraphs are off and prove nothing; a `
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from traceview.parse.frames import parse_traceback
-from traceview.parse.textlogs.messages import Message, RawLine, clean
-from traceview.parse.textlogs.sink import Row, Sink, split_at, user_columns
+from traceview.parse.messages import Message, clean
+from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at, user_columns
 
 _ID = r"^(?:\[[^\]]{0,60}\] )?"
 _EVENTS = tuple(
@@ -35,11 +34,11 @@ _EVENTS = tuple(
     )
 )  # fmt: skip
 _INSTANCES = re.compile(r"\((\d{1,9}) instances\)")
-_STACK_LINE = " " * 9
+_STACK_LINE, _STACK_LINES = " " * 9, 200
 _FOUND_FROM = re.compile(r"\.? ?Found from ?:")
 _ADVICE = "torch.compiler.cudagraph_mark_step_begin()"
 _OVERWRITE_LINES = 40
-_HEADS = (
+_HEADS = heads(
     "skipping cudagraph", "disabling cudagraphs ", "Recording ", "Re-recording ", "Running ",
     "Checkpointing ", "Created ", "  Partition ", "Partition ", "    op", "[",
     "CUDAGraph supports ", _STACK_LINE,
@@ -54,22 +53,23 @@ class Cudagraphs:
         self._unplaced: tuple[Row, list[str]] | None = None
 
     def message(self, message: Message) -> None:
-        for offset, lines in split_at(message.lines, _HEADS):
-            if lines[0].startswith(_STACK_LINE):
-                self._stack(lines)
+        for offset, text in split_at(message.text, _HEADS):
+            if text.startswith(_STACK_LINE):
+                self._stack(text)
                 continue
             self._unplaced = None
-            columns = cudagraph_event("\n".join(lines))
+            columns = cudagraph_event(text)
             if columns is not None:
                 row = self._sink.add("cudagraph_events", message, offset, **columns, origin="text")
                 if columns["event"] == "partition":
                     self._unplaced = (row, [])
 
-    def _stack(self, lines: Sequence[str]) -> None:
+    def _stack(self, text: str) -> None:
         """The stack of a node that splits a partition: a message of its own for every line."""
         if self._unplaced is not None:
             row, stack = self._unplaced
-            stack.extend(lines)
+            if len(stack) < _STACK_LINES:
+                stack.append(text)
             row.update(user_columns(parse_traceback("\n".join(stack))))
 
 

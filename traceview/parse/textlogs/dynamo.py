@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from traceview.parse.frames import first_user_frame
 from traceview.parse.graph_break_text import parse_graph_break
 from traceview.parse.guard_text import parse_guard
-from traceview.parse.textlogs.messages import Message
-from traceview.parse.textlogs.sink import Row, Sink, split_at, user_columns
+from traceview.parse.messages import Message
+from traceview.parse.textlogs.sink import Row, Sink, heads, remembered, split_at, user_columns
 
-_BREAK_HEADS = ("Graph break in user code at ", "Graph break (user stack suppressed ")
+_BREAKS = ("Graph break in user code at ", "Graph break (user stack suppressed ")
+_BREAK_HEADS = heads(*_BREAKS)
+_RECOMPILE_HEADS = heads("Recompiling function ")
 _RECOMPILE = re.compile(
     r"^Recompiling function (?P<name>.*) in (?P<file>.*):(?P<line>\d{1,9})$", re.MULTILINE
 )
@@ -27,10 +29,10 @@ class GraphBreaks:
 
     def message(self, message: Message) -> None:
         name = self._sink.name(message)
-        for offset, lines in split_at(message.lines, _BREAK_HEADS):
-            if lines[0].startswith(_BREAK_HEADS):
+        for offset, text in split_at(message.text, _BREAK_HEADS):
+            if text.startswith(_BREAKS):
                 attempt = name.attempt if name else None
-                row = _graph_break("\n".join(lines))
+                row = _graph_break(text)
                 self._sink.add("graph_breaks", message, offset, attempt=attempt, **row)
 
 
@@ -41,11 +43,11 @@ class Recompiles:
         self._sink = sink
 
     def message(self, message: Message) -> None:
-        for offset, lines in split_at(message.lines, ("Recompiling function ",)):
-            head = _RECOMPILE.match(lines[0])
+        for offset, text in split_at(message.text, _RECOMPILE_HEADS):
+            head = _RECOMPILE.match(text)
             if head is None:
                 continue
-            for order, (at, failed, guard) in enumerate(_entries(lines)):
+            for order, (at, failed, guard) in enumerate(_entries(text)):
                 self._sink.add(
                     "recompiles",
                     message,
@@ -60,6 +62,7 @@ class Recompiles:
                 )
 
 
+@remembered
 def _graph_break(text: str) -> Row:
     read = parse_graph_break(text)
     nearest = first_user_frame(read.stack)
@@ -78,11 +81,11 @@ def _graph_break(text: str) -> Row:
     }
 
 
-def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+def _entries(text: str) -> Iterator[tuple[int, str, str]]:
     """(offset, failed compile id, guard with what belongs to it) of every cache entry listed."""
     at, failed = 0, ""
     guard: list[str] = []
-    for offset, line in enumerate(lines):
+    for offset, line in enumerate(text.split("\n")):
         entry = _ENTRY.match(line)
         if entry is not None:
             if failed:
@@ -94,6 +97,7 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
         yield at, failed, "\n".join(guard)
 
 
+@remembered
 def _guard(text: str) -> Row:
     read = parse_guard(text)
     return {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.textlogs.messages import Message
+from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import Sink
 
 _TOTAL = re.compile(r"^\{'num_bytes_accessed': (\d{1,18}), 'nodes_num_elem': \[")

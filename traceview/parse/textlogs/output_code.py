@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from traceview.parse.structured.kernels import module_rows
-from traceview.parse.textlogs.messages import Message
-from traceview.parse.textlogs.sink import Row, Sink, split_at
+from traceview.parse.messages import Message
+from traceview.parse.payloads.module import module
+from traceview.parse.textlogs.sink import Row, Sink, heads, remembered, split_at
 
 _AOT_ID = re.compile(r"^# AOT ID: \['(?P<id>[\w.]{1,100})'\]", re.MULTILINE)
-_WRITTEN = re.compile(r"^Output code written to: (?P<file>.+)$")
-_HEADS = ("Output code: ", "Output code:", "Output code written to: ")
+_WRITTEN = re.compile(r"^Output code written to: (?P<file>.+)$", re.MULTILINE)
+_OPEN_MODULES = 256  # whose file may still be told
+_HEADS = heads("Output code:", "Output code written to: ")
 
 
 class OutputCode:
@@ -23,12 +23,16 @@ class OutputCode:
 
     def message(self, message: Message) -> None:
         key = (message.pid, message.compile_id)
-        for offset, lines in split_at(message.lines, _HEADS):
-            written = _WRITTEN.match(lines[0])
+        for offset, text in split_at(message.text, _HEADS):
+            written = _WRITTEN.match(text)
+            head, more, code = text.partition("\n")
             if written is not None and key in self._last:
                 self._last[key].setdefault("file", written["file"])
-            elif written is None and lines[0].startswith("Output code:") and len(lines) > 1:
-                self._last[key] = self._module(message, offset, "\n".join(lines[1:]))
+            elif written is None and head.startswith("Output code:") and more:
+                self._last.pop(key, None)
+                if len(self._last) >= _OPEN_MODULES:
+                    del self._last[next(iter(self._last))]
+                self._last[key] = self._module(message, offset, code)
 
     def _module(self, message: Message, offset: int, text: str) -> Row:
         name = self._sink.name(message)
@@ -40,7 +44,7 @@ class OutputCode:
         return self._sink.add("graphs", message, offset, **columns)
 
 
-@lru_cache(maxsize=32)
+@remembered
 def _kernels(text: str) -> tuple[Row, ...]:
-    """Rows of the kernels in a module; ranks that write to one log often have the same ones."""
-    return tuple(module_rows(text)[0])
+    """Rows of the kernels in a module."""
+    return tuple(module(text).kernels)

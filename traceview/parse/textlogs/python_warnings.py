@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.textlogs.messages import RawLine, clean
-from traceview.parse.textlogs.sink import Row, Sink
+from traceview.parse.messages import clean
+from traceview.parse.textlogs.sink import RawLine, Row, Sink
 
 _HEAD = re.compile(
     r"^(?P<file>[^\n]{1,1000}?):(?P<line>\d{1,9}): (?P<category>[A-Za-z_][\w.]{0,100}Warning): "

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
 from traceview.parse.frames import StackFrame, first_user_frame, stack_json
 from traceview.parse.keys import CompileKeys, CompileName
-from traceview.parse.textlogs.messages import Message
+from traceview.parse.messages import Message
 from traceview.tables import from_rows
 
 Row = dict[str, Any]
-#: What a table may hold, and what a row takes of it beside its text.
+R = TypeVar("R")
+_TEXTS, _TEXT_CHARACTERS = 64, 1 << 17
+#: What the tables may hold, and what a row takes of it beside its text.
 _MOST, _ROW = 16 << 20, 1 << 10
 _PID = "process"  # stands in rows until they become a table
+
+
+class RawLine(NamedTuple):
+    """A line that no torch logger wrote."""
+
+    number: int
+    data: bytes
 
 
 class Reader(Protocol):
@@ -36,7 +47,7 @@ class Sink:
         self.keys = keys
         self.raw_file = ""
         self._rows: dict[str, list[Row]] = {}
-        self._held: dict[str, int] = {}
+        self._held = 0
         self._named: Message | None = None
         self._name: CompileName | None = None
 
@@ -65,7 +76,7 @@ class Sink:
     def put(self, table: str, row: Row) -> Row:
         """A row whose head columns are filled in already."""
         self._rows.setdefault(table, []).append(row)
-        self._held[table] = self._held.get(table, 0) + _ROW + len(row.get("text") or "")
+        self._held += _ROW + len(row.get("text") or "")
         return row
 
     def name(self, message: Message) -> CompileName | None:
@@ -83,12 +94,14 @@ class Sink:
         return self.keys.rank(message.pid) if message.rank is None else message.rank
 
     def full(self) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Rows of tables that have grown large, but for the newest, which may still change."""
-        for table in [table for table, held in self._held.items() if held > _MOST]:
-            rows = self._rows[table]
+        """Once rows have grown many, all but the newest, which may still change."""
+        if self._held <= _MOST:
+            return
+        self._held //= 10
+        for table, rows in self._rows.items():
             old, rows[:] = rows[: -len(rows) // 10], rows[-len(rows) // 10 :]
-            self._held[table] //= 10
-            yield table, from_rows(table, map(self._finished, old))
+            if old:
+                yield table, from_rows(table, map(self._finished, old))
             for row in old:
                 row.clear()
 
@@ -99,10 +112,10 @@ class Sink:
         }
 
     def _finished(self, row: Row) -> Row:
-        finished = {key: value for key, value in row.items() if key != _PID}
-        if finished.get("rank") is None:
-            finished["rank"] = self.keys.rank(row.get(_PID))
-        return finished
+        pid = row.pop(_PID, None)
+        if row.get("rank") is None:
+            row["rank"] = self.keys.rank(pid)
+        return row
 
 
 def user_columns(stack: Sequence[StackFrame]) -> Row:
@@ -116,12 +129,22 @@ def user_columns(stack: Sequence[StackFrame]) -> Row:
     }
 
 
-def split_at(lines: Sequence[str], heads: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Cut lines where one begins with a known head: (offset of the first line, the lines)."""
-    start = 0
-    for index, line in enumerate(lines):
-        if index > start and line.startswith(heads):
-            yield start, list(lines[start:index])
-            start = index
-    if lines:
-        yield start, list(lines[start:])
+def remembered(function: Callable[[str], R]) -> Callable[[str], R]:
+    """``function`` with a memory for texts: ranks that write to one log often say the same."""
+    known = lru_cache(maxsize=_TEXTS)(function)
+    return lambda text: known(text) if len(text) < _TEXT_CHARACTERS else function(text)
+
+
+def heads(*words: str) -> re.Pattern[str]:
+    """Matches the line feed before a line that begins with one of ``words``."""
+    return re.compile(rf"\n(?={'|'.join(map(re.escape, words))})")
+
+
+def split_at(text: str, heads: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Cut ``text`` before lines with a known head: (offset of the first line, the lines)."""
+    start = offset = 0
+    for head in heads.finditer(text):
+        yield offset, text[start : head.start()]
+        offset += text.count("\n", start, head.end())
+        start = head.end()
+    yield offset, text[start:]

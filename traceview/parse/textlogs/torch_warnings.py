@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 from traceview.parse.frames import first_user_frame, parse_traceback
-from traceview.parse.textlogs.messages import Message
+from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import Row, Sink
 
 MESSAGE_CHARACTERS = 16_000
-LEVELS = frozenset("WEC")
 
 _LIMIT = re.compile(
     r"^torch\._dynamo hit config\.\w+ \(\d+\)\n\s*function: '(?P<function>.*)' "

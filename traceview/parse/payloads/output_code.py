@@ -42,8 +42,10 @@ _NODES = re.compile(
 )
 _PATH = re.compile(r"^\s*(?:#|//) kernel path: (?P<path>.+?)\s*$")
 _FILE_LINE = re.compile(r"File:? \"?(?P<file>[^\"\n,]+?)\"?(?:, line |:)(?P<line>\d{1,9})\b")
+_NO_LAUNCH = ("assert_size_stride(", "assert_alignment(", "del ")
+_SCOPES = ("def ", "class ", "return")
+_INSIDE = re.compile(r"[\w.'\"]")  # in front of what is the rest of a longer name, or quoted
 _HANDLE = re.compile(r"(?:#|//) \[Provenance debug handles\] (?P<name>.+):(?P<handle>\d{1,9})$")
-_CALL = re.compile(r"(?<![\w.'\"])(?P<name>[A-Za-z_][\w.]*)\(")
 _LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.")
 _COMMENT_LINES = 500
 _NOT_CALLED = ("torch.ops.inductor.", "torch.ops._c10d_functional.wait_tensor")
@@ -141,52 +143,57 @@ def _source(text: str, at: int) -> tuple[str | None, int]:
 
 def _comments_above(text: str, end: int, kernel: Kernel) -> None:
     """Read the comment lines that stand directly above ``end`` into ``kernel``."""
+    above = _Above(kernel)
     for _ in range(_COMMENT_LINES):
         start = text.rfind("\n", 0, max(0, end - 1)) + 1
         line = text[start:end].strip()
         if not line.startswith(("#", "//")):
-            return
-        _comment(line, kernel)
+            break
+        _comment(line, above)
         end = start
 
 
-def _comment(line: str, kernel: Kernel) -> None:
-    if "kernel path: " in line and (path := _PATH.match(line)):
-        kernel.path = path["path"]
-    elif "Original ATen: " in line and (nodes := _NODES.match(line)):
+def _comment(line: str, above: _Above) -> None:
+    """One comment; most are of a graph's fragment and tell nothing that the graph does not."""
+    kernel = above.kernel
+    if "Original ATen: " in line and (nodes := _NODES.match(line)):
         _extend(kernel.nodes, nodes["nodes"])
         _extend(kernel.ops, nodes["ops"])
-    elif place := _FILE_LINE.search(line):
+    elif "kernel path: " in line and (path := _PATH.match(line)):
+        kernel.path = path["path"]
+    elif "[Provenance" in line and (handle := _HANDLE.match(line)):
+        above.handle = handle["name"], int(handle["handle"])
+    elif "File" in line and (place := _FILE_LINE.search(line)):
         kernel.lines[f"{place['file']}:{place['line']}"] = None
 
 
 def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
-    """The calls in ``body``, counted; library calls become kernels of their own."""
+    """The calls in ``body``, counted; library calls become kernels of their own.
+
+    What comments say is of the calls in the next line that has any, and of none beyond a scope.
+    """
     found: list[Call] = []
     above = _Above()
-    may_call = _quick_look(kernels)
-    for line in body.splitlines():
-        stripped = line.strip()
-        if stripped.startswith(("#", "//")):
-            if "[Provenance" in stripped and (handle := _HANDLE.match(stripped)):
-                above.handle = handle["name"], int(handle["handle"])
-            _comment(stripped, above.kernel)
+    names = {*(name[:5] for name in kernels), *_LIBRARIES}
+    may_call = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(names)))})[\w.]*(?=\()")
+    for line in map(str.strip, body.split("\n")):
+        if line.startswith(("#", "//")):
+            _comment(line, above)
             continue
-        called: list[Kernel] = []
-        if "(" in line and may_call.search(line):
-            called = [k for m in _CALL.finditer(line) if (k := _called(m["name"], kernels))]
-            found.extend(_call(kernel, above) for kernel in called)
-        if called or stripped.startswith(("def ", "class ", "return")):
+        if not line or line.startswith(_NO_LAUNCH):
+            continue
+        called = [
+            kernel
+            for name in may_call.finditer(line)
+            if not (name.start() and _INSIDE.match(line, name.start() - 1))
+            and (kernel := _called(name[0], kernels))
+        ]
+        found.extend(_call(kernel, above) for kernel in called)
+        if called or line.startswith(_SCOPES):
             above = _Above()
-        if stripped.startswith("def benchmark_compiled_module") or stripped == "def get_args():":
-            break
+            if line.startswith("def benchmark_compiled_module") or line == "def get_args():":
+                break
     return found
-
-
-def _quick_look(kernels: dict[str, Kernel]) -> re.Pattern[str]:
-    """What a line has that calls one of ``kernels`` or a library: most lines call neither."""
-    beginnings = {re.escape(name[:5]) for name in kernels}
-    return re.compile("|".join((*map(re.escape, _LIBRARIES), *sorted(beginnings))))
 
 
 def _call(kernel: Kernel, above: _Above) -> Call:
@@ -219,6 +226,4 @@ def _merge(kernel: Kernel, above: Kernel) -> None:
 
 
 def _extend(have: Names, listed: str) -> None:
-    for item in listed.split(","):
-        if item := item.strip():
-            have[item] = None
+    have.update(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))

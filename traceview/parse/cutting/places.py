@@ -1,0 +1,67 @@
+"""What the process that cuts ahead sends, in lists of items; each list's length before it."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import msgspec
+
+from traceview.parse.cutting.shapes import Cut, Record
+
+LENGTH_BYTES = 4
+
+
+class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
+    """A proven record whose bytes are in the file still: where, how long its parts are.
+
+    It has ``lines`` lines. Who is sent it sets ``file``.
+    """
+
+    offset: int
+    length: int
+    prefix: int
+    envelope: int
+    lines: int
+    file: Any = None  # a BinaryIO
+
+    @property
+    def head(self) -> tuple[bytes, bytes]:
+        """Read from the file."""
+        line = self._read(0, self.prefix + self.envelope)
+        return line[: self.prefix], line[self.prefix :]
+
+    @property
+    def raw(self) -> bytes:
+        """Read from the file."""
+        start = self.prefix + self.envelope + 1
+        return self._read(start, self.length - start) if self.size else b""
+
+    def _read(self, start: int, size: int) -> bytes:
+        self.file.seek(self.offset + start)
+        data: bytes = self.file.read(size)
+        if len(data) < size:
+            raise OSError(errno.ESTALE, "changed while it was read")
+        return data
+
+
+class Loose(msgspec.Struct, array_like=True, tag="l", gc=False):
+    """A record that was put together or repaired."""
+
+    record: Cut
+
+
+class Damaged(msgspec.Struct, array_like=True, tag="d", gc=False):
+    """A piece of damage."""
+
+    kind: str
+    line: int
+    example: str
+
+
+class End(msgspec.Struct, array_like=True, tag="e", gc=False):
+    """All was cut."""
+
+
+Item = Place | Loose | Damaged | End
+DECODER = msgspec.msgpack.Decoder(list[Item])

@@ -1,0 +1,29 @@
+"""A text log taken apart: messages of torch's loggers, and of other lines those worth a look.
+
+    blocks    the stream as blocks of whole lines
+    finding   blocks to messages: one search finds a run of lines
+    shapes    what is passed on
+    ahead     the same in a process of its own, for a large log
+
+Neither polars nor a table is needed here, so that the other process starts at once.
+"""
+
+from __future__ import annotations
+
+from traceview.parse.messages.ahead import pieces_ahead
+from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.shapes import (
+    LEVELS,
+    End,
+    Foreign,
+    Lines,
+    Message,
+    Piece,
+    Wanted,
+    clean,
+)
+
+__all__ = [
+    "LEVELS", "End", "Foreign", "Lines", "Message", "Piece", "Wanted",
+    "clean", "pieces", "pieces_ahead",
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""Blocks to messages.
+
+The format (``torch/_logging/_internal.py``, ``TorchLogsFormatter``), one prefix on *every* line:
+
+    {[rankN]:}{L}{mmdd} {HH:MM:SS}.{us} {pid} {path}:{line}] [{compile id}] [__{artifact}] text
+
+Lines of one prefix in a row are one message; two messages of the same millisecond and source line
+run together, which whoever reads them undoes by their known first words. Several processes may
+write to the same file: each has its own open message.
+
+One search in a block finds a whole run of lines and steps over the lines of others: none is looked
+at alone, and a message that nobody reads costs no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traceview.inputs.streams import Stream
+from traceview.parse.messages.blocks import Block, Blocks
+from traceview.parse.messages.shapes import LEVELS, PREFIX, End, Foreign, Lines, Piece, Wanted
+
+#: What the open messages may hold; no message of torch's is as large.
+OPEN_BYTES = 1 << 25
+_OPEN_LIMIT = 256
+_LEVELS = frozenset(level.encode() for level in LEVELS)
+#: What begins in a foreign line ends within so many more, other people's lines among them.
+FOLLOWING = 1_000
+
+_RUN = re.compile(rb"\n(?P<lines>" + PREFIX + rb".*(?:\n(?P=prefix).*)*)")
+_LINE = re.compile(rb"(?P<lines>" + PREFIX + rb".*)")
+#: A stamp anywhere in a line. Its only literal character stands first: searching that is fast.
+_STAMP = re.compile(
+    rb"\.(?<=[VIWEC]\d{4} \d\d:\d\d:\d\d\.)\d{6} \d{1,12} [^:\]\n]{1,300}(?<=\.py):\d{1,7}\]"
+)
+_STAMP_BEFORE = len("V1120 20:09:53")
+_RANK, _RANK_BYTES = re.compile(rb"\[rank\d{1,6}\]:$"), 13
+_CARRIAGE = re.compile(rb"\r[^\n]*")  # what a progress bar wrote behind a line, or CRLF
+
+
+def pieces(stream: Stream, wanted: Wanted) -> Iterator[Piece]:
+    """What is wanted of a log, in order; a message comes when the next one of its process begins.
+
+    A damaged prefix makes a line foreign.
+    """
+    blocks = Blocks(stream)
+    messages, others = _Messages(wanted), _Others(wanted)
+    for block in blocks:
+        at = 0
+        for run in _RUN.finditer(block.data):
+            if run.start() > at:
+                yield from _between(block, at, run.start(), messages, others)
+            if (complete := messages.take(run, block)) is not None:
+                yield complete.lines()
+            at = run.end()
+        yield from _between(block, at, len(block.data), messages, others)
+    yield from messages.left()
+    yield End(blocks.line, blocks.incomplete, blocks.damage)
+
+
+def _between(
+    block: Block, at: int, end: int, messages: _Messages, others: _Others
+) -> Iterator[Piece]:
+    """Foreign lines, and torch's behind progress bars or whatever had no line feed."""
+    data = block.data
+    while stamp := _STAMP.search(data, at, end):
+        start = stamp.start() - _STAMP_BEFORE
+        rank = _RANK.search(data, max(at, start - _RANK_BYTES), start)
+        line = _LINE.match(data, rank.start() if rank else start)
+        assert line is not None
+        foreign = others.look(block, at, data.rfind(b"\n", at, start), messages.newest)
+        if foreign is not None:
+            yield foreign
+        if (complete := messages.take(line, block)) is not None:
+            yield complete.lines()
+        at = line.end()
+    if (foreign := others.look(block, at, end, messages.newest)) is not None:
+        yield foreign
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A message that may go on."""
+
+    prefix: bytes
+    first_line: int
+    runs: list[bytes]
+
+    def lines(self) -> Lines:
+        return Lines(self.prefix, self.first_line, b"\n".join(self.runs))
+
+
+class _Messages:
+    """The last message of each process, which may go on; None for one that nobody reads."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.newest = b""
+        self._artifacts = frozenset(name.encode() for name in wanted.artifacts)
+        self._opened: dict[bytes, _Open | None] = {}
+        self._prefix = b""
+        self._last: _Open | None = None
+        self._held = 0
+
+    def take(self, run: re.Match[bytes], block: Block) -> _Open | None:
+        """Add lines to their message; gives another one that is complete now."""
+        complete = None
+        prefix, lines = run.group("prefix", "lines")
+        if prefix != self._prefix:
+            self._prefix, pid = prefix, run["pid"]
+            self._last = self._opened.get(pid)
+            if self._last is None or self._last.prefix != prefix:
+                complete = self._last or self._one_too_many(pid)
+                self._last = self._opened[pid] = self._begun(run, block)
+                if complete is not None:
+                    self._held -= sum(map(len, complete.runs))
+        if self._last is not None and (room := OPEN_BYTES - self._held) > 0:
+            lines = (_CARRIAGE.sub(b"", lines) if b"\r" in lines else lines)[:room]
+            self._last.runs.append(lines)
+            self._held += len(lines)
+        return complete
+
+    def left(self) -> Iterator[Lines]:
+        """What is complete because there are no more lines."""
+        return (opened.lines() for opened in self._opened.values() if opened is not None)
+
+    def _begun(self, run: re.Match[bytes], block: Block) -> _Open | None:
+        self.newest = self._prefix
+        level, artifact = run.group("level", "artifact")
+        if artifact not in self._artifacts and level not in _LEVELS:
+            return None
+        return _Open(self._prefix, block.line(run.start("lines")), [])
+
+    def _one_too_many(self, pid: bytes) -> _Open | None:
+        if pid in self._opened or len(self._opened) < _OPEN_LIMIT:
+            return None
+        return self._opened.pop(next(iter(self._opened)))
+
+
+class _Others:
+    """Which of the lines between messages are worth a look."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._needles = wanted.needles
+        self._following = 0
+
+    def look(self, block: Block, start: int, end: int, after: bytes) -> Foreign | None:
+        """The lines behind the line feeds of this part of ``block``, if somebody may read them."""
+        data, hit = block.data, False
+        for needle in self._needles:
+            if data.find(needle, start, end) >= 0:
+                hit = True
+                break
+        if not hit and not self._following:
+            return None
+        first = data.find(b"\n", start, end)
+        if first < 0:
+            return None
+        lines = data[first + 1 : end]
+        self._following = FOLLOWING if hit else max(0, self._following - 1 - lines.count(b"\n"))
+        return Foreign(block.line(first), lines, after)
