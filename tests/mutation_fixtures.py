@@ -10,7 +10,7 @@ from mutations import Mutated, mutate, split
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import parse
+from traceview.reading.parsers import Log, parse
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 RUN = FIXTURES / "runs" / "good-gb_item.tar.xz"
@@ -71,7 +71,7 @@ def tables_of(path, data):
     path.write_bytes(data)
     tables, damage = {}, Damage()
     for source in find([str(path)]).sources:
-        for table, frame in parse(source, "logs", damage):
+        for table, frame in parse(Log(source, "logs", damage)):
             tables[table] = tables[table].vstack(frame) if table in tables else frame
     damage.frame("logs")
     return tables

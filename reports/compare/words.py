@@ -107,7 +107,19 @@ def spot(place: Place | None) -> str:
 def route(thing: Thing) -> str:
     """Where it is, and where it was if that is elsewhere."""
     now, was = spot(thing.after), spot(thing.before)
-    return f"{now} (was {was})" if thing.moved else now or was
+    where = f"{now} (was {was})" if thing.moved else now or was
+    return ", ".join(part for part in (where, on_ranks(thing)) if part)
+
+
+def on_ranks(thing: Thing) -> str:
+    """``on 64 ranks``, ``on 64 → 1 ranks``; empty where one rank is told of."""
+    if isinstance(thing, CausePair):
+        return ""
+    found = [count for count in (thing.before_ranks, thing.after_ranks) if count is not None]
+    if not found:
+        return ""
+    said = " → ".join(f"{count:,}" for count in dict.fromkeys(found))
+    return f"on {said} rank{'' if found[-1] == 1 and len(set(found)) == 1 else 's'}"
 
 
 def costs(pair: CausePair) -> str:

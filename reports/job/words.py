@@ -149,7 +149,7 @@ def sides(rows: Sequence[Side]) -> list[tuple[str, str | None, str]]:
         (
             f"{who(row.ranks)} ({row.pass_name})" if several and row.pass_name else who(row.ranks),
             row.outcome,
-            "not set" if row.value is None else row.value,
+            "not recorded" if row.value is None else row.value,
         )
         for row in rows
     ]

@@ -4,7 +4,7 @@ from collections import Counter
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import parse
+from traceview.reading.parsers import Log, parse
 
 #: Where a row stands in the file: lines move when others are lost.
 PLACES = {"raw_line", "raw_file", "pass", "phase_id", "parent_id"}
@@ -20,7 +20,7 @@ def tables_of(path, data):
     for entry in found.damaged:
         damage.count(entry.name, entry.kind, None, entry.what)
     for source in found.sources:
-        for name, frame in parse(source, "logs", damage):
+        for name, frame in parse(Log(source, "logs", damage)):
             tables[name] = frame if name not in tables else tables[name].vstack(frame)
     return tables, damage
 

@@ -82,12 +82,12 @@ import sys, resource
 from pathlib import Path
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import parse
+from traceview.reading.parsers import Log, parse
 damage = Damage()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 (source,) = find([sys.argv[1]]).sources
 rows = {}
-for name, frame in parse(source, "logs", damage):
+for name, frame in parse(Log(source, "logs", damage)):
     rows[name] = rows.get(name, 0) + frame.height
 more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(source.kind, more // 1024, rows.get(sys.argv[2], 0), damage.total)

@@ -126,7 +126,6 @@ def test_both_cut_files_are_told_of_by_name():
     assert len(read) == 11
 
 
-@pytest.mark.xfail(reason="starts of two scripts in one folder are read as attempts of one job")
 def test_two_jobs_in_one_folder_are_two(two_jobs):
     assert len({row.job for row in two_jobs.attempts}) == TWO["jobs"]
     assert [row.ranks.count for row in two_jobs.attempts] == [2, 2]
@@ -164,7 +163,6 @@ def test_prefixed_lines_of_the_text_log_are_read(two_jobs):
     assert not texts[0].error
 
 
-@pytest.mark.xfail(reason="TV411 takes a compile, and a wait for one, for the script's own Python")
 def test_no_recorded_job_makes_a_rule_speak_of_time_it_did_not_measure():
     said = [finding.title for name in INDEX for finding in diagnosis(name).findings]
     assert not [title for title in said if re.search(r"of a compiled step", title)]

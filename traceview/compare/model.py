@@ -71,7 +71,10 @@ class FigurePair:
 
 @dataclass(frozen=True, slots=True)
 class FramePair:
-    """Compile seconds of one function (all its compiles) by phase; phases add up."""
+    """Compile seconds of one function (all its compiles) by phase; phases add up.
+
+    ``ranks``, here and below: of two jobs, all ranks that it is of, together; else null.
+    """
 
     name: str
     before: Place | None
@@ -85,6 +88,8 @@ class FramePair:
     change: ThingChange
     moved: bool
     matched_by: str | None
+    before_ranks: int | None = None
+    after_ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,8 @@ class BreakPair:
     change: ThingChange
     moved: bool
     matched_by: str | None
+    before_ranks: int | None = None
+    after_ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,8 @@ class ChainPair:
     change: ThingChange
     moved: bool
     matched_by: str | None
+    before_ranks: int | None = None
+    after_ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,18 +19,25 @@ Row = Mapping[str, Any]
 RegionKey = tuple[str, int | None, int]
 CompileRef = tuple[str | None, bool | None, float | None]
 PHASES = ("dynamo_s", "aot_s", "inductor_s", "codegen_s")
+_PROCESS = ("pass", "rank", "pid")  # hosts have the same pids
+_ID = ("compile_key", "is_forward", "started_us")
+_CODE = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
+#: What is read of a compile here: the table has four times as many columns.
+_TOLD = (
+    *_CODE, *_ID, "user_file", "user_line", "duration_us", "dynamo_us", "aot_us", "inductor_us",
+    "codegen_us", "backward_us",
+)  # fmt: skip
 
 
 def compile_costs(tables: Tables) -> pl.DataFrame:
     """Table ``compile_costs``: one row per code object, rank and pass."""
     inside = _nested_us(tables)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    head = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
-    for compile_ in tables["compiles"].iter_rows(named=True):
-        groups[tuple(compile_[key] for key in head)].append(compile_)
+    for compile_ in tables["compiles"].select(_TOLD).iter_rows(named=True):
+        groups[tuple(compile_[key] for key in _CODE)].append(compile_)
     return from_rows(
         "compile_costs",
-        (dict(zip(head, key, strict=True)) | _sum(rows, inside) for key, rows in groups.items()),
+        (dict(zip(_CODE, key, strict=True)) | _sum(rows, inside) for key, rows in groups.items()),
     )
 
 
@@ -77,8 +84,9 @@ def _nested_us(tables: Tables) -> dict[CompileRef, float]:
     inside: dict[CompileRef, float] = defaultdict(float)
     open_spans: list[tuple[CompileRef, Any, float]] = []
     known = tables["compiles"].drop_nulls(["started_us", "duration_us"])
-    for row in known.sort("pass", "rank", "pid", "started_us").iter_rows(named=True):
-        process = (row["pass"], row["rank"], row["pid"])  # hosts have the same pids
+    ordered = known.sort("pass", "rank", "pid", "started_us")
+    for row in ordered.select(*_PROCESS, *_ID, "duration_us").iter_rows(named=True):
+        process = tuple(row[name] for name in _PROCESS)
         start, end = row["started_us"], row["started_us"] + row["duration_us"]
         open_spans = [s for s in open_spans if s[1] == process and s[2] > start]
         if open_spans and end <= open_spans[-1][2]:
@@ -103,6 +111,8 @@ def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
 
     A backward that is compiled outside every call belongs to the region of its forward.
     """
+    if tables["regions"].is_empty() and tables["calls"].is_empty():
+        return
     spans = _call_spans(tables)
     code = {
         (row["pass"], row["pid"], row["target_file"], row["target_line"]): row["region_id"]

@@ -14,6 +14,7 @@ from traceview.derive.region_profile import region_costs
 from traceview.derive.time.accounting import Account, account
 from traceview.derive.time.busy import busy_ns, communication
 from traceview.derive.time.details import account_details
+from traceview.derive.time.elsewhere import compiles_elsewhere
 from traceview.derive.time.host import (
     call_overhead_ns,
     compiled_regions,
@@ -46,7 +47,12 @@ def profile_tables(
     timed = [_timed(tables, window, step_ms or {}) for window in found]
     beside = [beside_step_ms(tables, window) for window in found]
     accounts = [
-        account(window, _between(ms, near), graphs_hold_kernels=hidden)
+        account(
+            window,
+            _between(ms, near),
+            compiles_elsewhere(tables, window),
+            graphs_hold_kernels=hidden,
+        )
         for window, ms, near in zip(found, timed, beside, strict=True)
     ]
     both = list(zip(found, accounts, strict=True))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import polars as pl
+
+from traceview.derive.versions import logged_versions
 from traceview.diagnosis.focus import Focus
 from traceview.run import Run
 from traceview.tables import Tables
@@ -15,6 +18,8 @@ FACTS = (
     "steps_seen", "cwd",
 )  # fmt: skip
 VALUE_CHARACTERS = 500
+#: What table configs calls them.
+_NAMES = {name: f"{name}_version" for name in ("torch", "triton", "cuda", "python")}
 
 
 def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
@@ -26,6 +31,7 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
     rows = focus.rows(settings)
     return {
         **{name: process.get(name) for name in FACTS},
+        **({} if process else _logged(tables, focus)),
         "argv": argv(process) or list(run.manifest.target),
         "rank": focus.rank,
         "ranks": max(run.manifest.nproc, tables["speedups"]["rank"].n_unique()),
@@ -43,6 +49,15 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
             if row["section"] != "env"
         ],
     }
+
+
+def _logged(tables: Tables, focus: Focus) -> dict[str, str]:
+    """The versions that the process's own logs tell, where nothing was collected."""
+    rank = pl.lit(focus.rank, dtype=pl.Int32)
+    mine = pl.col("pass") == focus.pass_name, pl.col("rank").eq_missing(rank)
+    told = logged_versions(tables, *mine)
+    found = {fact: told.get(name) for name, fact in _NAMES.items()}
+    return {fact: version for fact, version in found.items() if version}
 
 
 def argv(process: dict[str, Any]) -> list[str]:

@@ -6,10 +6,11 @@ from traceview.inputs.found import Damaged, Found, Skipped
 from traceview.inputs.kinds import Kind
 from traceview.inputs.search import find
 from traceview.inputs.source import Source
-from traceview.inputs.streams import READ_ERRORS, DamagedInput, Stream, damage_of
+from traceview.inputs.streams import READ_ERRORS, Counted, DamagedInput, Stream, damage_of
 
 __all__ = [
     "READ_ERRORS",
+    "Counted",
     "Damaged",
     "DamagedInput",
     "Found",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from traceview.inputs.kinds import STAMP
 from traceview.inputs.streams import Stream
@@ -23,7 +24,9 @@ from traceview.inputs.wrapped import Cri, Docker, Stripped
 #: The steps that take prefixes off, one a line: a name of a collector, or a regular expression.
 Style = str
 
-_LINE = re.compile(rb"^(?P<prefix>[^\n]{0,300}?)(?:\[rank\d{1,6}\]:)?" + STAMP, re.MULTILINE)
+_STAMPED = re.compile(STAMP)
+_TORCHS_OWN = re.compile(rb"\[rank\d{1,6}\]:$")
+_LONGEST = 300
 _PIECE = re.compile(r"(?P<word>\w+)|(?P<space> +)|(?P<mark>.)", re.DOTALL | re.ASCII)
 #: Where a prefix names the rank of the whole job: torchrun's template, mpirun, srun --label.
 _RANKS = (
@@ -64,12 +67,24 @@ def stripped(head: bytes, style: Style) -> bytes:
 
 def _shapes(head: bytes) -> str:
     """A regular expression for what stands before most of torch's lines; "" for nothing."""
-    shapes = Counter(_shape(match["prefix"].decode("latin-1")) for match in _LINE.finditer(head))
+    shapes = Counter(_shape(prefix.decode("latin-1")) for prefix in _prefixes(head))
     least = _LEAST_SHARE * sum(shapes.values())
     common = [shape for shape, times in shapes.most_common(_SHAPES) if times >= least]
     if not common or common[0] == "":
         return ""
     return "|".join(sorted(filter(None, common), key=len, reverse=True))
+
+
+def _prefixes(head: bytes) -> Iterator[bytes]:
+    """What stands before the first stamp of each line that has one."""
+    done = -1
+    for stamp in _STAMPED.finditer(head):
+        start = head.rfind(b"\n", 0, stamp.start()) + 1
+        if start != done:
+            prefix = _TORCHS_OWN.sub(b"", head[start : stamp.start()])
+            done = start
+            if len(prefix) <= _LONGEST:
+                yield prefix
 
 
 def _shape(prefix: str) -> str:

@@ -84,3 +84,14 @@ class Layer(io.RawIOBase):
         if not self.closed:
             self.below.close()
         super().close()
+
+
+class Counted(Layer):
+    """The same bytes, counted: ``given``."""
+
+    given = 0
+
+    def more(self, size: int) -> bytes:
+        data = self.below.read(size)
+        self.given += len(data)
+        return data

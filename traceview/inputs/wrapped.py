@@ -143,7 +143,8 @@ class Cri(Rewritten):
     @classmethod
     def wrote(cls, head: bytes) -> bool:
         """Whether ``head`` is of this kind."""
-        return cls._HEAD.search(head) is not None
+        named = b" stdout " in head or b" stderr " in head
+        return named and cls._HEAD.search(head) is not None
 
     @classmethod
     def lines(cls, data: bytes) -> bytes:

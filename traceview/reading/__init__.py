@@ -9,6 +9,7 @@ jobs        which processes were started together, which starts are attempts of 
 homes       the pass and the rank of every log's rows
 placing     parts to partitioned tables
 summary     tables inputs and jobs
+aside       profiler traces that derive and rules don't get
 opening     the tables as derive and rules get them
 """
 

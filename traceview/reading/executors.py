@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Protocol, TypeVar
 
@@ -79,7 +80,8 @@ class Processes:
             while waiting or running:
                 try:
                     while waiting and len(running) < workers:
-                        future = pool.submit(function, waiting[0])
+                        with _share_of_threads(workers):  # a worker starts when it is needed
+                            future = pool.submit(function, waiting[0])
                         running[future] = waiting.pop(0)
                 except BrokenProcessPool:  # what ran tells it too
                     pass
@@ -133,6 +135,20 @@ class Dask:
             else:
                 yield item_of[future.key], future.result()
             future.release()
+
+
+@contextmanager
+def _share_of_threads(workers: int) -> Iterator[None]:
+    """Processes that start in here have their share of the processors' threads of polars each."""
+    name = "POLARS_MAX_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = str(max(1, _cpus() // workers))
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _cpus() -> int:

@@ -6,7 +6,9 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +16,7 @@ import polars as pl
 from traceview.inputs import READ_ERRORS, Source, damage_of
 from traceview.parse.damage import Damage
 from traceview.reading import parts
-from traceview.reading.parsers import parse
+from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes
 
 #: Rows wait until all of them take this much memory; then the largest table is written.
@@ -38,10 +40,10 @@ def read(task: Task) -> parts.Part:
     source, damage = task.source, Damage()
     part = _empty(source, task.part)
     folder = _fresh(task)
-    seen = Processes(source)
+    log, seen = Log(source, task.part, damage), Processes(source)
     with _Writer(folder, part) as writer:
         try:
-            for name, frame in _pieces(parse(source, task.part, damage)):
+            for name, frame in _pieces(parse(log)):
                 writer.add(name, frame)
                 seen.add(name, frame)
         except READ_ERRORS as error:
@@ -49,10 +51,16 @@ def read(task: Task) -> parts.Part:
             damage.count(source.name, kind, None, part.error)
         if damage.total:
             writer.add("unreadable", damage.frame("logs"))
-    part.damaged = damage.total
+    part.damaged, part.bytes_read = damage.total, _bytes_of(log)
     part.processes = seen.found()
     parts.save(Path(task.run), part)
     return part
+
+
+def _bytes_of(log: Log) -> int | None:
+    with suppress(OSError):  # it may be gone by now
+        return log.bytes_read
+    return None
 
 
 def lost(task: Task, error: Exception) -> parts.Part:
@@ -113,7 +121,10 @@ class _Writer:
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_parquet(path, compression="zstd", compression_level=1, statistics=False)
+    """By way of memory: for a small table, polars' own way to a file costs as much again."""
+    packed = BytesIO()
+    frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
+    path.write_bytes(packed.getbuffer())
 
 
 def _pieces(batches: Iterator[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -14,6 +14,7 @@ import polars as pl
 
 from traceview.parse.merge import autotune
 from traceview.reading import parts
+from traceview.reading.aside import chosen_traces, notes_of, parts_aside
 from traceview.reading.parts import Part
 from traceview.run import Run
 from traceview.schema import all_tables
@@ -41,12 +42,15 @@ def open_tables(run: Run) -> Tables:
     told = {table for part in all_parts(run.folder) for table in part.tables}
     inputs = pl.read_parquet(run.tables_folder / "inputs.parquet")
     chosen = _ranks(inputs)
+    traces = _rows(run.folder, "traces")
+    aside = parts_aside(traces, inputs)
     result = Tables({"inputs": inputs, "unreadable": _rows(run.folder, "unreadable")})
     dearest: pl.DataFrame | None = None
     for name in all_tables():  # compiles stand before what is told of the dearest
         if name in told:
             only = dearest if name in _OF_DEAREST else None
-            result.put(name, _rows(run.folder, name, chosen if name in _OF_CHOSEN else None, only))
+            ranks = chosen if name in _OF_CHOSEN else None
+            result.put(name, _rows(run.folder, name, ranks, only, aside))
         if name == "compiles":
             dearest = _dearest(result["compiles"], chosen)
         if name == "graphs" and dearest is not None:
@@ -54,6 +58,9 @@ def open_tables(run: Run) -> Tables:
             kept = result["graphs"].join(dearest, on="compile_key", how="semi", nulls_equal=True)
             result.put("graphs", kept)
     result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
+    if aside:
+        result.put("traces", chosen_traces(traces))
+        result.put("notes", pl.concat([result["notes"], notes_of(traces)]))
     _join_texts(result)
     return result
 
@@ -142,10 +149,16 @@ def _rows(
     name: str,
     ranks: pl.DataFrame | None = None,
     compiles: pl.DataFrame | None = None,
+    aside: frozenset[str] = frozenset(),
 ) -> pl.DataFrame:
-    """The rows of one table; of these passes and ranks, and of these compiles, if any are given."""
+    """The rows of one table; of these passes and ranks, and of these compiles, if any are given.
+
+    Parts that are set aside are not opened.
+    """
     schema = all_tables()[name].polars_schema
-    files = sorted((run / "tables" / name).glob("pass=*/*.parquet"))
+    found = (run / "tables" / name).glob("pass=*/*.parquet")
+    kept = [path for path in found if not aside or path.stem.split("-")[0] not in aside]
+    files = sorted(kept, key=lambda path: (path.parent.name, path.name))
     if not files:
         return pl.DataFrame(schema=schema)
     scan = pl.scan_parquet(files, hive_partitioning=True, hive_schema={"pass": pl.String})

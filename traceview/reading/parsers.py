@@ -11,44 +11,56 @@ from pathlib import Path
 import polars as pl
 
 from traceview.derive.job.digests import Digests
-from traceview.inputs import READ_ERRORS, Source, damage_of
+from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
-from traceview.reading.processes import rank_in_name
-from traceview.tables import empty
+from traceview.parse.ranks import rank_in_name
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
 _STANCE = re.compile(r"(?:^|/)(eager|compiled)-\d+(?:-\d+)?(-lines)?\.json")
 
 
-def parse(source: Source, part: str, damage: Damage) -> Batches:
-    """Tables of one log; ``part`` stands in its compile keys where other runs have the pass."""
-    reader = _READERS.get(source.kind)
+class Log:
+    """A log while it is read; ``part`` stands in its keys where other runs have the pass."""
+
+    def __init__(self, source: Source, part: str, damage: Damage) -> None:
+        self.source, self.part, self.damage = source, part, damage
+        self._counted: Counted | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def open(self) -> Stream:
+        """The source, opened; a file whose bytes are the log's own is not counted: it can seek."""
+        stream = self.source.open()
+        if self.source.path is None:
+            stream = self._counted = Counted(stream)
+        return stream
+
+    @property
+    def bytes_read(self) -> int | None:
+        """Unpacked bytes that were read; of a file, all that it has."""
+        if self._counted is not None:
+            return self._counted.given
+        return self.source.path.stat().st_size if self.source.path is not None else None
+
+
+def parse(log: Log) -> Batches:
+    """Tables of one log."""
+    reader = _READERS.get(log.source.kind)
     if reader is not None:
-        yield from reader(source, part, damage)
+        yield from reader(log)
 
 
-def _structured(source: Source, part: str, damage: Damage) -> Batches:
-    if source.path is not None:
-        read = structured.read_path(source.path, source.name, damage, pass_name=part)
-        yield from _complete(_digested(read))
+def _structured(log: Log) -> Batches:
+    if log.source.path is not None:
+        read = structured.read_path(log.source.path, log.name, log.damage, pass_name=log.part)
+        yield from _digested(read)
         return
-    with source.open() as stream:
-        read = structured.read_stream(stream, source.name, damage, pass_name=part)
-        yield from _complete(_digested(read))
-
-
-def _complete(batches: Batches) -> Batches:
-    """The same, and the tables of which the log has no row: it was looked for them.
-
-    Cudagraphs are skipped when the code runs, mostly: without rows, this log can't tell.
-    """
-    missing = dict.fromkeys(structured.TABLES)
-    missing.pop("cudagraph_events")
-    for name, frame in batches:
-        missing.pop(name, None)
-        yield name, frame
-    yield from ((name, empty(name)) for name in missing)
+    with log.open() as stream:
+        read = structured.read_stream(stream, log.name, log.damage, pass_name=log.part)
+        yield from _digested(read)
 
 
 def _digested(batches: Iterable[tuple[str, pl.DataFrame]]) -> Batches:
@@ -60,51 +72,55 @@ def _digested(batches: Iterable[tuple[str, pl.DataFrame]]) -> Batches:
     yield "compile_digests", digests.frame()
 
 
-def _text(source: Source, part: str, damage: Damage) -> Batches:
-    with source.open() as stream:
-        yield from textlogs.read_stream(stream, source.name, damage, pass_name=part)
+def _text(log: Log) -> Batches:
+    if log.source.path is not None:
+        read = textlogs.read_path(log.source.path, log.name, log.damage, pass_name=log.part)
+        yield from read
+        return
+    with log.open() as stream:
+        yield from textlogs.read_stream(stream, log.name, log.damage, pass_name=log.part)
 
 
-def _chromium(source: Source, part: str, damage: Damage) -> Batches:
-    with source.open() as stream:
-        yield from chromium.read_stream(stream, source.name, damage, pass_name=part)
+def _chromium(log: Log) -> Batches:
+    with log.open() as stream:
+        yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
 
 
-def _kineto(source: Source, part: str, damage: Damage) -> Batches:
-    named = _STANCE.search(source.name)
+def _kineto(log: Log) -> Batches:
+    named = _STANCE.search(log.name)
     if named is not None and named[2]:
         return  # a step with the user's lines marked: its times say nothing
     stance = named[1] if named else None
-    with source.open() as stream:
+    with log.open() as stream:
         yield from kineto.read_stream(
-            stream, source.name, damage,
-            pass_name=part, rank=rank_in_name(source.name), stance=stance,
+            stream, log.name, log.damage,
+            pass_name=log.part, rank=rank_in_name(log.name), stance=stance,
         )  # fmt: skip
 
 
-def _events(source: Source, part: str, damage: Damage) -> Batches:  # noqa: ARG001
-    with _local(source, damage) as path:
-        yield from collected.read_file(path, source.name, damage).items()
+def _events(log: Log) -> Batches:
+    with _local(log) as path:
+        yield from collected.read_file(path, log.name, log.damage).items()
 
 
 @contextmanager
-def _local(source: Source, damage: Damage) -> Iterator[Path]:
-    if source.path is not None:
-        yield source.path
+def _local(log: Log) -> Iterator[Path]:
+    if log.source.path is not None:
+        yield log.source.path
         return
     with tempfile.NamedTemporaryFile() as copy:
         try:
-            with source.open() as stream:
+            with log.open() as stream:
                 while block := stream.read(1 << 20):
                     copy.write(block)
         except READ_ERRORS as error:  # what came before it is read
             kind, what = damage_of(error)
-            damage.count(source.name, kind, None, what)
+            log.damage.count(log.name, kind, None, what)
         copy.flush()
         yield Path(copy.name)
 
 
-_READERS: dict[str, Callable[[Source, str, Damage], Batches]] = {
+_READERS: dict[str, Callable[[Log], Batches]] = {
     "structured": _structured,
     "textlog": _text,
     "stderr": _text,

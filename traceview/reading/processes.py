@@ -9,9 +9,11 @@ import msgspec
 import polars as pl
 
 from traceview.inputs import Source
+from traceview.parse.ranks import rank_in_name
 from traceview.reading.parts import Seen
 
-_RANK = re.compile(r"(?:^|[/_.\-])rank[_\-]?(\d{1,6})(?=[/_.\-]|$)", re.IGNORECASE)
+#: As torch's tensorboard_trace_handler names a trace: HOST_PID.TIME.pt.trace.json.
+_HOST = re.compile(r"(?:^|/)(?P<host>[^/]{1,255})_(?P<pid>\d{1,18})\.\d{10,20}\.pt\.trace\.json")
 _SPANS = {  # table: (start, length, µs in a unit of the length)
     "compiles": ("started_us", "duration_us", 1.0),
     "compile_phases": ("started_us", "duration_us", 1.0),
@@ -21,10 +23,10 @@ _SPANS = {  # table: (start, length, µs in a unit of the length)
 _KEY_PID = pl.col("compile_key").str.extract(r"^[^:]*:(\d+):").cast(pl.Int64, strict=False)
 
 
-def rank_in_name(name: str) -> int | None:
-    """The rank that a file's name, or the nearest folder's, tells."""
-    named = _RANK.findall(name)
-    return int(named[-1]) if named else None
+def host_in_name(name: str, pid: int | None) -> str | None:
+    """The host that a trace's file name tells of process ``pid``."""
+    named = _HOST.search(name)
+    return named["host"] if named and int(named["pid"]) == pid else None
 
 
 class Processes:
@@ -34,7 +36,7 @@ class Processes:
     """
 
     def __init__(self, source: Source) -> None:
-        self._rank = rank_in_name(source.name)
+        self._name, self._rank = source.name, rank_in_name(source.name)
         self._seen: dict[tuple[int | None, int | None], Seen] = {}
 
     def add(self, table: str, frame: pl.DataFrame) -> None:
@@ -56,6 +58,9 @@ class Processes:
         for pid, rank, first, last, records in told.iter_rows():
             seen = Seen(pid, rank, "record", rank is None, None, first, last, records)
             self._learn(seen, tables)
+        if table == "traces":
+            for pid, rank, size in frame.select("pid", "rank", "world_size").iter_rows():
+                self._seen[pid, rank].world_size = size
         if table == "compiles":
             files = frame.select(pid_of(frame).alias("pid"), "rank", "user_file").drop_nulls(
                 "user_file"
@@ -70,6 +75,7 @@ class Processes:
         for seen in [seen for seen in self._seen.values() if seen.pid is None]:
             self._fold(seen, [s for s in self._seen.values() if s.pid is not None])
         for seen in self._seen.values():
+            seen.host = host_in_name(self._name, seen.pid)
             if seen.rank is None:
                 seen.rank, seen.rank_from = self._rank, "name" if self._rank is not None else None
         key = [(s.pid is None, s.pid or 0, s.rank or 0) for s in self._seen.values()]
@@ -90,6 +96,7 @@ class Processes:
         seen.began_us = least(seen.began_us, told.began_us)
         seen.ended_us = most(seen.ended_us, told.ended_us)
         seen.records += told.records
+        seen.world_size = seen.world_size or told.world_size
         seen.tables |= told.tables | set(tables)
         seen.scripts |= told.scripts
 

@@ -29,7 +29,8 @@ def summary(logs: Found, found: Sequence[Part], places: Places) -> Tables:
     files = inputs.group_by("pass").agg(pl.col("part").n_unique().alias("files"))
     counted: dict[str, int] = dict(files.iter_rows())
     jobs = sorted(places.starts, key=lambda start: (start.job, start.attempt))
-    rows = (_job(start, counted.get(start.pass_name)) for start in jobs)
+    sizes = _world_sizes(found, places)
+    rows = (_job(start, counted.get(start.pass_name), sizes.get(start.pass_name)) for start in jobs)
     return Tables({"inputs": inputs, "jobs": from_rows("jobs", rows)})
 
 
@@ -45,10 +46,21 @@ def _input(part: Part, seen: Seen, home: Home) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _job(start: Start, files: int | None) -> dict[str, object]:
+def _world_sizes(found: Sequence[Part], places: Places) -> dict[str, int]:
+    """Pass → ranks that its job had, as the profiler traces of its ranks say."""
+    told: dict[str, int] = {}
+    for part in found:
+        for seen, home in zip(part.processes, places.homes(part), strict=True):
+            if seen.world_size:
+                told[home.pass_name] = max(seen.world_size, told.get(home.pass_name, 0))
+    return told
+
+
+def _job(start: Start, files: int | None, world_size: int | None) -> dict[str, object]:
     return {
         "pass": start.pass_name, "job": start.job, "attempt": start.attempt,
         "ranks": len(start.ranks) or None, "processes": len(start.members),
+        "world_size": world_size,
         "folder": _common(start.folders), "began_us": start.began_us,
         "ended_us": start.ended_us, "files": files, "records": start.records,
     }  # fmt: skip

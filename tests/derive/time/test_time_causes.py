@@ -81,6 +81,16 @@ def test_a_copy_from_pageable_memory_holds_the_host_one_from_pinned_memory_does_
     assert not {"idle_copy_wait", "idle_sync"} & set(copying("HtoD (Pinned -> Device)"))
 
 
+def test_a_copy_to_the_host_is_not_charged_more_than_its_call_takes():
+    """Before the copy, which the call makes itself, and after it the device idles in the call."""
+    copy = kernel(500, 50, 200, 7, "Memcpy DtoH (Device -> Pageable)", "copy") | {"kind": "memcpy"}
+    calls = [call("cudaMemcpyAsync", 200, 370, "copy", 7, kernels=1)]
+    kernels = [kernel(0, 100, 0), copy, kernel(900, 100, 890)]
+    found = us(window([op("aten::copy_", 120, 760)], calls, kernels))
+    # 320 of its 370 µs idle; for the other 50, those of the copy, it gets launching after it.
+    assert found["idle_sync"] == 320 + 50
+
+
 def test_a_compiled_calls_own_work():
     found = gap(
         mark("traceview region 0", 110, 770),

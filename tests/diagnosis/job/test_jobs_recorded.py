@@ -49,7 +49,7 @@ def test_the_straggler_its_setting_and_who_waited(restarted):
     (setting,) = restarted.configs
     assert (setting.name, [side.value for side in setting.sides]) == (
         planted["setting"],
-        ["null", "0"],
+        ["None", "0"],
     )
     assert {wait.rank for wait in restarted.waits} == {"rank 2"}
     # Rank 1's log is cut off before it goes on, so nothing shows that it waited.

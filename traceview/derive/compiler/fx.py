@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from traceview.parse.frames import FILE_COMMENT, StackFrame, is_user_frame
@@ -174,6 +175,7 @@ def op_name(target: str) -> str:
     return target.removeprefix("torch.")
 
 
+@lru_cache(4096)  # a graph has many tensors and few shapes
 def tensor_bytes(meta: str) -> int | None:
     """Bytes of ``f16[16, 256][256, 1]cuda:0``; None where a size is symbolic or it is no tensor."""
     found = _TENSOR.match(meta)

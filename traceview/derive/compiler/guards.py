@@ -19,16 +19,23 @@ COUNTED = "counted in torch's tree of guards; single guards are not timed"
 ASKED = "guards asked for while tracing; torch's tree of them is not in the log"
 AMBIENT = "ambient state"
 
+_HEAD = ("pass", "rank", "compile_key", "compile_id", "co_name")
+_COMPILE = (
+    *_HEAD, "co_filename", "co_firstlineno", "user_file", "is_forward", "guard_count",
+    "guard_latency_us",
+)  # fmt: skip
+_GUARD = ("compile_key", "kind", "source_name", "guard", "file", "line")
+
 _ROOT = re.compile(r"^[\w(.]*?(?P<root>[LG]\['[^']{1,200}'\])")
 
 
 def guard_costs(tables: Tables) -> list[Row]:
     """Rows of ``guard_costs``: per compile the set, then its kinds, then what they read."""
     by_compile: dict[str, list[Row]] = defaultdict(list)
-    for row in tables["guards"].iter_rows(named=True):
+    for row in tables["guards"].select(_GUARD).iter_rows(named=True):
         by_compile[row["compile_key"]].append(row)
     rows: list[Row] = []
-    for compile_ in tables["compiles"].iter_rows(named=True):
+    for compile_ in tables["compiles"].select(_COMPILE).iter_rows(named=True):
         guards = by_compile.get(compile_["compile_key"], [])
         if compile_["is_forward"] is False or not (guards or compile_["guard_count"]):
             continue
@@ -79,5 +86,4 @@ def _place(compile_: Row, guard: Row) -> tuple[str, int] | None:
 
 
 def _head(compile_: Row) -> Row:
-    names = ("pass", "rank", "compile_key", "compile_id", "co_name")
-    return {name: compile_[name] for name in names}
+    return {name: compile_[name] for name in _HEAD}

@@ -6,15 +6,17 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import combinations
-from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.job.members import ranges, with_member
 from traceview.derive.job.spans import Attempt, Row
 from traceview.tables import Tables
 
-Settings = dict[str, str]
+#: Name → its value as the log has it: sets repeat hundreds of values, and few differ.
+Settings = dict[str, bytes]
+_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def config_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
@@ -41,8 +43,9 @@ def _differing(
         values: dict[str, set[str | None]] = defaultdict(set)
         for found, members in sets:
             if name in found or section != "versions":
+                told = _plain(found.get(name))
                 for member in members:
-                    values[member].add(found.get(name))
+                    values[member].add(told)
         groups: dict[frozenset[str | None], list[str]] = defaultdict(list)
         for member in everyone & values.keys():
             groups[frozenset(values[member])].append(member)
@@ -77,8 +80,24 @@ def _text(values: frozenset[str | None]) -> str | None:
 def _settings(text: str) -> Settings:
     """Name → value as JSON; nothing where it is no JSON object."""
     try:
-        found: Any = json.loads(text)
+        return {name: bytes(value) for name, value in _DECODER.decode(text).items()}
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _unusual(text)
+
+
+def _unusual(text: str) -> Settings:
+    """The same of what only Python takes for JSON: NaN, Infinity."""
+    try:
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     entries = found.items() if isinstance(found, dict) else ()
-    return {str(name): json.dumps(value, sort_keys=True) for name, value in entries}
+    return {str(name): json.dumps(value).encode() for name, value in entries}
+
+
+def _plain(value: bytes | None) -> str | None:
+    """A value as JSON in one form, however the log wrote it."""
+    try:
+        return value if value is None else json.dumps(json.loads(value), sort_keys=True)
+    except (ValueError, RecursionError):
+        return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import polars as pl
 
@@ -26,6 +27,7 @@ _COLLECTIVE = re.compile(
     r"(?m)^\s*\w+(?:: \"([^\"]*)\")? = torch\.ops\.(_?c10d_functional\.\w+)(?:\.default)?(\(.*?\))"
 )
 _WAITS = "wait_tensor"
+_HEAD = ("pass", "rank", "compile_key", "compile_id")
 _PID = r":(\d{1,18}):[^:]*:[^:]*$"
 
 
@@ -57,9 +59,9 @@ class Digests:
         else:
             texts = frame.with_columns(said=pl.col("schedule").list.join("\n"))
         kept = texts.drop_nulls(["compile_key", "said"])
+        grouped = kept.group_by(_HEAD, maintain_order=True).agg("said")
         pid = pl.col("compile_key").str.extract(_PID, 1).cast(pl.Int64, strict=False)
-        rows = kept.select("pass", "rank", "compile_key", "compile_id", "said", pid=pid)
-        for *head, said, process in rows.iter_rows():
+        for *head, said, process in grouped.with_columns(pid=pid).iter_rows():
             self._add(name, (*head, process), said)
 
     def frame(self) -> pl.DataFrame:
@@ -77,16 +79,16 @@ class Digests:
             ),
         )
 
-    def _add(self, table: str, head: tuple[object, ...], said: str) -> None:
-        names = ("pass", "rank", "compile_key", "compile_id", "pid")
+    def _add(self, table: str, head: tuple[object, ...], said: list[str]) -> None:
+        names = (*_HEAD, "pid")
         found = self._found.setdefault(str(head[2]), _Compile(dict(zip(names, head, strict=True))))
         if table == "guards":
-            found.guards.add(_digest(said))
+            found.guards.update(map(_guard_digest, said))
         elif table == "graphs":
-            found.graphs.append(_digest(said))
-            found.orders += collectives(said)
+            found.graphs += map(_digest, said)
+            found.orders += (order for graph in said for order in collectives(graph))
         else:
-            found.orders.append(said)
+            found.orders += said
 
 
 def compile_digests(tables: Tables) -> pl.DataFrame:
@@ -118,3 +120,7 @@ def _joined(digests: list[str]) -> str | None:
 
 def _digest(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+#: Guards are short, and the same ones stand on compile after compile.
+_guard_digest = lru_cache(4096)(_digest)

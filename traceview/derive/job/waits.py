@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 
 import polars as pl
 
@@ -30,6 +31,7 @@ _BEFORE_S = 0.1
 _FILLS = 0.5
 #: Compiles looked at for one gap, the last to end first.
 _LOOKED_AT = 64
+_start, _end = itemgetter(0), itemgetter(1)
 
 
 def wait_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
@@ -82,7 +84,8 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
 
     It has the name of the compile that filled most of it.
     """
-    found = {span.member: _inside(job, span.member, gap) for span in near if span.member != member}
+    others = dict.fromkeys(span.member for span in near if span.member != member)
+    found = {name: _inside(job.intervals[name], gap) for name in others}
     other = max(found, key=lambda name: found[name], default=None)
     if other is None or found[other] < _FILLS * (gap[1] - gap[0]):
         return
@@ -100,8 +103,11 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
     }
 
 
-def _inside(job: Attempt, member: str, gap: Interval) -> int:
-    return sum(_shared(pair, gap) for pair in job.intervals[member])
+def _inside(intervals: list[Interval], gap: Interval) -> int:
+    """Time of ``gap`` that disjoint intervals, in order, cover."""
+    first = bisect_right(intervals, gap[0], key=_end)
+    last = bisect_left(intervals, gap[1], key=_start)
+    return sum(_shared(pair, gap) for pair in intervals[first:last])
 
 
 def _shared(span: Interval, gap: Interval) -> int:

@@ -3,6 +3,7 @@
 causes        names of what time is spent on, beside the kernel categories
 host_line     what the host did at every moment
 labels        that by cause
+elsewhere     what of it lay in another rank's compile
 host          marks of torch.compile, and what they add up to
 device        blocks of work, and what each had to wait for
 busy          work by category

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from traceview.derive.intervals import Interval as Span
-from traceview.derive.time import causes, labels, unprofiled
+from traceview.derive.time import causes, elsewhere, labels, unprofiled
 from traceview.derive.time.busy import busy_shares
 from traceview.derive.time.device import blocks_of, device_span
 from traceview.derive.time.event_cost import MOST_EVENT_US, EventCost, Interval, event_cost
@@ -60,11 +60,17 @@ class Account:
     cost: EventCost
 
 
-def account(window: Window, step_ms: Interval | None, *, graphs_hold_kernels: bool) -> Account:
+def account(
+    window: Window,
+    step_ms: Interval | None,
+    compiles: pl.DataFrame | None = None,
+    *,
+    graphs_hold_kernels: bool,
+) -> Account:
     """The account of one window; ``step_ms``: between these two lies the step without
     a profiler.
 
-    ``graphs_hold_kernels`` is meant for ``labels.host_causes``.
+    ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``labels.host_causes``.
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
@@ -72,8 +78,11 @@ def account(window: Window, step_ms: Interval | None, *, graphs_hold_kernels: bo
     line = host_line(window, (min(span[0], window.host_span[0]), span[1]))
     if not window.on_device:
         line = labels.host_causes(line, window, graphs_hold_kernels=graphs_hold_kernels)
-        return _of_host(unprofiled.numbered(line), timed)
-    line = unprofiled.numbered(labels.device_causes(line, window))
+    else:
+        line = labels.device_causes(line, window)
+    line = unprofiled.numbered(line if compiles is None else elsewhere.named(line, compiles))
+    if not window.on_device:
+        return _of_host(line, timed)
     # A device without work in these steps waited for the host all the time.
     return (
         _of_device(window, line, span, timed)

@@ -10,6 +10,7 @@ GUARDS = "idle_guards"  # cache look-up: evaluating guards
 CALL_OVERHEAD = "idle_call_overhead"  # the rest of a compiled call's own work
 GRAPH_BREAK = "idle_graph_break"  # Python between the compiled parts of one region call
 COMPILE = "idle_compile"
+COMPILE_ELSEWHERE = "idle_compile_elsewhere"  # nothing was recorded while another rank compiled
 ALLOCATOR = "idle_allocator"  # cudaMalloc, cudaFree
 COPY_WAIT = "idle_copy_wait"  # a copy to the device that holds the host
 GC = "idle_gc"
@@ -21,18 +22,23 @@ IN_GRAPH = "idle_inside_graph"
 UNLINKED = "idle_unlinked"  # the launch of what comes next was not recorded
 
 IDLE = (
-    LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE, ALLOCATOR,
-    COPY_WAIT, GC, COMMUNICATION, OTHER_PYTHON, DEVICE, IN_GRAPH, UNLINKED,
+    LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE,
+    COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, COMMUNICATION, OTHER_PYTHON, DEVICE, IN_GRAPH,
+    UNLINKED,
 )  # fmt: skip
 
 #: Categories of a host's time (on a CPU) that are no kernel categories.
 HOST_DATA_LOADING = "data_loading"
 HOST_GRAPH_BREAK = "graph_break"
 HOST_COMPILE = "compile"
+HOST_COMPILE_ELSEWHERE = "compile_elsewhere"
 HOST_GC = "gc"
 HOST_OPTIMIZER = "optimizer_python"
 PYTHON = "python"  # neither an operator nor a mark of torch.compile's
-HOST = (HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_GC, HOST_OPTIMIZER, PYTHON)
+HOST = (
+    HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_COMPILE_ELSEWHERE, HOST_GC,
+    HOST_OPTIMIZER, PYTHON,
+)  # fmt: skip
 
 #: The timed step less that of the blocks beside the profiler window: how much slower the machine
 #: was in all blocks than around the window; may be negative.

@@ -56,7 +56,6 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
         if (span := subject.spans.get(key)) is not None and span.seconds is not None
     ]  # fmt: skip
     name, file, line = (rows[0][column] for column in _CODE)
-    limits = (s for s in subject.job.spans if s.row["outcome"] == "limit" and s.member in members)
     return JobChain(
         name=function(name),
         file=file,
@@ -64,7 +63,7 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
         ranks=subject.ranks(members),
         recompiles=sum(map(len, ways)),
         seconds=sum(seconds) if seconds else None,
-        limit_hit=any(span.code == (name, file, line) for span in limits),
+        limit_hit=any((member, (name, file, line)) in subject.limits for member in members),
         links=tuple(_links(subject, rows[:MOST_LINKS])),
         left_out=max(0, len(rows) - MOST_LINKS),
     )

@@ -41,11 +41,7 @@ def _clocks(subject: Subject) -> Iterator[str]:
     """Whether moments of several ranks can be compared."""
     if len(subject.job.members) < 2:
         return
-    hosts = (
-        subject.frame("inputs")["host"].drop_nulls().n_unique()
-        if subject.tables.has("inputs")
-        else 0
-    )
+    hosts = _hosts(subject)
     if hosts == 1:
         return
     whose = f"the ranks ran on {hosts} hosts" if hosts else "the logs do not name the hosts"
@@ -59,6 +55,13 @@ def _clocks(subject: Subject) -> Iterator[str]:
                 f"{member_name(member)} compiled {seconds(apart)} apart from all others: its clock "
                 "is another one, or it is of another start."
             )
+
+
+def _hosts(subject: Subject) -> int:
+    """How many hosts the ranks ran on; 0 where it is not known of every rank."""
+    told = subject.frame("inputs").drop_nulls("host")
+    unknown = set(subject.job.members) - set(told["member"])
+    return 0 if unknown else told["host"].n_unique()
 
 
 def _apart(intervals: Mapping[str, Sequence[Interval]]) -> Iterator[tuple[str, float]]:

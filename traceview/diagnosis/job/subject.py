@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.job.members import with_member
-from traceview.derive.job.spans import Attempt, Span, attempt
+from traceview.derive.job.spans import Attempt, Code, Span, attempt
 from traceview.diagnosis.job.model import Ranks
 from traceview.diagnosis.job.words import members_of, ranks
 from traceview.tables import Tables
@@ -41,6 +41,11 @@ class Subject:
     def spans(self) -> dict[tuple[str, str], Span]:
         """(member, compile key) → the compile; of a forward and its backward the forward."""
         return {span.key: span for span in reversed(self.job.spans)}
+
+    @cached_property
+    def limits(self) -> set[tuple[str, Code]]:
+        """(member, code object) that met the recompile limit."""
+        return {(s.member, s.code) for s in self.job.spans if s.row["outcome"] == "limit"}
 
     @cached_property
     def zero_us(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import groupby
@@ -218,11 +219,21 @@ def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
         ConfigDifference(
             section,
             name,
-            tuple(Side(subject.ranks(row["ranks"]), cut(row["value"], 200)) for row in sides),
+            tuple(
+                Side(subject.ranks(row["ranks"]), cut(_python(row["value"]), 200)) for row in rows_
+            ),
         )
-        for (section, name), sides in groups
+        for (section, name), rows_ in groups
     ]
     return tuple(found[:MOST]), max(0, len(found) - MOST)
+
+
+def _python(value: str | None) -> str | None:
+    """A JSON value as Python has it, and as cache keys and the user's own code say it."""
+    try:
+        return value if value is None else repr(json.loads(value))
+    except (ValueError, RecursionError):  # several values, one after the other
+        return value
 
 
 def autotuning(subject: Subject) -> JobTuning | None:
