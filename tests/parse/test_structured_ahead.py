@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from structured_log_tools import artifact, at, kinds_of, record, recorded
 
-from traceview.parse.cutting import ahead, cuts, cuts_ahead
+from traceview.parse import beside
+from traceview.parse.cutting import cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.structured import read_file, read_path, read_stream, reading, write_tables
 
@@ -55,9 +56,8 @@ def test_another_process_cuts_the_same_records_and_damage(tmp_path, name):
 
 @pytest.mark.parametrize("after", [0, 1, 40])
 def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
-    monkeypatch.setattr(ahead, "_COMMAND", ahead._COMMAND.replace(
-        "main()", "sys.modules['traceview.parse.cutting.other'].RECORDS = 7; main()"
-    ))  # fmt: skip
+    few = beside._ENTER.replace("main()", "sys.modules['{module}'].RECORDS = 7; main()")
+    monkeypatch.setattr(beside, "_ENTER", few)
     started = []
     popen = subprocess.Popen
 
@@ -78,7 +78,7 @@ def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
 
 
 def test_a_process_that_cannot_start_costs_nothing(log, monkeypatch):
-    monkeypatch.setattr(ahead.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(beside.sys, "executable", "/nowhere/python")
     with log.open("rb") as stream:
         expected = found(cuts(stream, lambda *_: None))
     assert found(cuts_ahead(log, lambda *_: None)) == expected

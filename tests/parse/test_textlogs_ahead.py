@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from textlog_runs import HEAD, lines, recorded
 
-from traceview.parse import textlogs
+from traceview.parse import beside, textlogs
 from traceview.parse.damage import Damage
-from traceview.parse.messages import End, Foreign, Lines, Wanted, ahead, pieces, pieces_ahead
+from traceview.parse.messages import End, Foreign, Lines, Wanted, pieces, pieces_ahead
 from traceview.parse.textlogs import read_path, read_stream
 
 WANTED = Wanted(frozenset(("fusion", "output_code", "graph_breaks")), (b"AUTOTUNE ",))
@@ -43,9 +43,8 @@ def test_another_process_finds_the_same(log):
 
 @pytest.mark.parametrize("after", [0, 1, 300])
 def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
-    monkeypatch.setattr(ahead, "_COMMAND", ahead._COMMAND.replace(
-        "main()", "sys.modules['traceview.parse.messages.ahead']._BATCH = 7; main()"
-    ))  # fmt: skip
+    few = beside._ENTER.replace("main()", "sys.modules['{module}']._BATCH = 7; main()")
+    monkeypatch.setattr(beside, "_ENTER", few)
     started = []
     popen = subprocess.Popen
 

@@ -9,22 +9,15 @@ A process that dies is no damage: the rest is cut here.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
+from traceview.parse.beside import received
 from traceview.parse.cutting.cutter import BLOCK_BYTES, cuts
-from traceview.parse.cutting.places import DECODER, LENGTH_BYTES, Damaged, End, Item, Loose, Place
+from traceview.parse.cutting.places import DECODER, Damaged, End, Loose, Place
 from traceview.parse.cutting.shapes import Record, Report
 
-_COMMAND = """import sys
-sys.path[:] = sys.argv[2:]
-from traceview.parse.cutting.other import main
-main()"""
+_OTHER = "traceview.parse.cutting.other"
 #: glibc would give each block back to the system and fetch it anew: a tenth of the time.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": f"{1 << 26}", "MALLOC_TRIM_THRESHOLD_": f"{1 << 26}"}
 
@@ -34,7 +27,7 @@ def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
     offset, line = 0, 1
     with path.open("rb", buffering=BLOCK_BYTES) as file:
         loose: list[Loose | Damaged] = []  # behind the last place: cut again if the rest is lost
-        for item in _items(path):
+        for item in received(_OTHER, [os.fspath(path)], DECODER, _MALLOC):
             if isinstance(item, Place):
                 if loose:
                     yield from _tell(loose, report)
@@ -48,27 +41,6 @@ def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
                 loose.append(item)
         file.seek(offset)
         yield from cuts(file, report, offset, line)
-
-
-def _items(path: Path) -> Iterator[Item]:
-    """What the other process finds; ends without ``End`` where it died."""
-    command = [sys.executable, "-c", _COMMAND, os.fspath(path), *sys.path]
-    quiet = subprocess.DEVNULL
-    try:
-        other = subprocess.Popen(
-            command, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, env=os.environ | _MALLOC
-        )
-    except OSError:
-        return
-    assert other.stdout is not None
-    try:
-        with suppress(msgspec.DecodeError):
-            while head := other.stdout.read(LENGTH_BYTES):
-                yield from DECODER.decode(other.stdout.read(int.from_bytes(head, "little")))
-    finally:
-        other.kill()
-        other.stdout.close()
-        other.wait()
 
 
 def _tell(loose: list[Loose | Damaged], report: Report) -> Iterator[Record]:

@@ -16,8 +16,9 @@ from threading import Thread
 
 import msgspec
 
+from traceview.parse.beside import send
 from traceview.parse.cutting.cutter import cuts
-from traceview.parse.cutting.places import LENGTH_BYTES, Damaged, End, Item, Loose, Place
+from traceview.parse.cutting.places import Damaged, End, Item, Loose, Place
 from traceview.parse.cutting.shapes import Cut
 from traceview.parse.payloads.readers import told
 
@@ -57,12 +58,9 @@ def main() -> None:
 
 
 def _send(lists: Queue[bytes]) -> None:
-    out = sys.stdout.buffer
     try:
         while data := lists.get():
-            out.write(len(data).to_bytes(LENGTH_BYTES, "little"))
-            out.write(data)
-            out.flush()
+            send(sys.stdout.buffer, data)
     except OSError:  # nobody reads any more
         os._exit(1)
 

@@ -1,4 +1,4 @@
-"""What the process that cuts ahead sends, in lists of items; each list's length before it."""
+"""What the process that cuts ahead sends, in lists of items."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import msgspec
 
 from traceview.parse.cutting.shapes import Cut, Record
-
-LENGTH_BYTES = 4
 
 
 class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):

@@ -7,60 +7,33 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from traceview.parse.beside import received, send
 from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Piece, Wanted
 
-#: So many pieces, or bytes of messages, are sent at once; the other process may be so far ahead.
-_BATCH, _BATCH_BYTES, _AHEAD_BYTES = 256, 1 << 16, 1 << 20
-_LENGTH_BYTES = 4
-_COMMAND = """import sys
-sys.path[:] = sys.argv[3:]
-from traceview.parse.messages.ahead import main
-main()"""
+#: So many pieces, or bytes of messages, are sent at once.
+_BATCH, _BATCH_BYTES = 256, 1 << 16
 _DECODER = msgspec.msgpack.Decoder(list[Piece])
 
 
 def pieces_ahead(path: Path, wanted: Wanted) -> Iterator[Piece]:
     """What ``pieces`` gives of the file, found by another process."""
     got = 0
-    for piece in _received(path, wanted):
+    task = msgspec.json.encode(wanted).decode()
+    for piece in received(__name__, [os.fspath(path), task], _DECODER):
         got += 1
         yield piece
         if isinstance(piece, End):
             return
     with path.open("rb") as stream:
         yield from islice(pieces(stream, wanted), got, None)
-
-
-def _received(path: Path, wanted: Wanted) -> Iterator[Piece]:
-    """What the other process finds; ends without ``End`` where it died."""
-    task = msgspec.json.encode(wanted).decode()
-    command = [sys.executable, "-c", _COMMAND, os.fspath(path), task, *sys.path]
-    quiet = subprocess.DEVNULL
-    try:
-        other = subprocess.Popen(
-            command, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, pipesize=_AHEAD_BYTES
-        )
-    except OSError:
-        return
-    assert other.stdout is not None
-    try:
-        with suppress(msgspec.DecodeError):
-            while head := other.stdout.read(_LENGTH_BYTES):
-                yield from _DECODER.decode(other.stdout.read(int.from_bytes(head, "little")))
-    finally:
-        other.kill()
-        other.stdout.close()
-        other.wait()
 
 
 def main() -> None:
@@ -80,7 +53,5 @@ def main() -> None:
 
 
 def _send(batch: list[Piece]) -> None:
-    data = msgspec.msgpack.encode(batch)
-    sys.stdout.buffer.write(len(data).to_bytes(_LENGTH_BYTES, "little") + data)
-    sys.stdout.buffer.flush()
+    send(sys.stdout.buffer, msgspec.msgpack.encode(batch))
     batch.clear()
