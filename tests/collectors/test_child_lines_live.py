@@ -47,5 +47,5 @@ def test_marking_lines_changes_nothing_for_dynamo(tmp_path):
     assert marked["compiled"] >= {13, 20}
     assert not run.of("compile")[3:]  # the frame, and what follows its two breaks
     ceilings, notes = run.of("ceiling"), [e for e in run.of("note") if "ceiling" in e["what"]]
-    assert len(ceilings) + len(notes) == 5  # two copies, three products
+    assert len(ceilings) + len(notes) == 6  # a page fault, two copies, three products
     assert all(event["value"] > 0 for event in ceilings)

@@ -4,7 +4,8 @@ A function, class or object that compiled code uses and that is another one from
 
 ## Why it costs
 Compiled code is made for the very function or class that was traced. Each new one is a whole
-compile, until the recompile limit; from then on new ones run in eager.
+compile, until the recompile limit; from then on new ones run in eager. Where types differ, what
+each needs compiled for itself is not known, so the cost is derived.
 
 ## Evidence
 At least two recompiles of one function whose deciding guard checks the identity or the type of the
@@ -74,7 +75,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             ),
             explanation=_explanation(cause, source),
             cost=cause.cost(tables),
-            confidence="measured",
+            confidence="derived" if cause.row["kind"] == "type_id" else "measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
