@@ -75,14 +75,14 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     if unknown:
         raise ValueError(f"table {name} declares no column {', '.join(sorted(unknown))}")
     columns = {
-        column: _column([row.get(column) for row in data], dtype)
+        column: listed([row.get(column) for row in data], dtype)
         for column, dtype in schema.items()
     }
     return pl.DataFrame(columns, schema=schema, strict=False)
 
 
-def _column(values: list[Any], dtype: pl.DataType | type[pl.DataType]) -> list[Any] | pl.Series:
-    """``values`` for a frame; many lists by way of JSON: of lists polars makes a Series each."""
+def listed(values: list[Any], dtype: pl.DataType | type[pl.DataType]) -> list[Any] | pl.Series:
+    """A column's values for polars; many lists by way of JSON: it makes a Series of each else."""
     if dtype not in _LISTS or len(values) < _MANY:
         return values
     try:

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from traceview.parse.structured.state import Block, Row
-from traceview.tables import spec_of
+from traceview.tables import listed, spec_of
 
 Dtype = pl.DataType | type[pl.DataType]
-_ENCODE = msgspec.json.Encoder().encode
-_TEXTS = pl.List(pl.String)
 _SAME = ("pass", "raw_file")  # of every row of one process
 
 
@@ -45,8 +42,4 @@ def _values(block: Block, name: str) -> Sequence[Any] | repeat[Any]:
 
 
 def _series(name: str, dtype: Dtype, values: list[Any]) -> pl.Series:
-    """Lists of texts go by way of JSON: polars makes a series of every Python list otherwise."""
-    if dtype != _TEXTS:
-        return pl.Series(name, values, dtype=dtype, strict=False)
-    texts = [None if value is None else _ENCODE(value).decode() for value in values]
-    return pl.Series(name, texts, dtype=pl.String).str.json_decode(_TEXTS)
+    return pl.Series(name, listed(values, dtype), dtype=dtype, strict=False)
