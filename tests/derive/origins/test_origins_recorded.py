@@ -38,7 +38,7 @@ UNLIKE = {
     "truth-gpu-dead_code", "gpu-misaligned_copy", "bad-acc_backend_bug_custom_op",
     "truth-gpu-duplicate_matmul", "truth-cpu-operator_compiled", "truth-cpu-operator_dead",
     "truth-cpu-operator_eager", "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile",
-    "bad-rc_dim_specialized_branch",
+    "bad-rc_dim_specialized_branch", "truth-cpu-page_faults",
 }  # fmt: skip
 
 
