@@ -75,8 +75,7 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     if unknown:
         raise ValueError(f"table {name} declares no column {', '.join(sorted(unknown))}")
     columns = {
-        column: listed([row.get(column) for row in data], dtype)
-        for column, dtype in schema.items()
+        column: listed([row.get(column) for row in data], dtype) for column, dtype in schema.items()
     }
     return pl.DataFrame(columns, schema=schema, strict=False)
 

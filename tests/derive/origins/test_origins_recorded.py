@@ -37,8 +37,8 @@ UNLIKE = {
     "truth-gpu-compiled_extra", "truth-gpu-eager_extra", "truth-gpu-cudagraph_inputs",
     "truth-gpu-dead_code", "gpu-misaligned_copy", "bad-acc_backend_bug_custom_op",
     "truth-gpu-duplicate_matmul", "truth-cpu-operator_compiled", "truth-cpu-operator_dead",
-    "truth-cpu-operator_eager", "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile",
-    "bad-rc_dim_specialized_branch", "truth-cpu-page_faults",
+    "truth-cpu-operator_eager", "truth-cpu-page_faults",
+    "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile", "bad-rc_dim_specialized_branch",
 }  # fmt: skip
 
 
