@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from traceview.derive.time.causes import UNNAMED
 from traceview.diagnosis.explanation import Ceiling, Effect, FusionNote, KernelLimit, MatchGroup
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.diagnosis.model import Diagnosis
@@ -183,14 +184,17 @@ def some(names_: Sequence[str], most: int) -> str:
 def largest_effects(diagnosis: Diagnosis, most: int = 2) -> str | None:
     """Where the time went, in one line: the largest effects and the step's share of each.
 
-    None where there is no waterfall, or where the verdict's sentence says it already.
+    None where there is no waterfall, where the verdict's sentence says it already, or where as much
+    is explained by no cause: the profiled steps were not like the timed ones then.
     """
     kinds = kinds_of_speedup(diagnosis.explanation.waterfall)
     if kinds and kinds in diagnosis.verdict.sentence:
         return None
     found = [e for e in diagnosis.explanation.waterfall if fmt.given(e.ms) and e.ms]
     found = sorted(found, key=lambda effect: -abs(effect.ms))[:most]
-    return ", ".join(map(effect_ms, found)) if found else None
+    if not found or any(effect.effect in UNNAMED for effect in found):
+        return None
+    return ", ".join(map(effect_ms, found))
 
 
 def effect_ms(row: Effect) -> str:

@@ -84,6 +84,16 @@ def test_effects_that_the_verdict_tells_are_not_told_twice():
     assert "where the time went" not in text
 
 
+def test_no_effect_is_told_first_where_as_much_is_unexplained():
+    base = sample.helped()
+    effects = base.explanation.waterfall
+    largest = max(effects, key=lambda effect: abs(effect.ms))
+    unknown = dataclasses.replace(largest, effect="unexplained", ms=-largest.ms)
+    explanation = dataclasses.replace(base.explanation, waterfall=(*effects, unknown))
+    text = terminal.render(dataclasses.replace(base, explanation=explanation), 100, color=False)
+    assert "where the time went" not in text
+
+
 def test_symptoms_stand_under_their_cause():
     text = terminal.render(sample.helped(), 100, color=False)
     cause = text[text.index("TV203") : text.index("TV510")]
