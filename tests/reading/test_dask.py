@@ -52,7 +52,11 @@ def scheduler(tmp_path_factory):
     for process in reversed(started):
         process.send_signal(signal.SIGTERM)
     for process in started:
-        process.wait(20)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def test_a_cluster_reads_what_this_process_reads(scheduler, tmp_path):
