@@ -30,7 +30,6 @@ class Calls:
         self._stacks: dict[int, list[dict[str, Any]]] = {}
         self._uncompiled = 0
         self._began = 0.0
-        self.failure: dict[str, Any] = {}
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
@@ -61,14 +60,6 @@ class Calls:
 
     def after_nested(self, region: Region, opened: Opened) -> None:
         self._close(region, opened, outermost=False)
-
-    def failed(self, region: Region, error: BaseException) -> None:
-        self.failure = {
-            "id": id(error),
-            "region_id": region.region_id,
-            "stance": self._parts.stances.name,
-            "phase": self._driver.phase,
-        }
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """A step has ended, in no graph; an edge if this optimizer is the anchor."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 FOREVER = 1 << 60
@@ -13,7 +15,8 @@ FOREVER = 1 << 60
 class Region:
     """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
 
-    ``free`` calls before those pass straight through, and only count down: see `Control.straight`.
+    Calls before those take one of ``passes`` and go straight through: see `Control.straight`. On a
+    call that launches one kernel, an iterator's own count costs less than an attribute's.
     ``compile_calls`` is more than 1 where a line compiles one function again and again.
 
     Holds no reference to the user's objects: it outlives them.
@@ -25,12 +28,12 @@ class Region:
         "counted",
         "cudagraphs",
         "first_called",
-        "free",
-        "freed",
         "left",
         "methods_used",
         "name",
         "nested",
+        "passes",
+        "passes_given",
         "region_id",
         "sizes",
         "was_anchor",
@@ -41,7 +44,6 @@ class Region:
         self.name = name
         self.cudagraphs = cudagraphs
         self.left = 0
-        self.free = self.freed = 0
         self.counted = 0
         self.nested = 0
         self.first_called = False
@@ -50,21 +52,30 @@ class Region:
         self.compile_calls = 1
         self.methods_used: list[str] = []
         self.sizes: dict[str, int] = {}
+        self._give(0)
+
+    def _give(self, passes: int) -> None:
+        self.passes: Iterator[bool] = repeat(True, passes)
+        self.passes_given = passes
+
+    @property
+    def passes_left(self) -> int:
+        return length_hint(self.passes)
 
     def grant(self, calls: int, *, straight: bool = False) -> None:
         """Let it make ``calls`` outermost calls before it reports again."""
         self.counted = self.outermost
-        self.free = self.freed = calls if straight else 0
+        self._give(calls if straight else 0)
         self.left = 0 if straight else calls
 
     @property
     def remaining(self) -> int:
         """Outermost calls until it reports; below 0 where the one that runs has."""
-        return self.free + self.left
+        return self.passes_left + self.left
 
     @property
     def outermost(self) -> int:
-        return self.counted + self.freed - self.free
+        return self.counted + self.passes_given - self.passes_left
 
     @property
     def calls(self) -> int:
