@@ -15,11 +15,17 @@ MAX_FRAMES = 64
 
 
 class Frames:
-    """Classifies files, given where torch lies and which folder is the script's."""
+    """Classifies files, given where torch lies, which folder is the script's, and the run's own.
 
-    def __init__(self, torch_file: str | None, script_root: str | None) -> None:
+    The run folder holds the compile cache, and generated code in it is nobody's own.
+    """
+
+    def __init__(
+        self, torch_file: str | None, script_root: str | None, run: str | None = None
+    ) -> None:
         torch = os.path.dirname(os.path.abspath(torch_file)) + os.sep if torch_file else None  # noqa: PTH100, PTH120
         self._torch = torch or OURS
+        self._generated = os.path.join(run, "cache", "") if run else OURS  # noqa: PTH118
         self._root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
         paths = sysconfig.get_paths()
         self._stdlib = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})
@@ -29,8 +35,8 @@ class Frames:
         return file.startswith(self._torch)
 
     def is_user(self, file: str) -> bool:
-        """Whether ``file`` is the user's own: not a library's, not Python's, torch's or ours."""
-        if file.startswith(("<", OURS, self._torch)):
+        """Whether ``file`` is the user's own: no library's, no generated one, none of ours."""
+        if file.startswith(("<", OURS, self._torch, self._generated)):
             return file in ("<stdin>", "<string>")
         in_root = self._root is not None and file.startswith(self._root)
         shown = file[len(self._root or "") :] if in_root else file

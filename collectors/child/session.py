@@ -14,6 +14,7 @@ from .driver import Driver
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames
+from .gate import region_of
 from .guards import keep_guard_lines
 from .listener import Calls
 from .logs import quiet_stderr
@@ -36,7 +37,7 @@ class Session:
 
     def __init__(self, config: Config, recorder: Recorder, torch: Any) -> None:
         control = Control()
-        frames = Frames(torch.__file__, config.script_root)
+        frames = Frames(torch.__file__, config.script_root, str(config.run))
         sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
         self._config = config
@@ -126,7 +127,7 @@ class Session:
             return
         steps = driver.steps_seen
         parts.control.off = True
-        self._try("profiler window", parts.window.stop)
+        self._try("profiler window", lambda: parts.window.stop(step_ended=False))
         self._write_error()
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
         parts.stances.look()
@@ -184,11 +185,11 @@ class Session:
         keys = described(error, self._parts.frames)
         for entry in keys["stack"]:
             self._parts.sources.keep(entry["file"])
-        failure = self._calls.failure if self._calls.failure.get("id") == id(error) else {}
+        region = region_of(error.__traceback__)
         self._parts.recorder.write(
             "error",
             **keys,
-            stance=failure.get("stance", self._parts.stances.name),
-            phase=failure.get("phase", self._driver.phase),
-            region_id=failure.get("region_id"),
+            stance=self._parts.stances.name,
+            phase=self._driver.phase,
+            region_id=region and region.region_id,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import os
 import sys
@@ -41,6 +42,7 @@ class Window:
         self._stance = ""
         self._purpose: Purpose = "time"
         self._steps = 0
+        self._step = 0
         self._started_us = 0.0
         self._started_ns = 0
         self._faults = 0
@@ -60,7 +62,7 @@ class Window:
                 self._prepared.prepare_trace()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._prepared = None
-            self._write(None, 0.0, error)
+            self._write(None, None, error)
 
     def start(self, stance: str, purpose: Purpose) -> None:
         """Start the profiler here; a failure is written as the window's ``error``."""
@@ -84,25 +86,37 @@ class Window:
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._profiler = None
             self._kernels.stop()
-            self._write(None, 0.0, error)
+            self._write(None, None, error)
 
-    def stop(self) -> None:
-        """Stop it, write the trace and the ``profile`` event."""
+    def stop(self, *, step_ended: bool = True) -> None:
+        """Stop it, write the trace and the ``profile`` event.
+
+        Where the script ended in the middle of a step, what came until then is no step's time, and
+        the window counts only where its stance has no earlier one.
+        """
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             self._abandon()
             return
+        cut = self._step_mark is not None and not step_ended
         try:
             self._end_marks()
-            self._faults = page_faults() - self._faults
+            faults = None if cut else page_faults() - self._faults
             self._synchronise()
             host_ms = (time.perf_counter_ns() - self._started_ns) / 1e6
             profiler.stop()
+            if cut and self._files.get(self._name):
+                return
+            self._steps -= cut
+            if cut and not self._steps:
+                raise RuntimeError("the script ended in the first step")
             file = self._export(profiler)
+            if cut:
+                _unmark(self._recorder.raw / file, self._step)
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-            self._write(None, 0.0, error)
+            self._write(None, None, error)
         else:
-            self._write(file, host_ms, None)
+            self._write(file, host_ms, None, faults)
 
     def _abandon(self) -> None:
         """Let go of a profiler that was attached for nothing."""
@@ -121,6 +135,7 @@ class Window:
             return
         self._end_step()
         self._steps += 1
+        self._step = step
         self._step_mark = self._fast(f"traceview step {step}")
         if self._purpose == "lines" and self._lines is None:
             self._lines = LineMarks(self._frames, self._fast)
@@ -176,6 +191,11 @@ class Window:
             if hasattr(function, "__code__"):
                 hide_from_dynamo(function)
 
+    @property
+    def _name(self) -> str:
+        lines = "-lines" if self._purpose == "lines" else ""
+        return f"{self._stance}-{self._recorder.pid}{lines}"
+
     def _synchronise(self) -> None:
         if self.device:
             self._torch.cuda.synchronize()
@@ -183,9 +203,7 @@ class Window:
     def _export(self, profiler: Any) -> str:
         folder = self._recorder.raw / "profile"
         folder.mkdir(parents=True, exist_ok=True)
-        name = f"{self._stance}-{self._recorder.pid}"
-        if self._purpose == "lines":
-            name += "-lines"
+        name = self._name
         earlier = self._files.setdefault(name, [])
         name += f"-{len(earlier) + 1}.json.gz" if earlier else ".json.gz"
         profiler.export_chrome_trace(str(folder / name))
@@ -194,15 +212,21 @@ class Window:
         earlier.append(folder / name)
         return f"profile/{name}"
 
-    def _write(self, file: str | None, host_ms: float, error: Exception | None) -> None:
+    def _write(
+        self,
+        file: str | None,
+        host_ms: float | None,
+        error: Exception | None,
+        faults: int | None = None,
+    ) -> None:
         self._recorder.write(
             "profile",
             stance=self._stance,
             purpose=self._purpose,
             steps=self._steps,
             started_us=self._started_us or None,
-            host_ms=host_ms if error is None else None,
-            page_faults=self._faults if error is None else None,
+            host_ms=host_ms,
+            page_faults=faults,
             file=file,
             error=None if error is None else f"{type(error).__name__}: {error}",
             **self._marked_lines(),
@@ -218,6 +242,14 @@ class Window:
             what = f"all of the user's lines in one step ({self._stance})"
             self._recorder.note(what, lines.why_ended)
         return {"line_files": lines.files, "lines": lines.lines, "lines_ended": lines.why_ended}
+
+
+def _unmark(path: Path, step: int) -> None:
+    """Rename the mark of ``step`` in a trace, so that it is read as no step's."""
+    with gzip.open(path) as packed:
+        text = packed.read()
+    with gzip.open(path, "wb") as packed:
+        packed.write(text.replace(b'"traceview step %d"' % step, b'"traceview cut %d"' % step))
 
 
 def _fast_range(torch: Any) -> Callable[[str], Any]:

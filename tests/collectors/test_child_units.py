@@ -12,7 +12,7 @@ import pytest
 from traceview.collectors.child.anchor import Anchor
 from traceview.collectors.child.config import Config
 from traceview.collectors.child.frames import Frames
-from traceview.collectors.child.gate import counting
+from traceview.collectors.child.gate import counting, region_of
 from traceview.collectors.child.importhook import after_import
 from traceview.collectors.child.logs import Chosen
 from traceview.collectors.child.recorder import Recorder
@@ -74,13 +74,16 @@ def test_config_ignores_unknown_keys_and_fills_in_missing_ones():
 
 @pytest.fixture
 def frames(tmp_path):
-    return Frames("/venv/lib/python3.11/site-packages/torch/__init__.py", str(tmp_path))
+    torch = "/venv/lib/python3.11/site-packages/torch/__init__.py"
+    return Frames(torch, str(tmp_path), str(tmp_path / "traceview-train"))
 
 
 @pytest.mark.parametrize(
     ("file", "user"),
     [
         ("{root}/train.py", True),
+        ("{root}/traceview-train/cache/inductor/aj/cajvrwv.py", False),
+        ("{root}/cache/model.py", True),
         ("{root}/.venv/lib/python3.11/site-packages/numpy/core.py", False),
         ("/elsewhere/project/model.py", True),
         ("/venv/lib/python3.11/site-packages/transformers/models.py", False),
@@ -144,9 +147,6 @@ class Listener:
         self.heard.append("before")
         gate.region.grant(FOREVER)
 
-    def failed(self, region, error):
-        self.heard.append(error)
-
 
 def gated(control, target):
     gate = Gate(Region(0, "f"), target, lambda *args: "original")
@@ -165,17 +165,18 @@ def test_the_gate_counts_and_reports_only_when_its_grant_is_used_up():
     assert call(1) == "original"
 
 
-def test_a_failing_call_is_reported_and_leaves_the_depth_at_zero():
+def test_a_failing_call_is_found_in_the_traceback_and_leaves_the_depth_at_zero():
     control = Control()
     error = ValueError("from the user")
 
     def fail():
         raise error
 
-    _, call, listener = gated(control, fail)
+    gate, call, listener = gated(control, fail)
     with pytest.raises(ValueError, match="from the user") as caught:
         call()
-    assert listener.heard == ["before", error]
+    assert listener.heard == ["before"]
+    assert region_of(error.__traceback__) is gate.region
     assert control.depth == 0
     assert len([e for e in caught.traceback if e.path.name == "gate.py"]) == 1
 
@@ -203,16 +204,17 @@ def test_the_one_region_of_a_flat_script_is_only_counted_down_between_two_edges(
     region = gate.region
     region.first_called = True
     control.grant(3)
-    assert (region.free, region.left, region.remaining) == (3, 0, 3)
+    assert (region.passes_left, region.left, region.remaining) == (3, 0, 3)
     control.depth = 1  # not looked at
     assert [call(1), call(2)] == [1, 2]
     with pytest.raises(ValueError, match="from the user"):
         call(-1)
     control.depth = 0
-    assert listener.heard == [error]
+    assert listener.heard == []
+    assert region_of(error.__traceback__) is region
     assert (region.outermost, region.nested, region.remaining) == (3, 0, 0)
     call(4)
-    assert listener.heard == [error, "before"]
+    assert listener.heard == ["before"]
     assert region.calls == 4
 
 
@@ -224,7 +226,7 @@ def test_a_second_region_or_a_nested_call_ends_the_counting_down():
     control.grant(10)
     call()
     gated(control, lambda: None)
-    assert (gate.region.free, gate.region.remaining, gate.region.outermost) == (0, 9, 1)
+    assert (gate.region.passes_left, gate.region.remaining, gate.region.outermost) == (0, 9, 1)
 
     control = Control()
     control.watching = False
@@ -234,7 +236,7 @@ def test_a_second_region_or_a_nested_call_ends_the_counting_down():
     call()
     control.depth = 0
     control.grant(10)
-    assert (gate.region.free, gate.region.remaining, gate.region.nested) == (0, 10, 1)
+    assert (gate.region.passes_left, gate.region.remaining, gate.region.nested) == (0, 10, 1)
 
 
 class Optimizer:

@@ -36,6 +36,50 @@ def test_what_runs_before_the_window_is_not_in_it(window, tmp_path):
     assert "aten::sin" not in names
 
 
+def steps_run(window, *numbers):
+    window.start("compiled", "time")
+    for number in numbers:
+        window.mark_step(number)
+        torch.cos(torch.ones(8))
+
+
+def told(folder):
+    """The ``profile`` events, and the names in the traces."""
+    (events,) = folder.glob("events-*.jsonl")
+    rows = [json.loads(line) for line in events.read_text().splitlines()]
+    files = [path.read_bytes() for path in folder.glob("profile/*.json.gz")]
+    traces = [json.loads(gzip.decompress(data)) for data in files]
+    names = [{event["name"] for event in trace["traceEvents"]} for trace in traces]
+    return [row for row in rows if row["event"] == "profile"], names
+
+
+def test_a_step_in_which_the_script_ends_is_none(window, tmp_path):
+    steps_run(window, 7, 8, 9)
+    window.stop(step_ended=False)
+    (event,), (names,) = told(tmp_path)
+    assert (event["steps"], event["page_faults"], event["error"]) == (2, None, None)
+    assert {"traceview step 7", "traceview step 8"} <= names
+    assert "traceview step 9" not in names
+
+
+def test_a_window_without_one_whole_step_is_none(window, tmp_path):
+    steps_run(window, 7)
+    window.stop(step_ended=False)
+    (event,), traces = told(tmp_path)
+    assert (event["file"], traces) == (None, [])
+    assert "the script ended in the first step" in event["error"]
+
+
+def test_a_window_that_is_cut_short_does_not_replace_a_whole_one(window, tmp_path):
+    steps_run(window, 7, 8)
+    window.stop()
+    steps_run(window, 90, 91)
+    window.stop(step_ended=False)
+    (event,), (names,) = told(tmp_path)
+    assert event["steps"] == 2
+    assert {"traceview step 7", "traceview step 8"} <= names
+
+
 def test_one_that_never_opened_is_let_go_of(window, tmp_path):
     window.prepare("eager")
     window.stop()

@@ -19,7 +19,7 @@ _COLLECTING = (
     click.option("--steps", type=click.IntRange(1), metavar="N", help="Timed steps in each block."),
     click.option(
         "--blocks", type=click.IntRange(1), default=12, show_default=True, metavar="N",
-        help="Pairs of eager and compiled blocks.",
+        help="Pairs of eager and compiled blocks; a verdict takes three.",
     ),
     click.option("--run-to-end", is_flag=True, help="Let the script run to its own end."),
     click.option(
