@@ -1,8 +1,9 @@
 """How fast does a structured log become tables on disk, beside tlparse's pages of the same file?
 
 Makes its own input (see structured_logs.py). Every tool runs as a process of its own, one after the
-other, and its time is from start to exit. Memory is the peak of the resident sets of a process and
-its children, added up every 10 ms. The line scan is the least that any reader has to do.
+other, and its time is from start to exit; CPU seconds are those of all its processes and threads.
+Memory is the peak of the resident sets of a process and its children, added up every 10 ms. The
+line scan is the least that any reader has to do.
 
     python benchmarks/bench_structured.py [--megabytes 350] [--shape large|small] [--rounds 3]
 """
@@ -10,6 +11,7 @@ its children, added up every 10 ms. The line scan is the least that any reader h
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import subprocess
 import sys
@@ -31,9 +33,9 @@ assert damage.total == 0
 SCAN = "import sys\nfor line in open(sys.argv[1], 'rb'): pass"
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """(seconds, MiB) of a command."""
-    start, peak = time.perf_counter(), 0
+def run(command: list[str]) -> tuple[float, float, float]:
+    """(seconds, CPU seconds, MiB) of a command."""
+    start, before, peak = time.perf_counter(), cpu_seconds(), 0
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
     while process.poll() is None:
@@ -41,7 +43,13 @@ def run(command: list[str]) -> tuple[float, float]:
         time.sleep(0.01)
     if process.returncode:
         raise SystemExit(f"{command[0]} failed")
-    return time.perf_counter() - start, peak / 1024
+    return time.perf_counter() - start, cpu_seconds() - before, peak / 1024
+
+
+def cpu_seconds() -> float:
+    """Of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def resident(pid: int) -> int:
@@ -81,12 +89,12 @@ def main() -> None:
             seconds = {}
             for name, command in commands.items():
                 shutil.rmtree(out, ignore_errors=True)
-                seconds[name], memory = run(command)
+                seconds[name], busy, memory = run(command)
                 files = sum(1 for path in out.rglob("*") if path.is_file()) if out.exists() else 0
                 speed = log.stat().st_size / 1e6 / seconds[name]
                 print(
-                    f"{name:10} {seconds[name]:6.2f} s {speed:6.0f} MB/s {memory:5.0f} MiB"
-                    f" {files:6,} files"
+                    f"{name:10} {seconds[name]:6.2f} s {busy:6.2f} s CPU {speed:6.0f} MB/s"
+                    f" {memory:5.0f} MiB {files:6,} files"
                 )
             if "tlparse" in seconds:
                 print(f"tlparse / traceview: {seconds['tlparse'] / seconds['traceview']:.1f}")

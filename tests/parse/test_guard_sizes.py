@@ -52,3 +52,16 @@ def test_the_place_in_torch_that_set_a_number_is_read_without_its_bracket():
 def test_a_closed_over_variable_has_the_name_that_torch_hints_at(hint, source):
     text = f"fn.__closure__[0].cell_contents == 3  # y = x * s  # /u/train.py:9 in fn {hint}"
     assert parse_guard(text).source_name == source
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "dim"),
+    [
+        ("2*L['x'].size()[1] < 4", "x", 1),
+        ("L['a.b'].size()[0] >= L['y'].stride()[2]", "a.b", 0),
+        ("L['x'].storage_offset() == 0", None, None),
+    ],
+)
+def test_the_name_of_what_has_a_size_begins_where_its_letters_do(text, source, dim):
+    found = parse_guard(f"0/1: {text}")
+    assert (found.kind, found.source_name, found.dim) == ("shape_guard", source, dim)

@@ -73,8 +73,10 @@ _AMBIENT = {
     "torch._functorch.pyfunctorch.compare_functorch_state(": "functorch",
     "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ": "saved_tensors_hooks",
 }
+# a name begins where its letters do: tried from each of them, a long text would take its square
 _SIZES = re.compile(
-    r"(?P<name>[^\s()<>=*+,!%/-]+)\.(?:size|stride)\(\)\[(?P<dim>\d+)\]|\.storage_offset\(\)"
+    r"(?<![^\s()<>=*+,!%/-])(?P<name>[^\s()<>=*+,!%/-]+)\.(?:size|stride)\(\)\[(?P<dim>\d+)\]"
+    r"|\.storage_offset\(\)"
 )
 _DEVICE = re.compile(r"str\((?P<name>.+)\.device\) == (?P<old>.+)")
 _OPERATOR = re.compile(r"[-+*/%]")

@@ -73,7 +73,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def raw(self) -> bytes:
-        """Its payload, with or without the tabs that the lines begin with."""
+        """Its payload, with or without the tabs that the lines begin with: JSON is the same."""
         raise NotImplementedError
 
     @property

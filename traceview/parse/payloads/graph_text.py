@@ -16,10 +16,8 @@ from traceview.parse.frames import StackFrame, is_user_frame
 _COMMENT = "# File: "
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d{1,9}) in ")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
-_NODE = re.compile(
-    r"\n[^\S\n]+(?:(\w+)(?: *:[^=\n]*)? = |\w+ \S{1,2}= [^;\n]+;  (\w+)(?: *:[^=\n]*)? = )"
-)
-_POST_NODE = re.compile(r"\n +(?P<node>\w+)(?: *:[^=\n]*)? = torch\.ops\.(?P<op>\w+\.\w+)")
+_NODE = re.compile(r"\n[^\S\n]+(?:\w+ \S{1,2}= [^;\n]+;  )?(\w+)(?: *:[^=\n]*)? = ")
+_POST_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
 
 
 class NodeLines(msgspec.Struct, array_like=True, tag="lines"):
@@ -48,8 +46,8 @@ def node_lines(graph: str) -> NodeLines:
             at = numbers.setdefault(place, len(numbers)) if own else None
         if at is not None:
             end = _EMPTY_LINE.search(part)
-            for assigned, in_place in _NODE.findall(part, 0, end.start() if end else len(part)):
-                found.nodes[assigned or in_place] = at
+            nodes = _NODE.findall(part, 0, end.start() if end else len(part))
+            found.nodes.update(dict.fromkeys(nodes, at))
             at = None if end else at
         before = part
     found.places.extend(numbers)
@@ -58,7 +56,7 @@ def node_lines(graph: str) -> NodeLines:
 
 def post_ops(graph: str) -> dict[str, str]:
     """Node name to aten operator, in graph order, from the text of a post-grad graph."""
-    return {match["node"]: match["op"] for match in _POST_NODE.finditer(f"\n{graph}")}
+    return dict(_POST_NODE.findall(f"\n{graph}"))
 
 
 @lru_cache(maxsize=1_000)

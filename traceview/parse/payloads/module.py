@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import msgspec
 
 from traceview.parse.payloads.output_code import Call, Kernel, parse_output_code
 
-Row = dict[str, Any]
 _AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
 _ID_CHARACTERS = 10_000  # the id stands at the top
+
+
+class KernelRow(msgspec.Struct, array_like=True, gc=False):
+    """Columns of ``generated_kernels``."""
+
+    kernel_name: str
+    category: str | None
+    kernel_path: str | None
+    source_code: str | None
+    fused_ops: list[str]
+    source_nodes: list[str]
+    user_lines: list[str]
+    launch_sites: int
+    line_origin: str | None
+
+
+class CallRow(msgspec.Struct, array_like=True, gc=False):
+    """Columns of ``kernel_calls``."""
+
+    order: int
+    kernel_name: str
+    category: str | None
+    handle: int | None
+    source_nodes: list[str]
+    ops: list[str]
+    user_lines: list[str]
 
 
 class Module(msgspec.Struct, array_like=True, tag="module"):
     """What generated code tells by itself."""
 
     aot_id: str | None
-    kernels: list[Row]
-    calls: list[Row]
+    kernels: list[KernelRow]
+    calls: list[CallRow]
 
 
 def module(text: str) -> Module:
@@ -33,30 +57,23 @@ def module(text: str) -> Module:
     )
 
 
-def _kernel_row(kernel: Kernel) -> Row:
-    return {
-        "kernel_name": kernel.name,
-        "category": kernel.category,
-        "kernel_path": kernel.path,
-        "source_code": kernel.source,
-        "fused_ops": list(kernel.ops),
-        "source_nodes": list(kernel.nodes),
-        "user_lines": list(kernel.lines),
-        "launch_sites": kernel.launch_sites,
-        "line_origin": "comment" if kernel.lines else None,
-    }
+def _kernel_row(kernel: Kernel) -> KernelRow:
+    return KernelRow(
+        kernel.name,
+        kernel.category,
+        kernel.path,
+        kernel.source,
+        list(kernel.ops),
+        list(kernel.nodes),
+        list(kernel.lines),
+        kernel.launch_sites,
+        "comment" if kernel.lines else None,
+    )
 
 
-def _call_row(order: int, call: Call) -> Row:
+def _call_row(order: int, call: Call) -> CallRow:
     """A C++ kernel has its nodes above its definition: those of its call, if there is one only."""
     kernel = call.kernel
     alone = kernel.launch_sites == 1 and not call.nodes
-    return {
-        "order": order,
-        "kernel_name": kernel.name,
-        "category": kernel.category,
-        "handle": call.handle,
-        "source_nodes": list(kernel.nodes if alone else call.nodes),
-        "ops": list(kernel.ops if alone else call.ops),
-        "user_lines": [],
-    }
+    nodes, ops = (kernel.nodes, kernel.ops) if alone else (call.nodes, call.ops)
+    return CallRow(order, kernel.name, kernel.category, call.handle, list(nodes), list(ops), [])

@@ -22,7 +22,9 @@ and in call():
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
 
 CATEGORIES = {
     "poi": "pointwise",
@@ -54,22 +56,20 @@ Names = dict[str, None]
 """Each once, in the order in which they came."""
 
 
-@dataclass(slots=True)
-class Kernel:
+class Kernel(msgspec.Struct, gc=False):
     """One kernel or library call of a generated module."""
 
     name: str
     category: str | None
     path: str | None = None
     source: str | None = None
-    ops: Names = field(default_factory=dict)
-    nodes: Names = field(default_factory=dict)
-    lines: Names = field(default_factory=dict)
+    ops: Names = {}
+    nodes: Names = {}
+    lines: Names = {}
     launch_sites: int = 0
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, gc=False):
     """One call of a kernel; ``handle`` is torch's number of it, ops and nodes those above it."""
 
     kernel: Kernel
@@ -78,11 +78,10 @@ class Call:
     nodes: Names
 
 
-@dataclass(slots=True)
-class _Above:
+class _Above(msgspec.Struct, gc=False):
     """What the comments since the last call say."""
 
-    kernel: Kernel = field(default_factory=lambda: Kernel("", ""))
+    kernel: Kernel
     handle: tuple[str, int] | None = None
 
 
@@ -157,8 +156,8 @@ def _comment(line: str, above: _Above) -> None:
     """One comment; most are of a graph's fragment and tell nothing that the graph does not."""
     kernel = above.kernel
     if "Original ATen: " in line and (nodes := _NODES.match(line)):
-        _extend(kernel.nodes, nodes["nodes"])
-        _extend(kernel.ops, nodes["ops"])
+        kernel.nodes |= dict.fromkeys(_names(nodes["nodes"]))
+        kernel.ops |= dict.fromkeys(_names(nodes["ops"]))
     elif "kernel path: " in line and (path := _PATH.match(line)):
         kernel.path = path["path"]
     elif "[Provenance" in line and (handle := _HANDLE.match(line)):
@@ -173,24 +172,19 @@ def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
     What comments say is of the calls in the next line that has any, and of none beyond a scope.
     """
     found: list[Call] = []
-    above = _Above()
+    above = _Above(Kernel("", None))
     names = {*(name[:5] for name in kernels), *_LIBRARIES}
     may_call = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(names)))})[\w.]*(?=\()")
     for line in map(str.strip, body.split("\n")):
         if line.startswith(("#", "//")):
             _comment(line, above)
+        elif line.startswith(_NO_LAUNCH):
             continue
-        if not line or line.startswith(_NO_LAUNCH):
-            continue
-        called = [
-            kernel
-            for name in may_call.finditer(line)
-            if not (name.start() and _INSIDE.match(line, name.start() - 1))
-            and (kernel := _called(name[0], kernels))
-        ]
-        found.extend(_call(kernel, above) for kernel in called)
-        if called or line.startswith(_SCOPES):
-            above = _Above()
+        elif called := _called_in(line, may_call, kernels):
+            found.extend([_call(kernel, above) for kernel in called])
+            above = _Above(Kernel("", None))
+        elif line.startswith(_SCOPES):
+            above = _Above(Kernel("", None))
             if line.startswith("def benchmark_compiled_module") or line == "def get_args():":
                 break
     return found
@@ -204,11 +198,24 @@ def _call(kernel: Kernel, above: _Above) -> Call:
     return Call(kernel, handle, above.kernel.ops, above.kernel.nodes)
 
 
+def _called_in(line: str, may_call: re.Pattern[str], kernels: dict[str, Kernel]) -> list[Kernel]:
+    """The kernels that a line calls, in order."""
+    called = []
+    name = may_call.search(line)
+    while name is not None:
+        start, end = name.span()
+        inside = start and _INSIDE.match(line, start - 1)
+        if not inside and (kernel := _called(name[0], kernels)):
+            called.append(kernel)
+        name = may_call.search(line, end)
+    return called
+
+
 def _called(name: str, kernels: dict[str, Kernel]) -> Kernel | None:
     """The kernel that a call of ``name`` launches: a defined one, or a library call."""
-    defined = kernels.get(name.removesuffix(".run"))
-    if defined is not None:
-        return defined
+    known = kernels.get(name.removesuffix(".run")) or kernels.get(name)
+    if known is not None:
+        return known
     if not name.startswith(_LIBRARIES) or name.startswith(_NOT_CALLED):
         return None
     if name.startswith("aten."):
@@ -225,5 +232,6 @@ def _merge(kernel: Kernel, above: Kernel) -> None:
     kernel.lines |= above.lines
 
 
-def _extend(have: Names, listed: str) -> None:
-    have.update(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+@lru_cache(maxsize=1_000)  # the same stand above a kernel's definition and its call
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, listed.split(","))))

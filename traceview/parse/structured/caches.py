@@ -44,7 +44,7 @@ def cache_artifact(reader: Reader, record: Record) -> None:
     if match is None:
         return
     compile = reader.process.find(record)
-    info = decode(reader, record, record.payload, _INFO) or _CacheInfo()
+    info = decode(reader, record, record.raw, _INFO) or _CacheInfo()
     key = info.key if isinstance(info.key, str) else None
     cache, event = match["cache"], match["event"]
     section = None

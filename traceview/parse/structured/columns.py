@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -29,16 +29,20 @@ def frame(table: str, rows: Sequence[Row]) -> pl.DataFrame:
 
 def frame_of_blocks(table: str, blocks: Sequence[Block]) -> pl.DataFrame:
     """The same of rows that came in blocks."""
-    return pl.DataFrame(
+    schema, own = spec_of(table).polars_schema, blocks[0].columns
+    numbers = [number for number, block in enumerate(blocks) for _ in range(block.rows)]
+    heads = pl.DataFrame(
         [
-            _series(name, dtype, list(chain.from_iterable(_values(b, name) for b in blocks)))
-            for name, dtype in spec_of(table).polars_schema.items()
+            _series(name, dtype, [block.head.get(name) for block in blocks])
+            for name, dtype in schema.items()
+            if name not in own
         ]
     )
-
-
-def _values(block: Block, name: str) -> Sequence[Any] | repeat[Any]:
-    return block.columns.get(name) or repeat(block.head.get(name), block.rows)
+    columns = [
+        _series(name, schema[name], list(chain.from_iterable(b.columns[name] for b in blocks)))
+        for name in own
+    ]
+    return heads[numbers].hstack(columns).select(list(schema))
 
 
 def _series(name: str, dtype: Dtype, values: list[Any]) -> pl.Series:

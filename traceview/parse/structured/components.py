@@ -7,9 +7,13 @@ is made only of what is not as it was at the process's look-up before; the first
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from traceview.parse.cutting import Record
 from traceview.parse.structured.state import Compile, Reader, Row
+
+_Parts = tuple[str, str | None, str | None]
+"""Name, digest and value of a component."""
 
 _LINE = re.compile(r"\[(?P<digest>\w{1,200})\] (?P<name>.{1,300}?): (?P<value>.*)", re.DOTALL)
 _VALUE_CHARACTERS = 400
@@ -19,13 +23,11 @@ def components(
     reader: Reader, record: Record, compile: Compile | None, look_up: Row, lines: object
 ) -> None:
     """Rows of table ``cache_components`` for one look-up, whose row is ``look_up``."""
-    found = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+    found = _texts(lines) if isinstance(lines, list) else []
     if not found:
         return
     process, cache = reader.process, look_up["cache"]
-    last = process.components.setdefault(cache, {})
-    now = dict.fromkeys(found)
-    head = {
+    head = process.head(record, compile) | {
         "pid": process.pid,
         "cache": cache,
         "lookup": process.look_ups[cache],
@@ -33,26 +35,37 @@ def components(
         "key": look_up["key"],
     }
     process.look_ups[cache] += 1
-    new = now.keys() - last.keys()
-    changed = [_parts(line) for line in found if line in new] if new else []
-    present = {row["name"] for row in changed}
-    gone = last.keys() - now.keys()
+    changed = _changed(found, process.components.setdefault(cache, {}))
+    if changed:
+        names, digests, values = map(list, zip(*changed, strict=True))
+        columns = {"name": names, "digest": digests, "value": values}
+        process.add_block("cache_components", head, columns)
+
+
+def _texts(lines: list[object]) -> list[str]:
+    """Those of ``lines`` that are text: all of them, unless the log is damaged."""
+    if {*map(type, lines)} == {str}:
+        return cast("list[str]", lines)
+    return [line for line in lines if isinstance(line, str)]
+
+
+def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
+    """What is not as it was, then the names of what is gone; ``last`` becomes ``found``."""
+    now = dict.fromkeys(found)
+    new, gone = now.keys() - last.keys(), last.keys() - now.keys()
+    changed: list[_Parts] = [_parts(line) for line in found if line in new] if new else []
+    present = {name for name, _, _ in changed}
     for line in [line for line in last if line in gone] if gone else ():
-        name = _parts(line)["name"]
+        name = _parts(line)[0]
         del last[line]
         if name not in present:
-            changed.append({"name": name})
+            changed.append((name, None, None))
     last.update(now)
-    for row in changed:
-        process.add("cache_components", record, compile, head | row)
+    return changed
 
 
-def _parts(line: str) -> Row:
+def _parts(line: str) -> _Parts:
     match = _LINE.match(line)
     if match is None:
-        return {"name": line[:100], "digest": "?", "value": line[:_VALUE_CHARACTERS]}
-    return {
-        "name": match["name"],
-        "digest": match["digest"],
-        "value": match["value"][:_VALUE_CHARACTERS],
-    }
+        return line[:100], "?", line[:_VALUE_CHARACTERS]
+    return match["name"], match["digest"], match["value"][:_VALUE_CHARACTERS]

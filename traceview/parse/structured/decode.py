@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.text import clipped
+from traceview.parse.payloads.text import TEXT_LIMIT, clipped
 from traceview.parse.structured.state import Reader
 
 _T = TypeVar("_T")
+_Read = TypeVar("_Read")
 _ANY = msgspec.json.Decoder()
 
 
@@ -44,18 +45,18 @@ def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dic
     return value if isinstance(value, dict) else {}
 
 
-def text_of(reader: Reader, record: Record) -> str:
-    """The payload as text, cut at 1 MB with a mark; bytes that are no UTF-8 are replaced."""
+def text_of(reader: Reader, record: Record, limit: int = TEXT_LIMIT) -> str:
+    """The payload as text, cut at ``limit`` with a mark; bytes that are no UTF-8 are replaced."""
     payload = record.payload
     try:
-        return clipped(payload)
+        return clipped(payload, limit=limit)
     except UnicodeDecodeError:
-        text = clipped(payload, "replace")
+        text = clipped(payload, "replace", limit)
         reader.unreadable(record, "bad_encoding", text)
         return text
 
 
-def told(reader: Reader, record: Record, kind: type[_T], read: Callable[[str], _T]) -> _T:
+def told(record: Record, kind: type[_T], read: Callable[[], _Read]) -> _T | _Read:
     """What the payload tells by itself, read here if the process that cut the file did not."""
     found = record.told
-    return found if isinstance(found, kind) else read(text_of(reader, record))
+    return found if isinstance(found, kind) else read()

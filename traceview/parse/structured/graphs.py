@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import polars as pl
+from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.module import Module, module
-from traceview.parse.structured.decode import json_object, text_of
+from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 
 # Envelope key to ``kind`` in table ``graphs``.
@@ -54,19 +55,19 @@ def output_code(reader: Reader, record: Record) -> None:
     process = reader.process
     compile = process.find(record)
     text = text_of(reader, record)
-    found = record.told if isinstance(record.told, Module) else module(text)
+    found = told(record, Module, lambda: module(text))
     place = json_object(reader, record, record.body)
     file = place.get("file_path") or place.get("filename")
     row = _row(record, "output_code", text)
     row |= {"aot_id": found.aot_id, "file": file if isinstance(file, str) else None}
     graph = process.add("graphs", record, compile, row)
     head = process.head(record, compile) | {"aot_id": found.aot_id}
-    for table, rows in (("generated_kernels", found.kernels), ("kernel_calls", found.calls)):
-        for code_row in rows:
-            code_row.update(head)
-        process.rows[table].extend(rows)
+    kernels = [asdict(kernel) | head for kernel in found.kernels]
+    calls = [asdict(call) | head for call in found.calls]
+    process.rows["generated_kernels"].extend(kernels)
+    process.rows["kernel_calls"].extend(calls)
     if compile is not None:
-        _section(compile, CodeSection(graph, found.kernels, found.calls, [*compile.waiting]))
+        _section(compile, CodeSection(graph, kernels, calls, [*compile.waiting]))
 
 
 def _section(compile: Compile, section: CodeSection) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.guard_tree import Guards, guards
-from traceview.parse.structured.decode import told
-from traceview.parse.structured.state import Block, Reader
+from traceview.parse.payloads.text import TREE_LIMIT
+from traceview.parse.structured.decode import text_of, told
+from traceview.parse.structured.state import Reader
 
 
 def guard_tree(reader: Reader, record: Record) -> None:
     """One row for each leaf."""
     process = reader.process
     head = process.head(record, process.find(record))
-    found = told(reader, record, Guards, guards)
+    found = told(record, Guards, lambda: guards(text_of(reader, record, TREE_LIMIT)))
     if found.kind:
         columns = {name: getattr(found, name) for name in Guards.__struct_fields__}
-        process.guards.append(Block(head, columns, len(found.kind)))
+        process.add_block("guards", head, columns)

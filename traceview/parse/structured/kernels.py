@@ -13,16 +13,14 @@ from typing import Any
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.graph_text import NodeLines, node_lines, post_ops
 from traceview.parse.payloads.traces import Traces, traces
-from traceview.parse.structured.decode import json_object
+from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Compile, Process, Reader, Row
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
     """User lines of the newest code that has none yet and defines these kernels."""
     compile = reader.process.find(record)
-    found = record.told
-    if not isinstance(found, Traces):
-        found = traces(json_object(reader, record, record.payload))
+    found = told(record, Traces, lambda: traces(json_object(reader, record, record.raw)))
     section = _newest(compile, found.by_kernel.keys()) if compile else None
     if section is None:
         return
@@ -42,7 +40,7 @@ def _handle(call: Row) -> str:
 def node_mappings(reader: Reader, record: Record) -> None:
     """Post-grad nodes of every call; by way of them the operators that the code does not name."""
     compile = reader.process.find(record)
-    mappings = json_object(reader, record, record.payload)
+    mappings = json_object(reader, record, record.raw)
     if compile is None or not compile.sections:
         return
     section = compile.sections[-1]

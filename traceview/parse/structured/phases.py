@@ -13,21 +13,19 @@ from typing import Any
 import msgspec
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.event import FIELDS, Event
 from traceview.parse.structured.autotune import autotuned
 from traceview.parse.structured.caches import disabled_cache
 from traceview.parse.structured.compiles import metrics_row
-from traceview.parse.structured.decode import decode, json_object
+from traceview.parse.structured.decode import decode, json_object, told
 from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
 
 
-class _Event(msgspec.Struct):
-    name: str
-    ph: str
-    ts: float
+class _Arguments(msgspec.Struct):
     args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_EVENT = msgspec.json.Decoder(_Event)
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
 _DYNAMO = "dynamo"
 _WHOLE = frozenset((_DYNAMO, "entire_frame_compile"))
 _OPENINGS = _WHOLE | MAY_REPEAT | {"compile_attempt_0"}
@@ -36,7 +34,7 @@ _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 def chromium_event(reader: Reader, record: Record) -> None:
     """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; most instants are counted only."""
-    event = decode(reader, record, record.raw, _EVENT)  # a tab there is nothing to JSON
+    event = told(record, Event, lambda: _event(reader, record))
     if event is None:
         return
     process = reader.process
@@ -56,12 +54,11 @@ def chromium_event(reader: Reader, record: Record) -> None:
         if event.name in _WHOLE and compile is not None:
             compile.closed = True
         if event.name == _DYNAMO and compile is not None:
-            fields = json_object(reader, record, event.args)
-            compile.dynamo_event = metrics_row(fields)
+            compile.dynamo_event = metrics_row(_arguments(reader, record))
             if compile.started_us is not None and event.ts >= compile.started_us:
                 compile.dynamo_event.setdefault("duration_us", event.ts - compile.started_us)
         elif event.name.endswith("_template_autotuning"):
-            autotuned(reader, record, compile, _arguments(reader, record, event), event.name)
+            autotuned(reader, record, compile, _arguments(reader, record), event.name)
 
 
 def triton_kernels(reader: Reader, record: Record) -> None:
@@ -91,7 +88,7 @@ def finish(process: Process) -> None:
     process.loose.clear()
 
 
-def _begin(process: Process, record: Record, compile: Compile | None, event: _Event) -> None:
+def _begin(process: Process, record: Record, compile: Compile | None, event: Event) -> None:
     parent = process.phases[-1].row if process.phases else None
     row = process.add(
         "compile_phases",
@@ -114,7 +111,7 @@ def _begin(process: Process, record: Record, compile: Compile | None, event: _Ev
     (process.loose if elsewhere else process.phases).append(OpenPhase(row))
 
 
-def _end(process: Process, event: _Event, compile: Compile | None) -> None:
+def _end(process: Process, event: Event, compile: Compile | None) -> None:
     phase, parent = _close(process, event.name, compile.key if compile else None)
     if phase is None:
         return
@@ -156,5 +153,11 @@ def _matching(
     return None
 
 
-def _arguments(reader: Reader, record: Record, event: _Event) -> dict[str, Any]:
-    return json_object(reader, record, event.args)
+def _event(reader: Reader, record: Record) -> Event | None:
+    found = decode(reader, record, record.raw, FIELDS)
+    return None if found is None else Event(found.name, found.ph, found.ts)
+
+
+def _arguments(reader: Reader, record: Record) -> dict[str, Any]:
+    found = decode(reader, record, record.raw, _ARGUMENTS)
+    return json_object(reader, record, found.args) if found else {}

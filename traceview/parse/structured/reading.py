@@ -99,9 +99,9 @@ class _Reading:
             self._told.add(table)
             found = frame(table, rows)
             yield table, with_node_counts(found) if table == "graphs" else found
-        if blocks := settled.guards(process):
-            self._told.add("guards")
-            yield "guards", frame_of_blocks("guards", blocks)
+        for table, blocks in settled.blocks(process):
+            self._told.add(table)
+            yield table, frame_of_blocks(table, blocks)
 
     def _take(self, record: Record) -> None:
         """Give ``record`` to its parser and count it."""

@@ -15,6 +15,7 @@ from traceview.parse.structured.state import Block, CodeSection, Process, Row
 
 _AT_THE_END = ("compiles", "recompiles", "log_records")
 _OF_CODE = ("graphs", "generated_kernels", "kernel_calls")
+_WORTH_A_PIECE = 256  # rows: a file of fewer costs more than its rows
 _SECTIONS_KEPT = 16  # pieces of generated code that still wait; forward and backward make two
 _GRAPHS_KEPT = 64  # graphs that still wait for their code
 _PHASES_KEPT = 1000  # open phases that an E may still find, as many as ``phases`` looks at
@@ -31,9 +32,13 @@ def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
             continue
         if table == "compile_phases":
             taken, left[:] = _closed_phases(process)
-        else:
-            taken = of_code.get(table) or (left[:] if table not in _OF_CODE else [])
+        elif table in _OF_CODE:
+            taken = of_code[table]
             del left[: len(taken)]
+        elif len(left) < _WORTH_A_PIECE:
+            continue
+        else:
+            taken, left[:] = left[:], []
         if taken:
             yield table, _taken(process, taken)
     _remember(process, of_code["graphs"])
@@ -47,11 +52,12 @@ def all_rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
             yield table, _taken(process, left)
 
 
-def guards(process: Process) -> list[Block]:
-    """Take the guards, which are complete at once."""
-    taken, process.guards = process.guards, []
-    _taken(process, [block.head for block in taken])
-    return taken
+def blocks(process: Process) -> Iterator[tuple[str, list[Block]]]:
+    """Take the rows that came in blocks, which are complete at once."""
+    taken, process.blocks = process.blocks, {}
+    for table, found in taken.items():
+        _taken(process, [block.head for block in found])
+        yield table, found
 
 
 def _taken(process: Process, rows: list[Row]) -> list[Row]:

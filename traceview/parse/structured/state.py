@@ -96,7 +96,10 @@ class OpenPhase:
 
 @dataclass(slots=True)
 class Block:
-    """Rows of one record that differ in ``columns`` only; ``head`` are the others."""
+    """Rows of one record that differ in ``columns`` only; ``head`` are the others.
+
+    All blocks of a table have the same columns.
+    """
 
     head: Row
     columns: dict[str, list[Any]]
@@ -116,7 +119,7 @@ class Process:
     epoch: int = 0
     compiles: dict[_Ids, Compile] = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
-    guards: list[Block] = field(default_factory=list)
+    blocks: dict[str, list[Block]] = field(default_factory=dict)
     phases: list[OpenPhase] = field(default_factory=list)
     loose: list[OpenPhase] = field(default_factory=list)
     phase_ids: Iterator[int] = field(default_factory=count)
@@ -151,6 +154,11 @@ class Process:
         full = row | self.head(record, compile)
         self.rows[table].append(full)
         return full
+
+    def add_block(self, table: str, head: Row, columns: dict[str, list[Any]]) -> None:
+        """Keep rows of ``table`` that differ in ``columns`` only."""
+        rows = len(next(iter(columns.values())))
+        self.blocks.setdefault(table, []).append(Block(head, columns, rows))
 
     def find(self, record: Record, opening: str | None = None) -> Compile | None:
         """The compile that ``record`` belongs to, made if it is new; None if it names none.

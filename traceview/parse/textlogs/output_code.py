@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import asdict
+
 from traceview.parse.messages import Message
 from traceview.parse.payloads.module import module
 from traceview.parse.textlogs.sink import Row, Sink, heads, remembered, split_at
 
-_AOT_ID = re.compile(r"^# AOT ID: \['(?P<id>[\w.]{1,100})'\]", re.MULTILINE)
 _WRITTEN = re.compile(r"^Output code written to: (?P<file>.+)$", re.MULTILINE)
 _OPEN_MODULES = 256  # whose file may still be told
 _HEADS = heads("Output code:", "Output code written to: ")
+_read = remembered(module)
 
 
 class OutputCode:
@@ -36,15 +38,9 @@ class OutputCode:
 
     def _module(self, message: Message, offset: int, text: str) -> Row:
         name = self._sink.name(message)
-        aot_id = _AOT_ID.search(text, 0, 4_000)
-        columns: Row = {"aot_id": aot_id["id"] if aot_id else None}
-        for kernel in _kernels(text):
-            self._sink.add("generated_kernels", message, offset, **columns, **kernel)
+        found = _read(text)
+        columns: Row = {"aot_id": found.aot_id}
+        for kernel in found.kernels:
+            self._sink.add("generated_kernels", message, offset, **columns, **asdict(kernel))
         columns |= {"attempt": name.attempt if name else None, "kind": "output_code", "text": text}
         return self._sink.add("graphs", message, offset, **columns)
-
-
-@remembered
-def _kernels(text: str) -> tuple[Row, ...]:
-    """Rows of the kernels in a module."""
-    return tuple(module(text).kernels)
