@@ -12,8 +12,10 @@ and find their lines.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -94,17 +96,40 @@ def _of_rank(record: Made, rank: int) -> bytes:
     return head + ranked + b"\n" + payload
 
 
-def measured(command: list[str], log: Path) -> tuple[float, float]:
-    """(seconds, most MB that the process and its children held at once)."""
-    began, most = time.perf_counter(), 0
+class Measured(NamedTuple):
+    """Of a command and its children: seconds, those of processors, most MB held at once."""
+
+    wall_s: float
+    cpu_s: float
+    most_mb: float
+
+
+def measured(command: list[str], log: Path, environment: dict[str, str] | None = None) -> Measured:
+    """Run ``command``; what it prints goes to ``log``."""
+    began, most, before = time.perf_counter(), 0, _cpu_s()
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
+        process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
         while process.poll() is None:
             most = max(most, sum(_resident(pid) for pid in _tree(process.pid)))
             time.sleep(0.05)
     if process.returncode not in (0, 3):
         sys.exit(f"{' '.join(command)} ended with {process.returncode}; see {log}")
-    return time.perf_counter() - began, most / 1e6
+    return Measured(time.perf_counter() - began, _cpu_s() - before, most / 1e6)
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def with_bytecode(folder: Path) -> dict[str, str]:
+    """An environment in which our modules are compiled already, as those of a package are."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    few = folder / "few.log"
+    structured_logs.make(few, 1)
+    _run_postmortem(few, folder / "few", [], environment)
+    return environment
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -149,28 +174,39 @@ def log(folder: Path, args: argparse.Namespace) -> None:
         structured_logs.make(path, args.megabytes)
     pages = folder / "tlparse"
     command = ["tlparse", str(path), "-o", str(pages), "--overwrite", "--no-browser"]
-    peer, peer_mb = measured(command, folder / "tlparse.txt")
-    print(f"tlparse     {peer:6.1f} s  {peer_mb:6.0f} MB  {len(list(pages.rglob('*'))):,} files")
+    peer = measured(command, folder / "tlparse.txt")
+    print(f"tlparse     {_shown(peer)}  {len(list(pages.rglob('*'))):,} files")
     shutil.rmtree(pages)
     ours = _postmortem(path, folder / "run", args.options)
-    print(f"            {peer / ours:6.1f} times as fast")
+    print(f"            {peer.wall_s / ours.wall_s:6.1f} times as fast")
 
 
-def _postmortem(logs: Path, run: Path, options: list[str]) -> float:
+def _shown(took: Measured) -> str:
+    return f"{took.wall_s:6.1f} s  {took.cpu_s:6.1f} CPU s  {took.most_mb:6.0f} MB"
+
+
+def _run_postmortem(
+    logs: Path, run: Path, options: list[str], environment: dict[str, str]
+) -> Measured:
     shutil.rmtree(run, ignore_errors=True)
+    command = [sys.executable, "-m", "traceview", "postmortem", str(logs), "-o", str(run), *options]
+    return measured(command, run.with_suffix(".txt"), environment)
+
+
+def _postmortem(logs: Path, run: Path, options: list[str]) -> Measured:
+    environment = with_bytecode(run.parent)
     files = [path for path in logs.rglob("*") if path.is_file()] if logs.is_dir() else [logs]
     size = sum(path.stat().st_size for path in files)
     scan = line_scan(files)
     print(f"{len(files)} files, {size / 1e6:,.0f} MB; line scan {scan:6.1f} s")
-    command = [sys.executable, "-m", "traceview", "postmortem", str(logs), "-o", str(run), *options]
-    seconds, most = measured(command, run.with_suffix(".txt"))
+    took = _run_postmortem(logs, run, options, environment)
     page = (run / "report.html").stat().st_size
     tables = sum(path.stat().st_size for path in run.rglob("*.parquet"))
     print(
-        f"postmortem  {seconds:6.1f} s  {most:6.0f} MB  {size / 1e6 / seconds:,.0f} MB/s  "
+        f"postmortem  {_shown(took)}  {size / 1e6 / took.wall_s:,.0f} MB/s  "
         f"report {page / 1e6:.2f} MB  tables {tables / 1e6:.0f} MB"
     )
-    return seconds
+    return took
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -59,8 +60,12 @@ def _render(diagnosis: Diagnosis, limits: Limits) -> str:
     )
 
 
+@cache
 def _environment(limits: Limits) -> Environment:
-    """Autoescape on, undefined names are errors, every printed value goes through ``shown``."""
+    """Autoescape on, undefined names are errors, every printed value goes through ``shown``.
+
+    Kept, since it keeps its templates compiled, which takes as long as to fill them.
+    """
 
     def shown(value: object) -> object:
         if value is None:

@@ -6,15 +6,18 @@ no rows: the first means "we cannot say", the second "we looked and there was no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, TypeVar
 
 import msgspec
 import polars as pl
 
 from traceview.schema import TableSpec, all_tables
 
+T = TypeVar("T")
+MakeTable = Callable[[], pl.DataFrame]
 _JSON = msgspec.json.Encoder()
 _LISTS = (pl.List(pl.String), pl.List(pl.Int64))
 _MANY = 256
@@ -24,13 +27,39 @@ class Tables:
     """A set of declared tables by name."""
 
     def __init__(self, frames: Mapping[str, pl.DataFrame] | None = None) -> None:
-        self._frames: dict[str, pl.DataFrame] = {}
+        self._frames: dict[str, pl.DataFrame | MakeTable] = {}
+        self._made: dict[Hashable, Any] = {}
         for name, frame in (frames or {}).items():
             self.put(name, frame)
 
     def put(self, name: str, frame: pl.DataFrame) -> None:
         """Keep ``frame`` as table ``name``; it is cast to, and checked against, the declaration."""
         self._frames[name] = conform(spec_of(name), frame)
+        self._made.clear()
+
+    def put_later(self, name: str, make: MakeTable) -> None:
+        """The same for what ``make`` gives, which is not called before somebody looks."""
+        self._frames[name] = make
+        self._made.clear()
+
+    def copy(self) -> Tables:
+        """The same tables, to which others can be put; what is put later is made once for both."""
+        result = Tables()
+        for name, frame in self._frames.items():
+            made = isinstance(frame, pl.DataFrame)
+            result._frames[name] = frame if made else partial(self.__getitem__, name)
+        return result
+
+    def once(self, make: Callable[Concatenate[Tables, ...], T], *given: Hashable) -> T:
+        """``make(tables, *given)``, made once: all who ask get the same, so nobody may change it.
+
+        It is forgotten when a table is put.
+        """
+        key = (make, *given)
+        if key not in self._made:
+            self._made[key] = make(self, *given)
+        made: T = self._made[key]
+        return made
 
     def has(self, name: str) -> bool:
         """Whether the table was recorded at all."""
@@ -38,7 +67,12 @@ class Tables:
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         """The table, or an empty one of the right columns where it was not recorded."""
-        return self._frames[name] if name in self._frames else empty(name)
+        frame = self._frames.get(name)
+        if frame is None:
+            return empty(name)
+        if not isinstance(frame, pl.DataFrame):
+            frame = self._frames[name] = conform(spec_of(name), frame())
+        return frame
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._frames)
@@ -46,8 +80,8 @@ class Tables:
     def save(self, folder: Path) -> None:
         """Write every table as ``folder/NAME.parquet``."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, frame in self._frames.items():
-            frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
+        for name in self:
+            self[name].write_parquet(folder / f"{name}.parquet", compression="zstd")
 
     @classmethod
     def load(cls, folder: Path) -> Tables:
@@ -62,6 +96,7 @@ def spec_of(name: str) -> TableSpec:
     return all_tables()[name]
 
 
+@cache
 def empty(name: str) -> pl.DataFrame:
     """Table ``name`` without rows."""
     return pl.DataFrame(schema=spec_of(name).polars_schema)

@@ -39,7 +39,7 @@ def derive(
     the text of one of the user's files by its name in table ``sources``, None where there is no
     copy.
     """
-    result = Tables({name: tables[name] for name in tables})
+    result = tables.copy()
     if tables.has("blocks"):
         result.put("block_pairs", block_pairs(tables))
     if tables.has("runs"):

@@ -8,6 +8,8 @@ all ranks and compiles, and on disk everything stays.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -38,25 +40,24 @@ _PROCESS = pl.col("compile_key").str.extract(r"^([^:]*:\d+):")
 
 
 def open_tables(run: Run) -> Tables:
-    """Every table that the logs told of."""
+    """Every table that the logs told of; most are read when somebody looks."""
     told = {table for part in all_parts(run.folder) for table in part.tables}
     inputs = pl.read_parquet(run.tables_folder / "inputs.parquet")
     chosen = _ranks(inputs)
-    traces = _rows(run.folder, "traces")
+    traces = _scan(run.folder, "traces").collect()
     aside = parts_aside(traces, inputs)
-    result = Tables({"inputs": inputs, "unreadable": _rows(run.folder, "unreadable")})
-    dearest: pl.DataFrame | None = None
+    result = Tables({"inputs": inputs})
+    result.put_later("unreadable", _scan(run.folder, "unreadable").collect)
+    dearest: list[str] | None = None
     for name in all_tables():  # compiles stand before what is told of the dearest
         if name in told:
-            only = dearest if name in _OF_DEAREST else None
             ranks = chosen if name in _OF_CHOSEN else None
-            result.put(name, _rows(run.folder, name, ranks, only, aside))
+            scan = partial(_scan, run.folder, name, ranks, aside)
+            if name == "graphs" and dearest is not None:
+                dearest = _within_budget(scan, dearest)
+            result.put_later(name, scan(dearest if name in _OF_DEAREST else None).collect)
         if name == "compiles":
             dearest = _dearest(result["compiles"], chosen)
-        if name == "graphs" and dearest is not None:
-            dearest = _within_budget(result["graphs"], dearest)
-            kept = result["graphs"].join(dearest, on="compile_key", how="semi", nulls_equal=True)
-            result.put("graphs", kept)
     result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
     if aside:
         result.put("traces", chosen_traces(traces))
@@ -70,18 +71,25 @@ def of_chosen(tables: Tables) -> Tables:
     if not tables.has("inputs"):
         return tables
     chosen = _ranks(tables["inputs"])
-    kept = Tables()
+    kept = tables.copy()
     for name in tables:
-        frame = tables[name]
-        if name not in _OF_ALL and "rank" in frame.columns:
-            frame = frame.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
-        kept.put(name, frame)
+        if name not in _OF_ALL and "rank" in all_tables()[name].polars_schema:
+            kept.put_later(name, partial(_of_ranks, tables, name, chosen))
     return kept
+
+
+def _of_ranks(tables: Tables, name: str, ranks: pl.DataFrame) -> pl.DataFrame:
+    """The rows of these passes and ranks; the table itself where it has no others."""
+    frame, key = tables[name], ("pass", "rank")
+    others = frame.select(key).unique().join(ranks, on=key, how="anti", nulls_equal=True)
+    if others.is_empty():
+        return frame
+    return frame.join(ranks, on=key, how="semi", nulls_equal=True)
 
 
 def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:
     """``inputs`` with the ranks that are chosen marked."""
-    digests = _rows(run, "compile_digests")
+    digests = _scan(run, "compile_digests").collect()
     same = pl.struct("compile_id", "graph", "guards", "collectives").hash().sort()
     groups = (
         digests.group_by("pass", "rank")
@@ -116,57 +124,61 @@ def _ranks(inputs: pl.DataFrame) -> pl.DataFrame:
     return inputs.filter(pl.col("chosen")).select("pass", "rank").unique()
 
 
-def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
-    """The keys of the compiles of chosen ranks that took longest; and null, for rows of none."""
+def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
+    """The keys of the compiles of chosen ranks that took longest, of each attempt the first."""
     spent = (
         compiles.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
+        .drop_nulls("compile_key")
         .group_by("pass", "compile_key", maintain_order=True)
         .agg(pl.col("duration_us").sum())
         .sort("duration_us", descending=True, maintain_order=True)
     )
-    kept = spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)
-    return pl.concat(
-        [
-            kept.select("compile_key"),
-            pl.DataFrame({"compile_key": [None]}, schema={"compile_key": pl.String}),
-        ]
-    )
+    return spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)["compile_key"].to_list()
 
 
-def _within_budget(graphs: pl.DataFrame, dearest: pl.DataFrame) -> pl.DataFrame:
-    """Of the dearest compiles, dearest first, those whose texts are together not too long."""
-    sizes = graphs.group_by("compile_key").agg(bytes=pl.col("text").str.len_bytes().sum())
-    sized = dearest.join(
-        sizes, on="compile_key", how="left", nulls_equal=True, maintain_order="left"
-    )
-    before = pl.col("bytes").fill_null(0).cum_sum().shift(1, fill_value=0)
-    fits = (before < MOST_TEXT_BYTES) | pl.col("compile_key").is_null()
-    return sized.filter(fits).select("compile_key")
+def _within_budget(read: Callable[[list[str]], pl.LazyFrame], dearest: list[str]) -> list[str]:
+    """Of the dearest compiles, dearest first, those whose texts are together not too long.
+
+    ``read`` scans the graphs of some compiles. Few are looked at first: one log may hold a hundred
+    times the text that is wanted.
+    """
+    fitting, spent = 0, 0
+    while fitting < len(dearest) and spent < MOST_TEXT_BYTES:
+        keys = dearest[fitting : 2 * fitting + 1]
+        sizes = read(keys).group_by("compile_key").agg(pl.col("text").str.len_bytes().sum())
+        size_of = dict(sizes.collect().iter_rows())
+        for key in keys:
+            if spent < MOST_TEXT_BYTES:
+                spent += size_of.get(key, 0)
+                fitting += 1
+    return dearest[:fitting]
 
 
-def _rows(
+def _scan(
     run: Path,
     name: str,
     ranks: pl.DataFrame | None = None,
-    compiles: pl.DataFrame | None = None,
     aside: frozenset[str] = frozenset(),
-) -> pl.DataFrame:
+    compiles: Sequence[str] | None = None,
+) -> pl.LazyFrame:
     """The rows of one table; of these passes and ranks, and of these compiles, if any are given.
 
-    Parts that are set aside are not opened.
+    What belongs to no compile is among those of every compile. Parts that are set aside are not
+    opened.
     """
     schema = all_tables()[name].polars_schema
     found = (run / "tables" / name).glob("pass=*/*.parquet")
     kept = [path for path in found if not aside or path.stem.split("-")[0] not in aside]
     files = sorted(kept, key=lambda path: (path.parent.name, path.name))
     if not files:
-        return pl.DataFrame(schema=schema)
+        return pl.LazyFrame(schema=schema)
     scan = pl.scan_parquet(files, hive_partitioning=True, hive_schema={"pass": pl.String})
+    if compiles is not None:
+        key = pl.col("compile_key")
+        scan = scan.filter(key.is_null() | key.is_in(compiles))
     if ranks is not None:
         scan = scan.join(ranks.lazy(), on=["pass", "rank"], how="semi", nulls_equal=True)
-    if compiles is not None:
-        scan = scan.join(compiles.lazy(), on="compile_key", how="semi", nulls_equal=True)
-    return scan.select(*schema).collect()
+    return scan.select(*schema)
 
 
 def _join_texts(tables: Tables) -> None:

@@ -91,17 +91,23 @@ class Site:
 
 def sites(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
     """The user's own lines where breaks of ``kind`` happened; torch's own breaks are left out."""
-    owners = _places.Owners(tables)
+    owners = tables.once(_places.Owners)
     found: dict[tuple[str, int] | None, list[tuple[Row, _places.Spot]]] = {}
-    for row in rows(tables, "graph_breaks"):
-        if kind(row) and not owners.is_torchs(row):
-            spot = owners.spot(row)
+    for row, spot in tables.once(_spots):
+        if kind(row):
             key = (spot.place.file, spot.place.line) if spot.place else None
             found.setdefault(key, []).append((row, spot))
     for group in found.values():
         spot = group[0][1]
         own = tuple(row for row, _ in group)
         yield Site(own, spot.place, spot.inside, owners.about(*own))
+
+
+def _spots(tables: Tables) -> list[tuple[Row, _places.Spot]]:
+    """Each break with its line in the user's own code."""
+    owners = tables.once(_places.Owners)
+    breaks = rows(tables, "graph_breaks")
+    return [(row, owners.spot(row)) for row in breaks if not owners.is_torchs(row)]
 
 
 def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:

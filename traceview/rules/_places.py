@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -226,6 +226,7 @@ def source_text(row: Row, place: Location | None = None) -> str | None:
     return found[-1] or None if found else None
 
 
+@lru_cache(4096)  # every rule looks at the same stacks
 def _frames(stack: str | None) -> tuple[StackFrame, ...]:
     """A stack as the tables keep it, outermost first; what is no such stack has no frames."""
     try:

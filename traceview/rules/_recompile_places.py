@@ -30,7 +30,7 @@ def reading(tables: Tables, cause: Cause) -> Spot:
 def callers(tables: Tables, cause: Cause) -> list[Location]:
     """The user's own lines that called into the compiles of ``cause``, each once, in order."""
     compiles = {row["compile_key"]: row for row in reversed(rows(tables, "compiles"))}
-    owners = Owners(tables)
+    owners = tables.once(Owners)
     again = (compiles.get(row["compile_key"]) for row in cause.rows)
     places = (owners.caller(row) for row in again if row)
     return list(dict.fromkeys(place for place in places if place))
@@ -78,5 +78,5 @@ def _distance(source: str, name: str) -> int | None:
 def _whole(tables: Tables, row: Row, at: tuple[str, int]) -> Location | None:
     """A line of the user's own, None if it is a library's."""
     file = _recompiles.whole_path(at[0], (row["co_filename"], *tables["sources"]["file"]))
-    own = file is not None and Owners(tables).owns(StackFrame(file, at[1], None))
+    own = file is not None and tables.once(Owners).owns(StackFrame(file, at[1], None))
     return Location(file, at[1]) if file and own else None

@@ -258,7 +258,7 @@ def _shown(value: str, digits: int) -> str:
 def spot(tables: Tables, cause: Cause) -> _places.Spot:
     """``cause.place()``; where that is a library's line, the user's own line that led there."""
     found = cause.place(tables["sources"]["file"].to_list())
-    owners = _places.Owners(tables)
+    owners = tables.once(_places.Owners)
     if found and owners.owns(StackFrame(found.file, found.line, found.function)):
         return _places.Spot(found)
     called = owners.code(cause.row)

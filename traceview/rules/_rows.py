@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import polars as pl
 
 from traceview.tables import Tables
 
-Row = dict[str, Any]
+#: Rows are shared by all rules: none may change one.
+Row = Mapping[str, Any]
+R = TypeVar("R", bound=Row)
 
 #: The measured pass first; `logs` are logs that were opened without a measurement.
 _PASSES = ("cold", "logs", "baseline", "warm")
@@ -16,25 +19,35 @@ _PASSES = ("cold", "logs", "baseline", "warm")
 
 def frame(tables: Tables, name: str, /, **equal: object) -> pl.DataFrame:
     """Table ``name`` of one pass, the measured one where it has rows, filtered on columns."""
-    table = tables[name]
-    present = set(table["pass"].unique())
-    chosen = next((known for known in _PASSES if known in present), None)
-    if chosen is not None:
-        table = table.filter(pl.col("pass") == chosen)
-    for column, value in equal.items():
-        table = table.filter(pl.col(column) == pl.lit(value))
-    return table
+    found = tables.once(_measured, name)
+    if not equal:
+        return found
+    return found.filter(pl.col(column) == pl.lit(value) for column, value in equal.items())
 
 
 def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
-    """``frame`` as dicts, in the table's own order, every rank."""
-    return frame(tables, name, **equal).to_dicts()
+    """``frame`` as mappings, in the table's own order, every rank."""
+    return list(tables.once(_rows, name, *equal.items()))
 
 
-def first_rank(found: list[Row]) -> list[Row]:
+def _measured(tables: Tables, name: str) -> pl.DataFrame:
+    table = tables[name]
+    present = set(table["pass"].unique())
+    chosen = next((known for known in _PASSES if known in present), None)
+    if chosen is None or present == {chosen}:
+        return table
+    return table.filter(pl.col("pass") == chosen)
+
+
+def _rows(tables: Tables, name: str, *equal: tuple[str, object]) -> Sequence[Row]:
+    return frame(tables, name, **dict(equal)).to_dicts()
+
+
+def first_rank(found: Iterable[R]) -> list[R]:
     """Only the lowest rank's rows: what a cost is counted on, since ranks do the same work."""
-    ranks = [row["rank"] for row in found if row["rank"] is not None]
-    return [row for row in found if row["rank"] == min(ranks)] if ranks else found
+    every = list(found)
+    lowest = min((row["rank"] for row in every if row["rank"] is not None), default=None)
+    return every if lowest is None else [row for row in every if row["rank"] == lowest]
 
 
 def first(tables: Tables, name: str, /, **equal: object) -> Row | None:

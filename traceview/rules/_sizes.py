@@ -14,7 +14,7 @@ from typing import Literal
 
 from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _recompiles
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules._rows import Row, first_rank, frame, rows
 from traceview.tables import Tables
 
 Reason = Literal["zero_one", "parameter", "static", "pinned", "first_change"]
@@ -29,7 +29,7 @@ _PARAMETER = re.compile(r"check_tensor\(.*?, (?:\w+\.)*Parameter, .*?size=\[(?P<
 def of_reason(tables: Tables, *reasons: Reason) -> Iterator[_recompiles.Cause]:
     """One cause a function and source of the recompiles with these reasons, in log order."""
     found: dict[tuple[object, ...], list[Row]] = {}
-    for row, reason in Sizes(tables).rows:
+    for row, reason in tables.once(Sizes).rows:
         if reason in reasons:
             found.setdefault((*_recompiles.frame_of(row), row["source_name"]), []).append(row)
     for group in found.values():
@@ -118,15 +118,16 @@ class Sizes:
         compiles = rows(self._tables, "compiles")
         frames = {row["compile_key"]: _recompiles.frame_of(row) for row in compiles}
         sizes: dict[tuple[_recompiles.Frame, str], set[str]] = {}
-        for guard in rows(self._tables, "guards", kind="TENSOR_MATCH"):
-            match = _PARAMETER.search(guard["guard"] or "")
-            frame = frames.get(guard["compile_key"])
-            if match and frame:
-                sizes.setdefault((frame, guard["source_name"]), set()).add(match["size"])
+        guards = frame(self._tables, "guards", kind="TENSOR_MATCH")
+        told = guards.select("compile_key", "source_name", "guard").unique(maintain_order=True)
+        for key, source, guard in told.iter_rows():
+            match = _PARAMETER.search(guard or "")
+            if match and (code := frames.get(key)):
+                sizes.setdefault((code, source), set()).add(match["size"])
         found: dict[_recompiles.Frame, set[str]] = {}
-        for (frame, source), met in sizes.items():
+        for (code, source), met in sizes.items():
             if len(met) > 1:
-                found.setdefault(frame, set()).add(source)
+                found.setdefault(code, set()).add(source)
         return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import polars as pl
 
 from traceview.rules import _costs
-from traceview.rules._rows import Row, first_rank, frame
+from traceview.rules._rows import Row, first_rank, frame, rows
 from traceview.rules.finding import Severity
 from traceview.tables import Tables
 
@@ -79,5 +79,4 @@ def _is_once(name: str, parent: str | None) -> bool:
 
 def of_keys(tables: Tables, keys: Collection[str]) -> list[Row]:
     """The compiles with these keys, forward and backward, of the pass that rules look at."""
-    wanted = pl.col("compile_key").is_in(list(keys))
-    return frame(tables, "compiles").filter(wanted).to_dicts()
+    return [row for row in rows(tables, "compiles") if row["compile_key"] in keys]

@@ -57,7 +57,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     for pattern in (_NO_FAKE, _NOT_SUPPORTED):
         for failure in _failures.failures(tables, pattern):
             yield _raised(failure)
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, lambda row: bool(_break_kinds.unknown_operator(row))):
         yield _broken(tables, breaks, site)
 

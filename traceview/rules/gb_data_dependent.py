@@ -46,7 +46,7 @@ _WHERE = "y = torch.where(condition, value_if_true, value_if_false)"
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that branches on a tensor."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _breaks.is_data_dependent):
         word = _keyword(site.broken)
         yield breaks.finding(

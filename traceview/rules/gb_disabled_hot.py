@@ -54,7 +54,7 @@ _REASON = re.compile(r"\(reason: (?!None\))(.+?)\)\s*$")
 
 def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
     """One finding a line that calls what the script keeps out of the graph."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     step = first_rank(rows(tables, "account_details", stance="compiled"))
     for site in _breaks.resumable(tables, _break_kinds.is_wanted):
         spent = _inside(tables, site.place, step)

@@ -57,7 +57,7 @@ _INSTEAD = {
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line whose output has a size that only the values tell."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _break_kinds.is_dynamic_shape):
         what, name = _what(site)
         yield breaks.finding(

@@ -38,7 +38,7 @@ NEEDS = frozenset({"graph_breaks", "compiles"})
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line whose break made Dynamo give the frame up."""
-    breaks, owners = _break_costs.Breaks(tables), _places.Owners(tables)
+    breaks, owners = tables.once(_break_costs.Breaks), _places.Owners(tables)
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
     for site in _breaks.sites(tables):
         if not site.skipped:

@@ -50,7 +50,7 @@ _READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that turns a tensor into a number."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _breaks.is_item):
         what = _read(site.broken)
         yield breaks.finding(

@@ -47,7 +47,7 @@ _CALL = re.compile(r"\b(print|open|input|breakpoint|warnings\.warn|\w*log\w*\.\w
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that prints, logs or opens."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _breaks.is_io):
         match = _CALL.search(site.broken or "")
         what = f"`{match[1]}()`" if match else "Input or output"

@@ -65,7 +65,7 @@ _ONCE = "If it does not depend on the tensors, compute it once, outside of the c
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that Dynamo cannot trace."""
-    breaks = _break_costs.Breaks(tables)
+    breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _break_kinds.is_rest):
         callee = _callee(site)
         remedy, snippet = _remedy(callee)

@@ -12,11 +12,14 @@ Whatever else ``traceview.rules`` holds may change.
 
 from __future__ import annotations
 
+from typing import Any
+
+from traceview.rules import _rows
 from traceview.rules._costs import severity, step_ms
 from traceview.rules._evidence import from_row, milliseconds, percent, plural, seconds
 from traceview.rules._evidence import short as shorten
 from traceview.rules._places import about, code_object, compile_call, user
-from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.rules._rows import first_rank
 from traceview.rules.finding import (
     Confidence,
     Cost,
@@ -27,6 +30,8 @@ from traceview.rules.finding import (
     Snippet,
 )
 from traceview.tables import Tables
+
+Row = dict[str, Any]
 
 __all__ = [
     "Confidence",
@@ -54,3 +59,14 @@ __all__ = [
     "step_ms",
     "user",
 ]
+
+
+def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
+    """Table ``name`` of the measured pass as dicts of the rule's own, filtered on columns."""
+    return [dict(row) for row in _rows.rows(tables, name, **equal)]
+
+
+def first(tables: Tables, name: str, /, **equal: object) -> Row | None:
+    """The first row of the first rank, or None."""
+    found = _rows.first(tables, name, **equal)
+    return dict(found) if found else None

@@ -59,7 +59,7 @@ _DUCK = "duck sizing"
 def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Finding]:
     """One finding a function and tensor."""
     limited = _recompiles.limited_frames(tables)
-    sizes = _sizes.Sizes(tables)
+    sizes = tables.once(_sizes.Sizes)
     for cause in _sizes.of_reason(tables, "pinned"):
         dear = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
         pin = next(

@@ -78,7 +78,7 @@ def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
     Around a callable of another library's torch compiles a function of its own as well, which
     recompiles with the user's and is not said again.
     """
-    sizes = _sizes.Sizes(tables)
+    sizes = tables.once(_sizes.Sizes)
     found = [
         (cause, sizes.static_region(cause.row))
         for cause in _sizes.of_reason(tables, "static")

@@ -163,7 +163,7 @@ def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
 
 def _kind(tables: Tables, cause: _recompiles.Cause) -> str:
     last = cause.rows[-1]
-    sizes = {row["compile_key"]: reason for row, reason in _sizes.Sizes(tables).rows}
+    sizes = {row["compile_key"]: reason for row, reason in tables.once(_sizes.Sizes).rows}
     known = "choice" if cause.is_choice else sizes.get(last["compile_key"])
     return known or str(last["kind"])
 

@@ -56,7 +56,7 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
     by_frame: dict[_recompiles.Frame, list[Row]] = {}
     for cause in _sizes.of_reason(tables, "parameter"):
         by_frame.setdefault(_recompiles.frame_of(cause.row), []).extend(cause.rows)
-    sizes = _sizes.Sizes(tables)
+    sizes = tables.once(_sizes.Sizes)
     for frame, found in by_frame.items():
         cause = _recompiles.Cause(tuple(found))
         own = sizes.of_instances(cause)

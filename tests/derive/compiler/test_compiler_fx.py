@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from traceview.derive.compiler.fx import Shared, apart, parse_graph, tensor_bytes, traffic
+from traceview.derive.compiler.fx import Shared, parse_graph, tensor_bytes, traffic
 
 GRAPH = """
 class <lambda>(torch.nn.Module):
@@ -60,7 +60,7 @@ def test_a_view_is_read_where_it_points_and_never_beyond_what_it_holds():
     assert traffic(graph, ["add"]) == 128 + 128  # reads arg0_1 through permute, writes its result
     assert traffic(graph, ["var_mean"]) == 128 + 32 + 32  # both results are picked out and used
     assert traffic(graph, ["mul"]) == 32 + 32 + 32  # 8 of add's 32 elements, by select
-    assert apart(graph) == 256 + 192 + 96
+    assert graph.apart == 256 + 192 + 96
 
 
 def test_one_kernel_writes_nothing_that_only_it_reads():
@@ -100,7 +100,7 @@ def test_an_unknown_size_makes_the_sum_unknown():
     graph = parse_graph(GRAPH.replace("f32[8][1]cpu", "f32[s0][1]cpu"))
     assert traffic(graph, ["add"]) == 256
     assert traffic(graph, ["mul"]) is None
-    assert apart(graph) is None
+    assert graph.apart is None
 
 
 def test_recorded_graph_against_a_sum_by_hand(tables_of):
@@ -109,7 +109,7 @@ def test_recorded_graph_against_a_sum_by_hand(tables_of):
     text = tables["graphs"].filter(pl.col("kind") == "post_grad")["text"][0]
     state, weight, bias = 16 * 256 * 2, 256 * 256 * 2, 256 * 2
     addmm = weight + bias + state + state
-    assert apart(parse_graph(text)) == 12 * addmm + (12 * 2 + 14 * 3 + 2 + 2) * state
+    assert parse_graph(text).apart == 12 * addmm + (12 * 2 + 14 * 3 + 2 + 2) * state
 
 
 @pytest.mark.parametrize("name", ["healthy-mlp_training", "gpu-transformer_training"])
@@ -129,7 +129,7 @@ def test_text_that_is_no_graph_gives_an_empty_one():
 def test_a_text_made_to_mislead_ends_all_the_same():
     """A node made of itself, and a chain of views longer than Python's stack."""
     itself = '    def f(self, x: "f32[2]"):\n        x: "f32[2]" = torch.ops.aten.view.default(x)\n'
-    assert apart(parse_graph(itself)) == 0
+    assert parse_graph(itself).apart == 0
     chain = ['        v0: "f32[2]" = torch.ops.aten.ones.default([2])']
     for at in range(5000):
         chain.append(f'        v{at + 1}: "f32[2]" = torch.ops.aten.view.default(v{at}, [2])')

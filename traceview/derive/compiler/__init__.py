@@ -12,11 +12,13 @@ trace        all of it on one time axis, as a Chrome trace
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import polars as pl
 
 from traceview.derive.compiler.call_path import call_path
 from traceview.derive.compiler.first_calls import first_calls
+from traceview.derive.compiler.fx import parse_graph
 from traceview.derive.compiler.guards import guard_costs
 from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.notes import fusion_notes
@@ -34,8 +36,9 @@ def compiler_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.Dat
     """
     made: dict[str, pl.DataFrame] = {}
     if tables.has("graphs"):
-        lowered = list(lowered_graphs(tables))
-        made["graph_passes"] = from_rows("graph_passes", graph_passes(tables, lowered))
+        parse = cache(parse_graph)  # what a pass leaves alone is printed twice, word for word
+        lowered = list(lowered_graphs(tables, parse))
+        made["graph_passes"] = from_rows("graph_passes", graph_passes(tables, lowered, parse))
         if tables.has("fusions"):
             made["fusion_notes"] = from_rows("fusion_notes", fusion_notes(tables, lowered))
     if tables.has("compiles"):

@@ -8,7 +8,7 @@ explained, nor is what a phase without an end held.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -19,7 +19,7 @@ from traceview.tables import Tables
 Row = dict[str, Any]
 
 
-def parts_of(phases: Iterable[Row]) -> dict[int, str | None]:
+def parts_of(phases: Iterable[Mapping[str, Any]]) -> dict[int, str | None]:
     """phase_id → part, parents before their children (``phases`` of one process in order)."""
     parts: dict[int, str | None] = {}
     for row in phases:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
-from traceview.parse.frames import FILE_COMMENT, StackFrame, is_user_frame
+import msgspec
+
+from traceview.parse.frames import StackFrame, is_user_frame
 
 DTYPE_BYTES = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1,
@@ -41,17 +43,22 @@ LOOKUPS = frozenset(("aten.embedding", "aten.gather", "aten.index", "aten.index_
 PICK = "getitem"
 MOST_BYTES = 2**60
 
-_NODE = re.compile(
-    r'^ +(?P<name>\w+)(?P<meta>: "[^"]*")? = (?P<target>[A-Za-z_][\w.<>]*)(?P<rest>[(\[].*)$'
+#: One line of a graph: an operation, the comment above it, or anything else.
+_LINE = re.compile(
+    r'^(?: +(?P<name>\w+)(?:: "(?P<meta>[^"\n]*)")? = '
+    r"(?P<target>[A-Za-z_][\w.<>]*)(?P<rest>[(\[].*)"
+    r"|[^\S\n]*# File: (?P<file>.+?):(?P<line>\d{1,9}) in .*|(?P<other>.*))$",
+    re.MULTILINE,
 )
+_RETURN = re.compile(r"^[^\S\n]*return ", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
 _ANNOTATED = re.compile(r'(\w+): "([^"]*)"')
 _TENSOR = re.compile(r"^(?:Parameter\()?(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\]")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, gc=False):
     """An operation (``inputs``: names of nodes) or input of a graph; ``bytes`` of its result."""
 
     name: str
@@ -60,10 +67,7 @@ class Node:
     bytes: int | None = None
     line: str | None = None
     meta: str = ""
-
-    @property
-    def moves_nothing(self) -> bool:
-        return self.op in VIEWS or self.op == PICK
+    moves_nothing: bool = False
 
     @property
     def in_place(self) -> bool:
@@ -83,7 +87,7 @@ class Shared:
     again: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass
 class Graph:
     """A parsed graph: ``nodes`` in order, inputs included; ``outputs`` are what it returns."""
 
@@ -91,10 +95,16 @@ class Graph:
     outputs: frozenset[str] = frozenset()
     users: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    @property
+    @cached_property
     def operations(self) -> list[Node]:
         """Everything but the inputs."""
         return [node for node in self.nodes.values() if node.op]
+
+    @cached_property
+    def apart(self) -> int | None:
+        """Bytes that all operations move as separate kernels; None if one is not known."""
+        moving = (node.name for node in self.operations if not node.moves_nothing)
+        return added(traffic(self, [name]) for name in moving)
 
     def base(self, name: str) -> tuple[str, int | None]:
         """What ``name`` is a view of, and the bytes that reading the view takes at most."""
@@ -108,64 +118,82 @@ class Graph:
 
     def uses(self, name: str) -> set[str]:
         """Operations that read ``name``, itself or a view of it; ``return`` if it is an output."""
-        found: set[str] = set()
+        return set(self._uses(name))
+
+    def is_used_beyond(self, inside: Collection[str], name: str) -> bool:
+        """Whether any of its uses is not ``inside``."""
+        return any(user not in inside for user in self._uses(name))
+
+    def _uses(self, name: str) -> Iterator[str]:
         views, seen = [name], {name}
         for view in views:  # grows while it is read: views of views
             if view in self.outputs:
-                found.add("return")
+                yield "return"
             for user in self.users.get(view, ()):
                 if not self.nodes[user].moves_nothing:
-                    found.add(user)
+                    yield user
                 elif user not in seen:
                     seen.add(user)
                     views.append(user)
-        return found
 
     def _picks_result(self, node: Node) -> bool:
         """One of several results of an operation (``var_mean[0]``), which has bytes of its own."""
         return node.op == PICK and not self.nodes[node.inputs[0]].moves_nothing
 
 
+Parse = Callable[[str], Graph]
+
+
 def parse_graph(text: str) -> Graph:
     """The graph that ``text`` prints; lines of another form are passed over."""
-    graph = Graph()
-    place: str | None = None
-    returning = False
-    outputs: list[str] = []
-    for line in text.splitlines():
-        if returning or line.lstrip().startswith("return "):
-            returning = True
-            outputs += _WORD.findall(line.split("#", 1)[0])
-        elif found := FILE_COMMENT.match(line):
-            frame = StackFrame(found["file"], int(found["line"]), None)
-            place = f"{frame.file}:{frame.line}" if is_user_frame(frame) else None
-        elif node := _NODE.match(line):
-            _add(graph, node, place)
-        else:
-            place = None if not line.strip() else place
-            for name, meta in _ANNOTATED.findall(line):
+    graph, place = Graph(), None
+    end = _RETURN.search(text)
+    body, returned = (text[: end.start()], text[end.end() :]) if end else (text, "")
+    for found in _LINE.finditer(body):
+        name, meta, target, rest, file, line, other = found.groups()
+        if name:
+            _add(graph, name, meta or "", target, rest, place)
+        elif file:
+            place = _place(file, line)
+        elif not other.strip():
+            place = None
+        elif '"' in other:
+            for name, meta in _ANNOTATED.findall(other):
                 graph.nodes.setdefault(name, Node(name, "", (), tensor_bytes(meta), None, meta))
+    outputs = _WORD.findall(_COMMENT.sub("", returned))
     graph.outputs = frozenset(name for name in outputs if name in graph.nodes)
     return graph
 
 
-def _add(graph: Graph, found: re.Match[str], place: str | None) -> None:
-    name, rest = found["name"], found["rest"].split(";  ", 1)[0]
-    if name in graph.nodes:
+def _add(graph: Graph, name: str, meta: str, target: str, rest: str, place: str | None) -> None:
+    nodes = graph.nodes
+    if name in nodes:
         return  # no graph names two nodes alike: without this, one could be made of itself
-    target = found["target"]
-    inputs = [word for word in _WORD.findall(rest) if word in graph.nodes]
-    if target in graph.nodes:
-        op, inputs = PICK, [target]
+    op, owner, views = _operation(target)
+    if target in nodes:
+        op, views, inputs = PICK, True, [target]
     else:
-        op, head = op_name(target), target.split(".", 1)[0]
-        if head in graph.nodes:  # a method: x.view(…)
-            op, inputs = f"Tensor.{target.rpartition('.')[2]}", [head, *inputs]
-    meta = (found["meta"] or "")[3:-1]
+        inputs = [word for word in _WORD.findall(rest.partition(";  ")[0]) if word in nodes]
+        if owner in nodes:  # a method: x.view(…)
+            op, views, inputs = f"Tensor.{target.rpartition('.')[2]}", False, [owner, *inputs]
     sources = tuple(dict.fromkeys(inputs))
-    graph.nodes[name] = Node(name, op, sources, tensor_bytes(meta), place, meta)
+    nodes[name] = Node(name, op, sources, tensor_bytes(meta), place, meta, views)
     for source in sources:
         graph.users[source].append(name)
+
+
+@lru_cache(4096)
+def _operation(target: str) -> tuple[str, str, bool]:
+    """The operator, what stands before the first point, and whether it only makes a view."""
+    op = op_name(target)
+    return op, target.partition(".")[0], op in VIEWS or op == PICK
+
+
+@lru_cache(4096)
+def _place(file: str, line: str) -> str | None:
+    """``file:line`` where it is the user's own."""
+    frame = StackFrame(file, int(line), None)
+    return f"{file}:{frame.line}" if is_user_frame(frame) else None
 
 
 def op_name(target: str) -> str:
@@ -194,22 +222,24 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
     """
     elsewhere, again = (shared.elsewhere, shared.again) if shared else ((), {})
     inside = set(names) - set(elsewhere)
-    moved: dict[str, int | None] = {}
+    read: dict[str, int | None] = {}
+    written: dict[str, int | None] = {}
     for name in inside:
         node = graph.nodes.get(name)
         if node is None or node.moves_nothing:
             continue
         for base, least in _read(graph, node):
             if not _within(graph, base, inside):
-                moved[f"read {base}"] = _larger(moved.get(f"read {base}", 0), least)
+                read[base] = _larger(read.get(base, 0), least)
         if node.in_place:
             base, least = graph.base(node.inputs[0])
-            moved[f"write {base}"] = least
+            written[base] = least
             continue
+        mine = inside | again[name] if name in again else inside
         for result, size in results(graph, node):
-            if graph.uses(result) - inside - again.get(name, frozenset()):
-                moved[f"write {result}"] = size
-    return added(moved.values())
+            if graph.is_used_beyond(mine, result):
+                written[result] = size
+    return added([*read.values(), *written.values()])
 
 
 def _read(graph: Graph, node: Node) -> Iterator[tuple[str, int | None]]:
@@ -229,11 +259,11 @@ def _read(graph: Graph, node: Node) -> Iterator[tuple[str, int | None]]:
 
 def results(graph: Graph, node: Node) -> list[tuple[str, int | None]]:
     """Tensors that an operation makes: itself, or those picked out of a tuple."""
-    picked = [graph.nodes[user] for user in graph.users.get(node.name, ())]
-    picked = [user for user in picked if user.op == PICK]
-    if node.meta or not picked:
+    if node.meta:
         return [(node.name, 0 if node.meta.startswith("Sym") else node.bytes)]
-    return [(user.name, user.bytes) for user in picked]
+    users = (graph.nodes[user] for user in graph.users.get(node.name, ()))
+    picked = [(user.name, user.bytes) for user in users if user.op == PICK]
+    return picked or [(node.name, node.bytes)]
 
 
 def _within(graph: Graph, base: str, inside: set[str]) -> bool:
@@ -243,11 +273,6 @@ def _within(graph: Graph, base: str, inside: set[str]) -> bool:
 
 def _larger(known: int | None, size: int | None) -> int | None:
     return None if known is None or size is None else max(known, size)
-
-
-def apart(graph: Graph) -> int | None:
-    """Bytes that all operations move as separate kernels; None if one is not known."""
-    return added(traffic(graph, [node.name]) for node in graph.operations if not node.moves_nothing)
 
 
 def added(sizes: Iterable[int | None]) -> int | None:

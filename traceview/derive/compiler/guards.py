@@ -7,9 +7,10 @@ can be evaluated from Python, so single guards are counted and not priced.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from typing import Any
+
+import polars as pl
 
 from traceview.tables import Tables
 
@@ -24,66 +25,68 @@ _COMPILE = (
     *_HEAD, "co_filename", "co_firstlineno", "user_file", "is_forward", "guard_count",
     "guard_latency_us",
 )  # fmt: skip
-_GUARD = ("compile_key", "kind", "source_name", "guard", "file", "line")
-
-_ROOT = re.compile(r"^[\w(.]*?(?P<root>[LG]\['[^']{1,200}'\])")
+_NAME = pl.when(pl.col("source_name") != "").then("source_name").otherwise("guard")
+#: The local or global that a guard starts from: L['self'], G['torch']; ambient for neither.
+_ROOT = _NAME.str.extract(r"^[\w(.]*?([LG]\['[^']{1,200}'\])").fill_null(AMBIENT)
 
 
 def guard_costs(tables: Tables) -> list[Row]:
     """Rows of ``guard_costs``: per compile the set, then its kinds, then what they read."""
-    by_compile: dict[str, list[Row]] = defaultdict(list)
-    for row in tables["guards"].select(_GUARD).iter_rows(named=True):
-        by_compile[row["compile_key"]].append(row)
+    guards = tables["guards"].with_columns(root=_ROOT)
+    kinds = _most_first(guards, ("compile_key",), "kind")
+    sources = _most_first(guards, ("compile_key",), "root")
+    places = _most_first(guards, ("compile_key", "root"), "file", "line")
     rows: list[Row] = []
     for compile_ in tables["compiles"].select(_COMPILE).iter_rows(named=True):
-        guards = by_compile.get(compile_["compile_key"], [])
-        if compile_["is_forward"] is False or not (guards or compile_["guard_count"]):
+        key, latency = compile_["compile_key"], compile_["guard_latency_us"]
+        counted = sum(row["guards"] for row in kinds[key,])
+        if compile_["is_forward"] is False or not (counted or compile_["guard_count"]):
             continue
-        latency = compile_["guard_latency_us"]
-        counted = COUNTED if guards else ASKED
+        how = COUNTED if counted else ASKED
+        head = {name: compile_[name] for name in _HEAD}
         whole = {
             "file": compile_["co_filename"],
             "line": compile_["co_firstlineno"],
-            "guards": len(guards) or compile_["guard_count"],
+            "guards": counted or compile_["guard_count"],
             "us": latency,
-            "how": counted if latency is None else TIMED,
+            "how": how if latency is None else TIMED,
         }
-        rows.append(_head(compile_) | whole)
-        rows += _grouped(compile_, guards)
+        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
+        grouped += [_source(compile_, row, places[key, row["root"]]) for row in sources[key,]]
+        rows.append(head | whole)
+        rows += [head | row | {"how": COUNTED} for row in grouped]
     return rows
 
 
-def _grouped(compile_: Row, guards: list[Row]) -> list[Row]:
-    kinds = Counter(guard["kind"] for guard in guards)
-    sources: dict[str, list[Row]] = defaultdict(list)
-    for guard in guards:
-        sources[root_of(guard)].append(guard)
-    rows: list[Row] = [{"kind": kind, "guards": times} for kind, times in kinds.most_common()]
-    for source, mine in sorted(sources.items(), key=lambda item: -len(item[1])):
-        places = Counter(place for guard in mine if (place := _place(compile_, guard)))
-        file, line = places.most_common(1)[0][0] if places else (None, None)
-        what = mine[0]["guard"] if len(mine) == 1 else f"all that start from {source}"
-        rows.append(
-            {"source_name": source, "guards": len(mine), "file": file, "line": line, "guard": what}
-        )
-    return [_head(compile_) | row | {"how": COUNTED} for row in rows]
+def _most_first(
+    guards: pl.DataFrame, by: tuple[str, ...], *columns: str
+) -> dict[tuple[Any, ...], list[Row]]:
+    """``by`` → the different values of ``columns``: how many guards have them, and one of those."""
+    groups = guards.group_by(*by, *columns, maintain_order=True).agg(
+        pl.first("guard"), guards=pl.len()
+    )
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in groups.sort("guards", descending=True, maintain_order=True).iter_rows(named=True):
+        found[tuple(row[name] for name in by)].append(row)
+    return found
 
 
-def root_of(guard: Row) -> str:
-    """The local or global that a guard starts from: L['self'], G['torch']; ambient for neither."""
-    match = _ROOT.match(guard["source_name"] or guard["guard"] or "")
-    return match["root"] if match else AMBIENT
+def _source(compile_: Row, source: Row, places: list[Row]) -> Row:
+    """What the guards that start from one local or global are, with the line of most of them."""
+    name, times = source["root"], source["guards"]
+    told = Counter[tuple[str, int]]()
+    for row in places:
+        if place := _place(compile_, row["file"], row["line"]):
+            told[place] += row["guards"]
+    file, line = told.most_common(1)[0][0] if told else (None, None)
+    what = source["guard"] if times == 1 else f"all that start from {name}"
+    return {"source_name": name, "guards": times, "file": file, "line": line, "guard": what}
 
 
-def _place(compile_: Row, guard: Row) -> tuple[str, int] | None:
+def _place(compile_: Row, file: str | None, line: int | None) -> tuple[str, int] | None:
     """The user's line, where torch's shortened file name is the end of a name that is known."""
-    file, line = guard["file"], guard["line"]
     if not file or line is None:
         return None
     known = (compile_["user_file"], compile_["co_filename"])
     whole = next((name for name in known if name and name.endswith(file)), None)
     return None if whole is None else (whole, line)
-
-
-def _head(compile_: Row) -> Row:
-    return {name: compile_[name] for name in _HEAD}

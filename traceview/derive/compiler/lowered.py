@@ -15,7 +15,15 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.fx import REDUCTIONS, Graph, Shared, added, parse_graph, traffic
+from traceview.derive.compiler.fx import (
+    REDUCTIONS,
+    Graph,
+    Parse,
+    Shared,
+    added,
+    parse_graph,
+    traffic,
+)
 from traceview.tables import Tables
 
 Row = Mapping[str, Any]
@@ -169,7 +177,7 @@ def named(ops: list[str], most: int = 6) -> str:
     return f"{shown} and {len(ops) - most} more" if len(ops) > most else shown
 
 
-def lowered_graphs(tables: Tables) -> Iterator[Lowered]:
+def lowered_graphs(tables: Tables, parse: Parse = parse_graph) -> Iterator[Lowered]:
     """Every generated module with the post-grad graph that it was made of."""
     calls = _by(tables["kernel_calls"], "compile_key", "aot_id")
     fusions = _by(tables["fusions"], "compile_key")
@@ -183,7 +191,7 @@ def lowered_graphs(tables: Tables) -> Iterator[Lowered]:
                 continue
             head = {name: module[name] for name in ("pass", "rank", "compile_key", "compile_id")}
             mine = calls.get((key, module["aot_id"]), [])
-            made = Lowered(head, module["aot_id"], parse_graph(post[0]["text"]), mine)
+            made = Lowered(head, module["aot_id"], parse(post[0]["text"]), mine)
             if len(scheduled) == len(modules):
                 _add_log(made, scheduled[index])
             yield made

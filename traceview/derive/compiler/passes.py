@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from traceview.derive.compiler.fx import Graph, added, apart, counted, parse_graph
+from traceview.derive.compiler.fx import Graph, Parse, added, counted
 from traceview.derive.compiler.lowered import Lowered
 from traceview.tables import Tables
 
@@ -27,7 +25,7 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 _PYTHON_LEVEL = frozenset(("dynamo_output", "before_pre_grad", "after_pre_grad"))
 
 
-def graph_passes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
+def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> list[Row]:
     """Rows of ``graph_passes``, in order of running within each compile.
 
     Bytes are those of every operation as a kernel of its own; not given for graphs of Python-level
@@ -42,26 +40,25 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
         fused[graph.head["compile_key"]].append(graph)
     rows: list[Row] = []
     for key, graphs in by_compile.items():
-        rows += _passes(graphs)
+        rows += _passes(graphs, parse)
         rows += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
     return rows
 
 
-@dataclass
-class _Text:
+class _Text(NamedTuple):
     """A graph's row with what its text says."""
 
     row: Row
     graph: Graph
 
-    @cached_property
+    @property
     def bytes(self) -> int | None:
-        return None if self.row["kind"] in _PYTHON_LEVEL else apart(self.graph)
+        return None if self.row["kind"] in _PYTHON_LEVEL else self.graph.apart
 
 
-def _passes(rows: Sequence[Row]) -> Iterator[Row]:
+def _passes(rows: Sequence[Row], parse: Parse) -> Iterator[Row]:
     last = max((row["attempt"] or 0 for row in rows), default=0)
-    texts = [_Text(r, parse_graph(r["text"])) for r in rows if (r["attempt"] or 0) == last]
+    texts = [_Text(r, parse(r["text"])) for r in rows if (r["attempt"] or 0) == last]
     for stage, earlier, later in STAGES:
         after = [text for text in texts if text.row["kind"] in later]
         found = ([text for text in texts if text.row["kind"] == kind] for kind in earlier)
@@ -99,6 +96,6 @@ def _fusion(lowered: Lowered) -> Row:
         "stage": "fusion",
         "nodes_before": len(operations),
         "nodes_after": len(lowered.calls) or len(lowered.kernels),
-        "read_bytes_before": apart(lowered.graph),
+        "read_bytes_before": lowered.graph.apart,
         "read_bytes_after": lowered.fused_bytes(),
     }

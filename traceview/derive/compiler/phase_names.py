@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Order of the parts, as they follow each other in a compile.
 PARTS = (
@@ -59,6 +60,7 @@ _PATTERNS = (
 )
 
 
+@lru_cache(4096)
 def part_of(name: str, parent: str | None) -> str | None:
     """The part of a phase by its name, else ``parent`` (its parent's part)."""
     if name in _EXACT:

@@ -18,6 +18,11 @@ SHORTEST = 0.002
 MOST_SPANS = 600
 MOST_TUNED = 60
 _WAITS = ("async_compile.wait", "async_compile.precompile")
+#: What is read of a phase here: the table has more columns.
+_PHASE = (
+    "pass", "rank", "pid", "compile_id", "phase_id", "parent_id", "depth", "name", "started_us",
+    "duration_us", "self_us", "aside",
+)  # fmt: skip
 
 Row = dict[str, Any]
 
@@ -27,7 +32,8 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
 
     Self times of phases that are not parallel add up to the time spent compiling.
     """
-    rows = sorted(focus.rows(tables["compile_phases"]), key=lambda row: row["phase_id"])
+    told = focus.rows(tables["compile_phases"].select(_PHASE))
+    rows = sorted(told, key=lambda row: row["phase_id"])
     timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
     if not timed:
         return ()
@@ -58,7 +64,7 @@ def _span(row: Row, zero_us: float, part: str | None, self_us: float) -> PhaseSp
 
 def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
     """What compiled beside each compile: a worker's C++ file is its whose time it fell into."""
-    rows = focus.rows(tables["compile_phases"])
+    rows = focus.rows(tables["compile_phases"].select(_PHASE))
     timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
     tops = [r for r in timed if r["depth"] == 0 and r["compile_id"]]
     waited: dict[str | None, float] = defaultdict(float)
