@@ -1,7 +1,9 @@
 """Executors: every item has its result, and a worker that dies costs its own item only."""
 
+import time
+
 import pytest
-from work import die_of_three, double, fail
+from work import die_of_three, double, double_and_die_soon, fail
 
 from traceview.reading.executors import Processes, Serial, WorkerDied
 
@@ -15,6 +17,14 @@ def test_a_killed_worker_costs_its_own_item_only():
     results = dict(Processes(2).map(die_of_three, range(8)))
     assert isinstance(results.pop(3), WorkerDied)
     assert results == {n: 2 * n for n in range(8) if n != 3}
+
+
+def test_a_worker_that_dies_while_it_has_nothing_to_do_is_replaced():
+    results = []
+    for result in Processes(1).map(double_and_die_soon, range(3)):
+        results.append(result)
+        time.sleep(0.5)  # until it is dead
+    assert results == [(n, 2 * n) for n in range(3)]
 
 
 def test_an_error_of_ours_is_not_hidden():

@@ -83,8 +83,9 @@ class Processes:
                         with _share_of_threads(workers):  # a worker starts when it is needed
                             future = pool.submit(function, waiting[0])
                         running[future] = waiting.pop(0)
-                except BrokenProcessPool:  # what ran tells it too
-                    pass
+                except BrokenProcessPool:  # what runs will tell it too
+                    if not running:
+                        return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     error = future.exception()
