@@ -75,6 +75,16 @@ def test_a_sleep_keeps_its_length():
     assert ms["python"] == pytest.approx(0.0185 + 0.0415, abs=1e-4)
 
 
+def test_the_mark_of_a_garbage_collection_costs_inside_too():
+    """Callbacks open and close it: of 2 µs an event, one goes from either side of both edges."""
+    ops = [("traceview gc 2", "mark", at, 12, 12, None) for at in (5, 25, 45, 65)]
+    found = profile_tables(window(ops), {"compiled": 0.1 - 4 * 4 * 0.001})
+    ms = {row["category"]: row["ms"] for row in found["accounting"].to_dicts()}
+    assert found["step_counts"]["event_cost_us"][0] == pytest.approx(2.0, rel=0.01)
+    assert ms["gc"] == pytest.approx(4 * (0.012 - 0.002), rel=0.01)
+    assert ms["python"] == pytest.approx(0.052 - 4 * 0.002, rel=0.01)
+
+
 def test_what_cannot_be_the_profilers_is_unexplained():
     found = profile_tables(window(COMPILED), {"compiled": 0.02})["accounting"]
     ms = {row["category"]: row["ms"] for row in found.to_dicts()}

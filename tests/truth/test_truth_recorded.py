@@ -9,19 +9,11 @@ from truths import PLANTS, SCENARIOS, TOLERANCE, compare
 
 RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "runs"
 RECORDED = sorted(path.name.removesuffix(".tar.xz") for path in RUNS.glob("truth-*.tar.xz"))
-SPEED = "the machine went at another speed when the script measured its own amount"
-LOOKED_UP = (
-    "the script's own measure of a look-up goes from 23 to 45 µs between runs of one machine"
-)
+DRIVER = "cudaMalloc and cudaFree took 0.4 or 0.65 ms together, by turns of some tens of steps"
 #: Amounts that the recording at hand misses by more than the tolerance, and why.
 MISSED = {
-    ("truth-cpu-many_guards", "compiled"): LOOKED_UP,
-    ("truth-gpu-allocator_pressure", "eager"): SPEED,
-    ("truth-gpu-allocator_pressure", "compiled"): SPEED,
-    ("truth-gpu-gc_collect", "compiled"): SPEED,
-    ("truth-gpu-many_guards", "compiled"): SPEED,
-    ("truth-gpu-pageable_copy", "eager"): SPEED,
-    ("truth-gpu-pageable_copy", "compiled"): SPEED,
+    ("truth-gpu-allocator_pressure", "eager"): DRIVER,
+    ("truth-gpu-allocator_pressure", "compiled"): DRIVER,
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from statistics import mean
 from typing import Any
 
@@ -15,6 +16,7 @@ from traceview.derive.time.accounting import Account, account
 from traceview.derive.time.busy import busy_ns, communication
 from traceview.derive.time.details import account_details
 from traceview.derive.time.elsewhere import compiles_elsewhere
+from traceview.derive.time.faults import Faults, faults_of
 from traceview.derive.time.host import (
     call_overhead_ns,
     compiled_regions,
@@ -27,6 +29,8 @@ from traceview.derive.windows import STEP_MARK, Window, windows
 from traceview.tables import Tables, from_rows
 
 Row = dict[str, Any]
+#: Part of a step below which the profiler's page faults are not worth a sentence.
+SHOWN = 0.02
 
 
 def profile_tables(
@@ -46,14 +50,16 @@ def profile_tables(
     hidden = _hides_kernels(tables, found)
     timed = [_timed(tables, window, step_ms or {}) for window in found]
     beside = [beside_step_ms(tables, window) for window in found]
+    faults = [faults_of(tables, window) for window in found]
     accounts = [
         account(
             window,
             _between(ms, near),
             compiles_elsewhere(tables, window),
             graphs_hold_kernels=hidden,
+            faults_ms=_faults_ms(window, pages, ms, near),
         )
-        for window, ms, near in zip(found, timed, beside, strict=True)
+        for window, ms, near, pages in zip(found, timed, beside, faults, strict=True)
     ]
     both = list(zip(found, accounts, strict=True))
     rows: dict[str, list[Row]] = {
@@ -64,15 +70,16 @@ def profile_tables(
             if ms is not None and near and window.steps
         ],
         "step_counts": [
-            _counts(tables, window, mine, ms, near)
-            for (window, mine), ms, near in zip(both, timed, beside, strict=True)
+            _counts(window, mine, pages, ms, near)
+            for (window, mine), pages, ms, near in zip(both, faults, timed, beside, strict=True)
         ],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
         "region_costs": region_costs(tables, found),
     }
     details = [account_details(tables, window, mine) for window, mine in both]
     made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
-    return {**made, "account_details": pl.concat(details), **_notes(tables, found)}
+    told = [*_notes(found), *_fault_notes(both, faults)]
+    return {**made, "account_details": pl.concat(details), **_with_notes(tables, told)}
 
 
 def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
@@ -101,14 +108,35 @@ def beside_step_ms(tables: Tables, window: Window) -> list[float]:
     return [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
 
 
-def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
-    """Table notes with what the windows could not be read as they are for; nothing if all could."""
-    rows = (
-        {"pass": window.pass_name, "rank": window.rank, "why": why,
-         "what": f"{what} (profiler window of {window.stance} steps)"}
-        for window in found
-        for what, why in window.notes
-    )  # fmt: skip
+def _notes(found: Sequence[Window]) -> Iterator[Row]:
+    """What the windows could not be read as they are for."""
+    for window in found:
+        for what, why in window.notes:
+            said = f"{what} (profiler window of {window.stance} steps)"
+            yield {"pass": window.pass_name, "rank": window.rank, "what": said, "why": why}
+
+
+def _fault_notes(
+    accounts: Sequence[tuple[Window, Account]], faults: Sequence[Faults]
+) -> Iterator[Row]:
+    """What the profiler's page faults took, where it is a part of the step that shows."""
+    for (window, mine), pages in zip(accounts, faults, strict=True):
+        if mine.faults_ns <= SHOWN * (mine.cost.timed or inf):
+            continue
+        more = (pages.profiled or 0.0) - (pages.timed or 0.0)
+        yield {
+            "pass": window.pass_name,
+            "rank": window.rank,
+            "what": f"{window.ms_per_step(mine.faults_ns):.3g} ms of the profiled {window.stance} "
+            "step are the profiler's own: page faults",
+            "why": f"{more:,.0f} more memory pages were touched for the first time than in timed "
+            "steps, since its blocks split freed memory; operators are shown without that time, "
+            "each in proportion to its own",
+        }
+
+
+def _with_notes(tables: Tables, rows: Iterable[Row]) -> dict[str, pl.DataFrame]:
+    """Table notes with ``rows``; nothing if there are none."""
     added = from_rows("notes", rows)
     if added.is_empty():
         return {}
@@ -116,21 +144,20 @@ def _notes(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
 
 
 def _counts(
-    tables: Tables, window: Window, mine: Account, step_ms: float | None, beside_ms: Sequence[float]
+    window: Window, mine: Account, faults: Faults, step_ms: float | None, beside_ms: Sequence[float]
 ) -> Row:
     between = gaps(window)
     threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
-    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
-    events = window.ops.filter(threads & marks).height + window.launches.filter(threads).height
     return {
         **window.head,
         "steps": window.steps,
         "step_ms": window.ms_per_step(mine.span_ns),
         "timed_step_ms": step_ms,
         "beside_step_ms": mean(beside_ms) if beside_ms else None,
-        "events": window.per_step(events),
+        "events": window.per_step(_events(window, threads)),
         "event_cost_us": mine.cost.us,
-        **_page_faults(tables, window),
+        **faults.counts,
+        "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
         "unexplained_ms": None if mine.cost.left is None else window.ms_per_step(mine.cost.left),
         "kernels": window.per_step(
             (window.kernels if window.on_device else working_operators(window)).height
@@ -146,14 +173,19 @@ def _counts(
     }
 
 
-def _page_faults(tables: Tables, window: Window) -> Row:
-    share = pl.col("page_faults") / pl.col("steps")
-    blocks = window.own(tables["blocks"]).select(share)
-    times = window.own(tables["profile_windows"]).filter(purpose="time").select(share)
-    return {
-        "page_faults": blocks["page_faults"].median(),
-        "profiled_page_faults": next(reversed(times["page_faults"].drop_nulls().to_list()), None),
-    }
+def _faults_ms(
+    window: Window, pages: Faults, step_ms: float | None, beside_ms: Sequence[float]
+) -> tuple[float, float]:
+    """What the profiler's page faults can have taken of a step, and how short that may make it."""
+    known = [ms for ms in (step_ms, mean(beside_ms) if beside_ms else None) if ms is not None]
+    return pages.profilers_ms(window.per_step(_events(window)) or 0.0), min(known, default=0.0)
+
+
+def _events(window: Window, of: pl.Expr | None = None) -> int:
+    """Events that the profiler wrote in the steps, marks of steps aside."""
+    of = pl.lit(True) if of is None else of
+    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
+    return window.ops.filter(of & marks).height + window.launches.filter(of).height
 
 
 def _device_counts(window: Window, span: float) -> Row:

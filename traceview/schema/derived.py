@@ -145,6 +145,11 @@ STEP_COUNTS = table(
     ),
     Column("profiled_page_faults", pl.Float64, "minor faults per step in the window"),
     Column(
+        "profiler_faults_ms",
+        pl.Float64,
+        "what the faults beyond those of the timed blocks took of the operators, which is taken away from them in ms of accounting; null: nothing",
+    ),
+    Column(
         "exposed_communication_ms",
         pl.Float64,
         "communication while nothing else ran on the device; null without any",

@@ -10,6 +10,7 @@ busy          work by category
 gaps          the device's gaps, cut along what the host did
 unprofiled    the window played again without what its events cost
 event_cost    what one costs
+faults        what pages cost that only profiled steps touch for the first time
 accounting    all of it: the account of a window
 rows          as table accounting
 details       as table account_details

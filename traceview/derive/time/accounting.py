@@ -9,6 +9,9 @@
   taken away by the number of events: five milliseconds of sleep stay five milliseconds, a hundred
   operators lose a hundred times the cost. On a CPU an operator's own time holds no event, and
   stays;
+- pages that only profiled steps touch for the first time (``faults``) are taken away from a host's
+  operators, as far as the window does not get shorter than its step. Which operators they fell to
+  is not recorded: each gives in proportion to its time;
 - the kernels of a cudagraph stand further apart where each is recorded. Where a window is longer
   than its step whatever an event costs, the least that such a gap can have grown by is taken away,
   at most half of it;
@@ -42,6 +45,11 @@ from traceview.derive.windows import Window
 #: it is halved to find it.
 MOST_OF_A_GAP = 0.5
 _TURNS = 12
+#: Whether an operator works in a run of the host, 0 or 1.
+_WORKS = (
+    ~pl.col("cause").is_in([*causes.WORKLESS, causes.OWN])
+    & ~pl.col("cause").str.starts_with("overhead")
+).cast(pl.Float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,8 @@ class Account:
 
     ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``profiled``, ``ns``
     (as timed). ``busy``: category → ns. ``line``: the host's stretches. ``span_ns``: as profiled,
-    less the collector's own work. ``cost``: the profiler's, and what is unexplained.
+    less the collector's own work. ``cost``: of the profiler's events, and what is unexplained;
+    ``faults_ns``: of the pages that only the profiler had touched.
     """
 
     rows: pl.DataFrame
@@ -58,6 +67,7 @@ class Account:
     line: pl.DataFrame
     span_ns: float
     cost: EventCost
+    faults_ns: float = 0.0
 
 
 def account(
@@ -66,11 +76,14 @@ def account(
     compiles: pl.DataFrame | None = None,
     *,
     graphs_hold_kernels: bool,
+    faults_ms: Interval = (0.0, 0.0),
 ) -> Account:
     """The account of one window; ``step_ms``: between these two lies the step without
     a profiler.
 
-    ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``labels.host_causes``.
+    ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``labels.host_causes``;
+    ``faults_ms``: what the profiler's page faults can have taken of a step, and how short the step
+    may get by that.
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
@@ -82,7 +95,7 @@ def account(
         line = labels.device_causes(line, window)
     line = unprofiled.numbered(line if compiles is None else elsewhere.named(line, compiles))
     if not window.on_device:
-        return _of_host(line, timed)
+        return _of_host(line, timed, (faults_ms[0] * scale, faults_ms[1] * scale))
     # A device without work in these steps waited for the host all the time.
     return (
         _of_device(window, line, span, timed)
@@ -91,18 +104,36 @@ def account(
     )
 
 
-def _of_host(line: pl.DataFrame, timed: Interval | None) -> Account:
+def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0, 0.0)) -> Account:
     """Every stretch of the host counts."""
     runs = unprofiled.runs_of(line)
-    cost = event_cost(lambda us: float(unprofiled.lengths(runs, us * 1000).sum()), timed)
     whole = unprofiled.lengths(runs, 0.0)
-    kept = unprofiled.lengths(runs, (cost.us or 0.0) * 1000) / whole
+    works = runs.select(_WORKS)["cause"]
+    share = 0.0 if timed is None else _faulty_share(whole, works, *faults)
+
+    def left(us: float) -> pl.Series:
+        return unprofiled.lengths(runs, us * 1000) * (1.0 - share * works)
+
+    cost = event_cost(lambda us: float(left(us).sum()), timed)
+    kept = left(cost.us or 0.0) / whole
     stretches = line.filter(pl.col("cause") != causes.OWN)
     length = (pl.col("end") - pl.col("start")).cast(pl.Float64)
     rows = stretches.join(runs.select("run", kept=kept), on="run", maintain_order="left").select(
         "cause", "row", profiled=length, ns=length * pl.col("kept")
     )
-    return Account(rows, {}, line, float(whole.sum()), cost)
+    taken = share * float((unprofiled.lengths(runs, (cost.us or 0.0) * 1000) * works).sum())
+    return Account(rows, {}, line, float(whole.sum()), cost, taken)
+
+
+def _faulty_share(whole: pl.Series, works: pl.Series, faults_ns: float, least_ns: float) -> float:
+    """The part of the operators' time that the profiler's page faults took.
+
+    They are counted and their cost is measured, so they come before the events, whose cost is
+    searched for.
+    """
+    working = float((whole * works).sum())
+    longer = max(0.0, float(whole.sum()) - least_ns)
+    return min(longer, faults_ns, working) / working if working > 0.0 else 0.0
 
 
 def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval | None) -> Account:

@@ -47,6 +47,8 @@ SPEED = "machine_speed"
 UNEXPLAINED = "unexplained"
 #: Rows that are no time of any cause.
 UNNAMED = (SPEED, UNEXPLAINED)
+#: A host's time in which no operator works.
+WORKLESS = ("other", PYTHON, *HOST)
 #: The collector's own work inside a step: no part of any figure.
 OWN = "own"
 

@@ -8,7 +8,7 @@ just before an event's first time stamp and just after its last one (``begin_op`
 torch/csrc/profiler/collection.cpp, ``onFunctionExit`` in torch/csrc/autograd/profiler_kineto.cpp),
 so that its cost lies around events and not in them. The collector's own mark of a region's call is
 a range that Python opens and closes, and that no timed step has: it costs on both sides of both its
-edges.
+edges. So does that of a garbage collection, which callbacks open and close.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
         op=nothing, call=nothing, begun=0, over=0
     )
     region = pl.col("name").str.starts_with("traceview region ").cast(pl.Int32)
-    one, both = 1 + region * (_REGION_EDGE - 1), region * _REGION_EDGE
+    collection = pl.col("name").str.starts_with("traceview gc ").cast(pl.Int32)
+    one, both = 1 + region * (_REGION_EDGE - 1), region * _REGION_EDGE + collection
     cuts = window.marks.select("tid", op=kept, call=kept, begun=0, over=0, first=_START, last=_END)
     parts = [
         outside,

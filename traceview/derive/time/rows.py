@@ -11,7 +11,6 @@ from traceview.derive.time.accounting import Account
 from traceview.derive.windows import Window
 
 Row = dict[str, Any]
-_WORKLESS = ("other", causes.PYTHON, *causes.HOST)
 
 
 def accounting(window: Window, account: Account) -> list[Row]:
@@ -71,4 +70,4 @@ def _kind(window: Window, cause: str) -> str:
         return "idle"
     if cause.startswith("overhead"):
         return "overhead"
-    return "other" if cause in _WORKLESS else "busy"
+    return "other" if cause in causes.WORKLESS else "busy"
