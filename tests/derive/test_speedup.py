@@ -132,7 +132,8 @@ def test_two_pairs_are_too_few_but_are_shown():
     assert row["speedup"] == 2.0
     assert row["speedup_low"] is None
     assert row["reason"] == (
-        "3 usable block pairs are needed, 2 were measured; let the script take more steps"
+        "3 usable block pairs are needed, 2 were measured; let the script take more steps, "
+        "or allow more blocks (--blocks)"
     )
 
 
@@ -220,6 +221,24 @@ def test_a_script_without_torch_compile():
         "not_compiled",
         "the script never calls torch.compile",
     )
+
+
+@pytest.mark.parametrize("kind", ["interrupted", "unknown"])
+@pytest.mark.parametrize("outcome", ["skipped", "unfinished"])
+def test_a_run_that_was_cut_short_in_its_first_compile_says_nothing_of_compiling(kind, outcome):
+    compiles = [{"pass": "cold", "pid": 1, "compile_key": "a", "outcome": outcome}]
+    cut = {"exit_kind": kind, "exit_code": None, "steps_seen": 1}
+    for calls in (0, 1):
+        row = row_of(run=cut, region={"calls": calls}, compiles=compiles)
+        assert row["outcome"] == "not_measured"
+        assert row["compile_s"] is None
+
+
+def test_processes_of_the_scripts_own_that_compile_are_told_of():
+    compiles = [{"pass": "cold", "pid": 77, "compile_key": "a", "outcome": "ok"}]
+    row = row_of(run={"steps_seen": 0}, regions=[], compiles=compiles)
+    assert row["outcome"] == "not_measured"
+    assert "processes that the script starts itself" in row["reason"]
 
 
 def test_frames_that_were_all_left_in_eager_are_not_compiled():

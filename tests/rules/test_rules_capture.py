@@ -237,6 +237,13 @@ def test_no_graph_in_any_frame(make, outcomes, fires):
     assert bool(found("cap-nothing-captured", tables)) is fires
 
 
+def test_the_only_call_of_a_run_that_was_cut_short_may_still_have_compiled(make):
+    cut = {**RUN, "exit_kind": "interrupted"}
+    for calls, told in ((1, 0), (2, 1)):
+        tables = make(**{**looked_at(["skipped"], calls=calls), "runs": [cut]})
+        assert len(found("cap-nothing-captured", tables)) == told
+
+
 def test_a_wrapper_is_told_to_wrap_the_compiled_module(make):
     tables = make(**looked_at(["empty"], name="DistributedDataParallel"))
     finding = only("cap-nothing-captured", tables)
@@ -465,3 +472,6 @@ def test_a_script_that_died_had_no_time_to_call(make):
     assert len(found("cap-nothing-compiled", make(regions=[uncalled], runs=[RUN]))) == 1
     died = {**RUN, "error_type": "InvalidBackend", "error_message": "Invalid backend: 'x'"}
     assert found("cap-nothing-compiled", make(regions=[uncalled], runs=[died])) == ()
+    for end in ({"exit_kind": "timeout"}, {"exit_kind": "exit", "exit_code": 1}):
+        cut = make(regions=[uncalled], runs=[{**RUN, **end}])
+        assert found("cap-nothing-compiled", cut) == ()

@@ -17,6 +17,8 @@ from traceview.tables import Tables
 
 HELPED_ABOVE = 1.03
 HURT_BELOW = 0.97
+#: Ends that came from outside, in the middle of anything.
+CUT_SHORT = frozenset({"interrupted", "timeout", "signal", "killed", "unknown"})
 
 #: torch/_dynamo/utils.py, ``get_fake_value``: the error that an operator raised while traced.
 _QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
@@ -36,7 +38,7 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
         return "not_compiled", unused
     low, high = measured.speedup_low, measured.speedup_high
     if low is None or high is None:
-        return "not_measured", _not_measured(run, measured)
+        return "not_measured", _not_measured(tables, run, measured)
     if low > HELPED_ABOVE:
         return "helped", None
     return ("hurt", None) if high < HURT_BELOW else ("neutral", None)
@@ -112,14 +114,24 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
     if not tables.has("regions"):
         return None
     regions = of_process(tables["regions"], run)
+    if _cut_short(run, regions):
+        return None
     if regions.is_empty():
-        seen = of_process(tables["compile_intervals"], run).height
+        seen = of_process(tables["compile_intervals"], run).height or _elsewhere(tables, run)
         return None if seen else "the script never calls torch.compile"
     if regions["disable"].fill_null(False).all():
         return "every torch.compile call passes disable=True"
     if (regions["calls"].fill_null(0) == 0).all():
         return _never_called(regions)
     return _all_left_in_eager(tables, run)
+
+
+def _cut_short(run: Row, regions: pl.DataFrame) -> bool:
+    """Whether the script was ended from outside before a second call: what would come is not known.
+
+    The first call may still have been compiling then.
+    """
+    return run["exit_kind"] in CUT_SHORT and regions["calls"].fill_null(0).sum() <= 1
 
 
 def _never_called(regions: pl.DataFrame) -> str:
@@ -144,7 +156,14 @@ def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
     return "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
 
 
-def _not_measured(run: Row, measured: Figures) -> str:
+def _elsewhere(tables: Tables, run: Row) -> bool:
+    """Whether processes compiled that are not collected in, such as workers of the script's."""
+    collected = tables["runs"]["pid"].implode()
+    others = pl.col("pid").is_not_null() & ~pl.col("pid").is_in(collected)
+    return tables["compiles"].filter((pl.col("pass") == run["pass"]) & others).height > 0
+
+
+def _not_measured(tables: Tables, run: Row, measured: Figures) -> str:
     if run["exit_kind"] == "interrupted":
         return "the run was interrupted before enough was measured"
     if run["never_quiet"] and not measured.pairs_used:
@@ -153,12 +172,17 @@ def _not_measured(run: Row, measured: Figures) -> str:
         were = "was" if measured.pairs_used == 1 else "were"
         return (
             f"{ENOUGH_PAIRS} usable block pairs are needed, {measured.pairs_used} {were} measured; "
-            "let the script take more steps"
+            "let the script take more steps, or allow more blocks (--blocks)"
         )
     if measured.pairs_measured:
         return f"none of the block pairs measured ({measured.pairs_measured}) was usable"
     if measured.compiled_ms is not None and measured.eager_ms is None:
         return "eager steps were not measured"
+    if not run["steps_seen"] and _elsewhere(tables, run):
+        return (
+            "only processes that the script starts itself compile, and those are not measured "
+            "(ranks of torchrun are: --nproc-per-node)"
+        )
     if not run["steps_seen"]:
         return "no step was seen"
     steps = "1 step" if run["steps_seen"] == 1 else f"{run['steps_seen']} steps"

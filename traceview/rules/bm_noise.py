@@ -75,8 +75,8 @@ def check(
         severity="info",
         title=_title(low, high, undecided=undecided),
         explanation=(
-            f"{_basis(found)} give a speedup of {found['speedup']:.2f}×, and 95 % of resamples lie "
-            f"between {low:.2f}× and {high:.2f}×. "
+            f"{_basis(found)} give a speedup of {found['speedup']:.2f}×, and its 95 % interval "
+            f"goes from {low:.2f}× to {high:.2f}×. "
             + ("What makes it so wide: see the evidence." if causes else "Why is not recorded.")
         ),
         cost=Cost(about="no time, but no sure figure either"),

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from traceview.derive.compile_costs import assign_regions
+from traceview.derive.outcome import CUT_SHORT
 from traceview.rules import _breaks, _costs, _places
 from traceview.rules._evidence import from_row, plural, seconds, short, times
 from traceview.rules._rows import Row, first_rank, rows
@@ -62,10 +63,12 @@ def check(tables: Tables) -> Iterator[Finding]:
     for key, row in assign_regions(tables):
         if key in regions:
             compiles.setdefault(key[2], []).append(dict(row))
+    ends = {row["exit_kind"] for row in rows(tables, "runs")}
+    in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
     captured = {region for region, found in compiles.items() if any(map(_captured, found))}
     for (_, _, number), region in regions.items():
         found = compiles.get(number, [])
-        if region["calls"] and found and all(map(_left_in_eager, found)):
+        if (region["calls"] or 0) > in_doubt and found and all(map(_left_in_eager, found)):
             yield _finding(tables, region, found, beside=bool(captured))
 
 

@@ -10,7 +10,7 @@ The script runs in eager and looks as if it were compiled.
 ## Evidence
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
-called counts only where no other one was called either and no exception ended the script: its turn
+called counts only where no other one was called either and the script came to its own end: its turn
 may come later in the job. For (d): calls were counted, compiling was watched, and nothing was
 compiled in the whole run, or in no call of a torch.nn module that was compiled in place.
 
@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.outcome import CUT_SHORT
 from traceview.rules import _edits, _places
 from traceview.rules._evidence import times
 from traceview.rules._rows import Row, first_rank, rows
@@ -62,7 +63,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _forced(_places.compile_call(regions[0]), *switched_off)
         return
     called = any(row["calls"] for row in regions)
-    cut_short = any(row["error_type"] for row in runs)
+    cut_short = any(
+        row["error_type"] or row["exit_kind"] in CUT_SHORT or row["exit_code"] for row in runs
+    )
     for region in regions:
         place = _places.compile_call(region)
         if region["disable"]:

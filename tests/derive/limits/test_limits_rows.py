@@ -288,6 +288,20 @@ def test_the_sentence_says_what_is_known_and_no_more():
     assert sentence(eager, "device") == "No kernel's bytes or operations are known, so no limit is."
 
 
+def test_a_limit_above_the_step_itself_is_none():
+    slow = step_row(step_ms=0.091, busy_ms=0.09, known_ms=0.09, limit_ms=0.897, fusible_ms=0.5)
+    assert sentence(slow, "host") == (
+        "This compiled step takes 0.091 ms, less than the 0.897 ms of the limit: the machine was "
+        "slower when that was measured, so no limit is known."
+    )
+
+
+def test_a_cache_that_is_slower_than_memory_was_held_up():
+    held_up = Ceilings(copy=9.4e9, l2_copy=2.3e9, l2_bytes=1 << 20)
+    assert held_up.memory(9400) == (1e-6, "copy")
+    assert Ceilings(copy=9.4e9, l2_copy=94e9, l2_bytes=1 << 20).memory(9400) == (1e-7, "l2_copy")
+
+
 def test_nothing_profiled_gives_no_tables():
     assert limit_tables(Tables({}), []) == {}
     assert isinstance(derived([], [])["kernel_limits"], pl.DataFrame)

@@ -38,8 +38,12 @@ class Ceilings:
     fault_us: float | None = None
 
     def memory(self, moved: int) -> tuple[float, str] | None:
-        """Seconds to move ``moved`` bytes, and by which ceiling: a small working set is cached."""
-        if self.l2_copy and self.l2_bytes and moved <= self.l2_bytes:
+        """Seconds to move ``moved`` bytes, and by which ceiling: a small working set is cached.
+
+        A cache measured slower than the memory behind it was held up by other work: memory counts.
+        """
+        fits = self.l2_bytes and moved <= self.l2_bytes
+        if fits and self.l2_copy and self.l2_copy >= (self.copy or 0.0):
             return moved / self.l2_copy, "l2_copy"
         return (moved / self.copy, "copy") if self.copy else None
 

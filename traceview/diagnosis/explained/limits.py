@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -14,6 +15,8 @@ from traceview.tables import Tables
 Row = dict[str, Any]
 #: Kernels of one stance that a report has room for.
 MOST_KERNELS = 60
+#: A limit so many times the step itself is none: the machine was held up when it was measured.
+BELIEVABLE = 1.1
 _SHOWN = ("limit_ms", "step_ms", "fusible_ms", "launch_idle_ms")
 
 
@@ -63,6 +66,12 @@ def sentence(row: Row, clock: str) -> str:
 
 
 def _parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
+    if (row["limit_ms"] or 0.0) > BELIEVABLE * (row["step_ms"] or math.inf):
+        yield (
+            f"This {row['stance']} step takes {said['step_ms']}, less than the {said['limit_ms']} "
+            "of the limit: the machine was slower when that was measured, so no limit is known."
+        )
+        return
     if "limit_ms" in said:
         takes = f"; it takes {said['step_ms']}" if "step_ms" in said else ""
         idle = ", without idle" if clock == "device" else ""
