@@ -172,15 +172,13 @@ def check_versions(python: str, facts: dict[str, Any]) -> None:
 def _check_target(
     options: CollectOptions, python: str, facts: dict[str, Any], console: Console
 ) -> None:
-    """What the interpreter said about the target; a syntax error is the target's own failure."""
+    """What the interpreter said about the target: one that can't be compiled can't be run."""
     problem, text, name = facts.get("problem"), facts.get("text"), options.target
     if problem == "syntax":
         console.say(str(text).rstrip())
         where = f", line {facts['line']}" if facts.get("line") else ""
         fact = f"{name} can't be compiled by {python}{where}: nothing was run."
-        error = TargetUnusable(fact, "Mend the line that Python names.", slug="syntax-error")
-        error.exit_code = 3
-        raise error
+        raise TargetUnusable(fact, "Mend the line that Python names.", slug="syntax-error")
     if problem == "unreadable":
         fact = f"{name} can't be read ({text})."
         raise TargetUnusable(fact, "Check its permissions.", slug="script-unreadable")

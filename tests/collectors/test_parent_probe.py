@@ -102,7 +102,7 @@ def test_syntax_error_is_told_in_pythons_own_words_and_nothing_runs(home, tmp_pa
     console = Listener()
     body = f"open({str(marker)!r}, 'w')\ndef f(:\n    pass\n"
     error = refused(environment(home), script_in(tmp_path, body), console=console)
-    assert (error.slug, error.exit_code) == ("syntax-error", 3)
+    assert (error.slug, error.exit_code) == ("syntax-error", 2)
     assert "SyntaxError" in console.said[0]
     assert "def f(:" in console.said[0]
     assert not marker.exists()
