@@ -154,7 +154,7 @@ def test_what_cannot_be_run(tmp_path):
     code, said = refused(tmp_path, "diagnose", "--", "no.py")
     assert (code, "no.py can't be opened" in said) == (2, True)
     code, said = refused(tmp_path, "diagnose", "bad.py")
-    assert (code, "line 1: nothing was run" in said) == (3, True)
+    assert (code, "line 1: nothing was run" in said) == (2, True)
     code, said = refused(tmp_path, "diagnose", "-m", "no_such_module")
     assert (code, "no module named no_such_module" in said) == (2, True)
 
