@@ -15,9 +15,7 @@ import argparse
 import os
 import random
 import re
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structured_logs
+from processes import Measured, measured
 
 _RECORD = re.compile(
     rb"^V(?P<day>\d{4}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?P<rest>\.\d+) \d+ (?P<tail>[^\n]*)\n"
@@ -35,6 +34,7 @@ _RECORD = re.compile(
 )
 _TIME = re.compile(rb'(?<="ts": )[\d.]+|(?<="start_time_us": )\d+|(?<="end_time_us": )\d+')
 _DIGEST = re.compile(rb'(?<="has_payload": ")\w+')
+ENDS = (0, 3)  # well, or with something that was found
 DIVERGENT, CUT, SLOW = 37, 29, 53  # every so many ranks
 
 
@@ -96,32 +96,6 @@ def _of_rank(record: Made, rank: int) -> bytes:
     return head + ranked + b"\n" + payload
 
 
-class Measured(NamedTuple):
-    """Of a command and its children: seconds, those of processors, most MB held at once."""
-
-    wall_s: float
-    cpu_s: float
-    most_mb: float
-
-
-def measured(command: list[str], log: Path, environment: dict[str, str] | None = None) -> Measured:
-    """Run ``command``; what it prints goes to ``log``."""
-    began, most, before = time.perf_counter(), 0, _cpu_s()
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
-        while process.poll() is None:
-            most = max(most, sum(_resident(pid) for pid in _tree(process.pid)))
-            time.sleep(0.05)
-    if process.returncode not in (0, 3):
-        sys.exit(f"{' '.join(command)} ended with {process.returncode}; see {log}")
-    return Measured(time.perf_counter() - began, _cpu_s() - before, most / 1e6)
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def with_bytecode(folder: Path) -> dict[str, str]:
     """An environment in which our modules are compiled already, as those of a package are."""
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
@@ -130,23 +104,6 @@ def with_bytecode(folder: Path) -> dict[str, str]:
     structured_logs.make(few, 1)
     _run_postmortem(few, folder / "few", [], environment)
     return environment
-
-
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                yield from _tree(int(child))
-    except OSError:
-        return
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-    except (OSError, IndexError):
-        return 0
 
 
 def line_scan(paths: list[Path]) -> float:
@@ -174,7 +131,7 @@ def log(folder: Path, args: argparse.Namespace) -> None:
         structured_logs.make(path, args.megabytes)
     pages = folder / "tlparse"
     command = ["tlparse", str(path), "-o", str(pages), "--overwrite", "--no-browser"]
-    peer = measured(command, folder / "tlparse.txt")
+    peer = measured(command, folder / "tlparse.txt", good=ENDS)
     print(f"tlparse     {_shown(peer)}  {len(list(pages.rglob('*'))):,} files")
     shutil.rmtree(pages)
     ours = _postmortem(path, folder / "run", args.options)
@@ -182,7 +139,7 @@ def log(folder: Path, args: argparse.Namespace) -> None:
 
 
 def _shown(took: Measured) -> str:
-    return f"{took.wall_s:6.1f} s  {took.cpu_s:6.1f} CPU s  {took.most_mb:6.0f} MB"
+    return f"{took.wall_s:6.1f} s  {took.cpu_s:6.1f} CPU s  {took.most_bytes / 1e6:6.0f} MB"
 
 
 def _run_postmortem(
@@ -190,7 +147,7 @@ def _run_postmortem(
 ) -> Measured:
     shutil.rmtree(run, ignore_errors=True)
     command = [sys.executable, "-m", "traceview", "postmortem", str(logs), "-o", str(run), *options]
-    return measured(command, run.with_suffix(".txt"), environment)
+    return measured(command, run.with_suffix(".txt"), environment, good=ENDS)
 
 
 def _postmortem(logs: Path, run: Path, options: list[str]) -> Measured:

@@ -11,14 +11,12 @@ line scan is the least that any reader has to do.
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from processes import measured
 from structured_logs import SHAPES, make
 
 OURS = """
@@ -31,36 +29,6 @@ write_tables(read_path(path, path.name, damage), Path(sys.argv[2]))
 assert damage.total == 0
 """
 SCAN = "import sys\nfor line in open(sys.argv[1], 'rb'): pass"
-
-
-def run(command: list[str]) -> tuple[float, float, float]:
-    """(seconds, CPU seconds, MiB) of a command."""
-    start, before, peak = time.perf_counter(), cpu_seconds(), 0
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
-    while process.poll() is None:
-        peak = max(peak, resident(process.pid))
-        time.sleep(0.01)
-    if process.returncode:
-        raise SystemExit(f"{command[0]} failed")
-    return time.perf_counter() - start, cpu_seconds() - before, peak / 1024
-
-
-def cpu_seconds() -> float:
-    """Of all processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def resident(pid: int) -> int:
-    """KiB of a process and its children; Linux."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return 0
-    own = next((line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")), "0")
-    return int(own) + sum(resident(int(child)) for child in children)
 
 
 def tlparse() -> str | None:
@@ -86,18 +54,19 @@ def main() -> None:
         if binary := tlparse():
             commands["tlparse"] = [binary, str(log), "-o", str(out), "--no-browser"]
         for _ in range(args.rounds):
-            seconds = {}
+            took = {}
             for name, command in commands.items():
                 shutil.rmtree(out, ignore_errors=True)
-                seconds[name], busy, memory = run(command)
+                one = took[name] = measured(command)
                 files = sum(1 for path in out.rglob("*") if path.is_file()) if out.exists() else 0
-                speed = log.stat().st_size / 1e6 / seconds[name]
+                speed = log.stat().st_size / 1e6 / one.wall_s
                 print(
-                    f"{name:10} {seconds[name]:6.2f} s {busy:6.2f} s CPU {speed:6.0f} MB/s"
-                    f" {memory:5.0f} MiB {files:6,} files"
+                    f"{name:10} {one.wall_s:6.2f} s {one.cpu_s:6.2f} s CPU {speed:6.0f} MB/s"
+                    f" {one.most_bytes / 2**20:5.0f} MiB {files:6,} files"
                 )
-            if "tlparse" in seconds:
-                print(f"tlparse / traceview: {seconds['tlparse'] / seconds['traceview']:.1f}")
+            if "tlparse" in took:
+                times = took["tlparse"].wall_s / took["traceview"].wall_s
+                print(f"tlparse / traceview: {times:.1f}")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def _renumber(copy: int, frames: int, log: list[Template]) -> tuple[Callable[[by
         text = _STRING.sub(lambda m: b"%b, %d]}" % (m["name"], int(m["number"]) + salt), text)
         text = _TIME.sub(lambda m: b"%.1f" % (float(m[0]) + copy * 60e6), text)
         text = _KEY.sub(lambda m: b"f" + md5(m[0] + b"%d" % copy).hexdigest().encode(), text)
-        return text.replace(b"/tmp/project/", b"/home/user/model_%04d/" % copy)
+        return text.replace(b"/tmp/project/", b"/srv/model_%04d/" % copy)
 
     highest = max((int(m[0]) for t in log for m in _IDS.finditer(t.envelope)), default=0)
     return renumber, frames + highest + 1

@@ -130,7 +130,7 @@ def cause(row: JobCause) -> str:
 
 
 def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
-    """``train.py:41``; of a file elsewhere only the last folder: ``…/work/train.py:41``."""
+    """``train.py:41``; of a file elsewhere only the last folder: ``…/jobs/train.py:41``."""
     said = words.line(file, number, diagnosis)
     parts = said.rsplit("/", 2)
     return "/".join(("…", *parts[-2:])) if said.startswith("/") and len(parts) == 3 else said

@@ -39,7 +39,7 @@ def gb(file, line, function, what="gb-item"):
     return what, file, line, function
 
 
-A, B = "/work/a.py", "/work/b.py"
+A, B = "/u/a.py", "/u/b.py"
 
 
 def test_a_line_that_moved_is_the_same():
@@ -97,7 +97,7 @@ def test_the_same_file_in_another_working_directory():
 
 
 def test_files_of_one_name_that_have_nothing_in_common_are_two_files():
-    old, new = {"/work/one/u.py": OLD}, {"/work/two/u.py": "import json\njson.dumps({})\n"}
+    old, new = {"/u/one/u.py": OLD}, {"/u/two/u.py": "import json\njson.dumps({})\n"}
     assert Files(side(old), side(new), old, new).partner == {}
 
 

@@ -41,9 +41,9 @@ def compile_seconds(tables: Tables, run: Row) -> float | None:
         pairs = zip(spans["started_us"], spans["duration_ms"] * 1e3, strict=True)
         return union_us(pairs) / 1e6
     compiles = of_process(tables["compiles"], run)
-    if compiles.height and compiles["duration_us"].is_null().all():
-        return None  # the only one never ended
     if compiles.height:
+        if compiles["duration_us"].is_null().all():
+            return None  # the only one never ended
         return union_us(zip(compiles["started_us"], compiles["duration_us"], strict=True)) / 1e6
     recorded = tables.has("compile_intervals") or tables.has("compiles")
     return 0.0 if recorded else None

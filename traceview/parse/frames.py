@@ -11,15 +11,16 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
 #: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
 RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
-#: The comment above a node of a printed graph, as far as its line (torch/fx/graph.py).
-FILE_COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
+#: The comment above a node of a printed graph (torch/fx/graph.py), and the place in it.
+FILE_COMMENT = "# File: "
+FILE_PLACE = r"(?P<file>.+?):(?P<line>\d{1,9}) in "
 _MARKER = re.compile(r"^\s*[\^~\s]+$")
 _TORCH_ROOT = re.compile(
     r"^(?P<root>.*/torch/)(?:_dynamo|_inductor|_functorch|_compile\.py|nn/modules|utils/_|fx/)"
@@ -64,6 +65,12 @@ def is_user_frame(frame: StackFrame, roots: frozenset[str] = frozenset()) -> boo
     if file == "<string>":  # ``python -c`` is the user's, what exec() ran inside a library is not
         return frame.function == "<module>"
     return not any(file.startswith(root) for root in roots)
+
+
+@lru_cache(maxsize=1_000)
+def is_user_file(file: str) -> bool:
+    """``is_user_frame`` of a file alone; graphs name few files, many times."""
+    return is_user_frame(StackFrame(file, None, None))
 
 
 def first_user_frame(stack: Sequence[StackFrame]) -> StackFrame | None:

@@ -17,7 +17,7 @@ from math import prod
 
 import msgspec
 
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.parse.frames import FILE_COMMENT, FILE_PLACE, is_user_file
 
 DTYPE_BYTES = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1,
@@ -47,7 +47,7 @@ MOST_BYTES = 2**60
 _LINE = re.compile(
     r'^(?: +(?P<name>\w+)(?:: "(?P<meta>[^"\n]*)")? = '
     r"(?P<target>[A-Za-z_][\w.<>]*)(?P<rest>[(\[].*)"
-    r"|[^\S\n]*# File: (?P<file>.+?):(?P<line>\d{1,9}) in .*|(?P<other>.*))$",
+    rf"|[^\S\n]*{FILE_COMMENT}{FILE_PLACE}.*|(?P<other>.*))$",
     re.MULTILINE,
 )
 _RETURN = re.compile(r"^[^\S\n]*return ", re.MULTILINE)
@@ -154,7 +154,7 @@ def parse_graph(text: str) -> Graph:
         if name:
             _add(graph, name, meta or "", target, rest, place)
         elif file:
-            place = _place(file, line)
+            place = f"{file}:{int(line)}" if is_user_file(file) else None
         elif not other.strip():
             place = None
         elif '"' in other:
@@ -187,13 +187,6 @@ def _operation(target: str) -> tuple[str, str, bool]:
     """The operator, what stands before the first point, and whether it only makes a view."""
     op = op_name(target)
     return op, target.partition(".")[0], op in VIEWS or op == PICK
-
-
-@lru_cache(4096)
-def _place(file: str, line: str) -> str | None:
-    """``file:line`` where it is the user's own."""
-    frame = StackFrame(file, int(line), None)
-    return f"{file}:{frame.line}" if is_user_frame(frame) else None
 
 
 def op_name(target: str) -> str:

@@ -7,14 +7,12 @@ the next empty line, and the graphs made of that one keep it.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
 
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.parse.frames import FILE_COMMENT, FILE_PLACE, is_user_file
 
-_COMMENT = "# File: "
-_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d{1,9}) in ")
+_PLACE = re.compile(FILE_PLACE)
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 _NODE = re.compile(r"\n[^\S\n]+(?:\w+ \S{1,2}= [^;\n]+;  )?(\w+)(?: *:[^=\n]*)? = ")
 _POST_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
@@ -36,12 +34,12 @@ def node_lines(graph: str) -> NodeLines:
     """The user's lines that the comments of a graph's text give its nodes."""
     found = NodeLines()
     numbers: dict[str, int] = {}
-    before, *parts = graph.split(_COMMENT)
+    before, *parts = graph.split(FILE_COMMENT)
     at: int | None = None
     for part in parts:
         begins = not before[before.rfind("\n") + 1 :].strip()
         if begins and (named := _PLACE.match(part)):
-            own = _is_users(named["file"])
+            own = is_user_file(named["file"])
             place = f"{named['file']}:{int(named['line'])}"
             at = numbers.setdefault(place, len(numbers)) if own else None
         if at is not None:
@@ -57,8 +55,3 @@ def node_lines(graph: str) -> NodeLines:
 def post_ops(graph: str) -> dict[str, str]:
     """Node name to aten operator, in graph order, from the text of a post-grad graph."""
     return dict(_POST_NODE.findall(f"\n{graph}"))
-
-
-@lru_cache(maxsize=1_000)
-def _is_users(file: str) -> bool:
-    return is_user_frame(StackFrame(file, None, None))
