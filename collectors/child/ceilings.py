@@ -93,11 +93,13 @@ def _carry_out(task: Task, recorder: Recorder, device: str, deadline: float) -> 
         recorder.write("ceiling", device=device, **vars(found))
 
 
-def best_rate(ways: Iterable[Way], timed: Timed, until: float) -> tuple[Way, float, int]:
+def best_rate(
+    ways: Iterable[Way], timed: Timed, until: float, *, rest_s: float = 0.0
+) -> tuple[Way, float, int]:
     """The way that does most a second, its median rate (amount per second) and its runs.
 
     ``timed(act, runs)`` gives seconds of each run. Ways that would not end by ``until`` are passed
-    over, but for the first.
+    over, but for the first. The best one is measured at length after ``rest_s`` of doing nothing.
     """
     best: tuple[Way, list[float]] | None = None
     for way in ways:
@@ -110,6 +112,7 @@ def best_rate(ways: Iterable[Way], timed: Timed, until: float) -> tuple[Way, flo
     if best is None:
         raise NotMeasured("there is no room for it")
     way, seconds = best
+    time.sleep(rest_s)
     left = int((until - time.monotonic()) / statistics.median(seconds))
     if left > 0:
         seconds += timed(way.act, min(MOST_RUNS, left))

@@ -14,6 +14,7 @@ from .ceilings import Ceiling, NotMeasured, Task, Way, best_rate, byte_words, sh
 _MATMUL_SIZES = (4096, 8192)
 _L2_PASSES_BYTES = 4e9  # that one kernel moves within the L2
 _LINE = 128  # bytes of a cache line
+_REST_S = 0.1  # after which a device may draw more power than its limit again, for some 50 ms
 _TINY = 300  # launches in a row; the driver queues about a thousand
 _SPIN_CYCLES = 20_000_000  # some 10 ms, in which the host gets ahead
 
@@ -94,7 +95,7 @@ def _matmul(
     torch: Any, arena: Any, timed: ceilings.Timed, seed: Any, name: str, deadline: float
 ) -> Ceiling:
     ways = ceilings.matmuls(torch, arena, getattr(torch, name), _MATMUL_SIZES, seed)
-    way, rate, runs = best_rate(ways, timed, share(deadline, 0.4))
+    way, rate, runs = best_rate(ways, timed, share(deadline, 0.45), rest_s=_REST_S)
     tf32 = f"tf32 {'on' if _tf32(torch) else 'off'}, " if name == "float32" else ""
     detail = f"{tf32}{way.detail}"
     return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, "device", name, way.size, detail)

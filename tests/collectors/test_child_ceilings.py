@@ -14,14 +14,21 @@ torch = pytest.importorskip("torch")
 
 
 class Clock:
-    """Runs that take what they are said to take."""
+    """Runs that take what they are said to take; ``rested`` at how many runs there was a rest."""
 
     def __init__(self, monkeypatch):
-        self.now = 100.0
+        self.now, self.runs, self.rested = 100.0, 0, []
         monkeypatch.setattr(ceilings.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(ceilings.time, "sleep", self.sleep)
+
+    def sleep(self, seconds):
+        self.now += seconds
+        if seconds:
+            self.rested.append(self.runs)
 
     def timed(self, act, runs):
         times = [act() for _ in range(runs)]
+        self.runs += runs
         self.now += sum(times)
         return times
 
@@ -62,6 +69,13 @@ def test_a_way_that_would_last_too_long_is_passed_over(clock):
 def test_the_first_way_is_tried_however_little_time_there_is(clock):
     way, rate, runs = best_rate([Way(lambda: 5.0, 10.0, "only")], clock.timed, clock.now)
     assert (way.size, rate, runs) == ("only", 2.0, ceilings.LEAST_RUNS)
+
+
+def test_a_device_rests_before_the_best_way_is_measured_at_length(clock):
+    ways = [Way(lambda: 0.01, 10.0, "one"), Way(lambda: 0.02, 10.0, "other")]
+    _, _, runs = best_rate(ways, clock.timed, clock.now + 1.0, rest_s=0.685)
+    assert clock.rested == [2 * (1 + ceilings.LEAST_RUNS)]
+    assert runs == ceilings.LEAST_RUNS + 19  # in the 0.195 s that are left
 
 
 def test_a_median_is_no_mean(clock):
