@@ -284,6 +284,21 @@ def test_the_remedy_fits_what_the_value_is(make, source, old, words):
 
 
 @pytest.mark.parametrize(
+    ("source", "old", "confidence"),
+    [
+        ("self.param_groups[0]['lr']", "0.1", "derived"),
+        ("mode", "'fast'", "derived"),
+        ("n", "3", "measured"),
+    ],
+)
+def test_what_a_remedy_compiles_is_no_gain(make, source, old, confidence):
+    rows = [value(n, source, old) for n in (1, 2)]
+    (finding,) = rc_python_constant.check(sized(make, rows))
+    assert finding.confidence == confidence
+    assert ("at most" in finding.cost.about) == (confidence == "derived")
+
+
+@pytest.mark.parametrize(
     ("rows", "symbols", "words"),
     [
         (changes(8, 12, 16, 20), [pin(n, 1) for n in (1, 2, 3)], "Do not decide on the size"),

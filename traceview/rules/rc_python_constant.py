@@ -57,7 +57,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             title=(f"{_subject(cause)} changes and recompiled {cause.function} {times(count)}"),
             explanation=_explanation(cause),
             cost=_cost(tables, cause),
-            confidence="derived" if _chooses(cause) else "measured",
+            confidence="derived" if _cured_at_a_cost(cause) else "measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
@@ -74,11 +74,20 @@ def _chooses(cause: _recompiles.Cause) -> bool:
     return cause.row["kind"] == "obj_id" or cause.is_choice
 
 
+def _cured_at_a_cost(cause: _recompiles.Cause) -> bool:
+    """Whether the remedy compiles more, too: then less is gained than these recompiles took."""
+    return cause.is_learning_rate or _chooses(cause)
+
+
 def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
-    """A function for each value is compiled once for each, too."""
     cost = cause.cost(tables)
-    at_most = "; at most, since a function for each value is compiled as often"
-    return replace(cost, about=cost.about + at_most) if _chooses(cause) else cost
+    if cause.is_learning_rate:
+        at_most = "; at most, since a graph with the rate in a tensor takes longer to compile"
+    elif _chooses(cause):
+        at_most = "; at most, since a function for each value is compiled as often"
+    else:
+        return cost
+    return replace(cost, about=cost.about + at_most)
 
 
 def _subject(cause: _recompiles.Cause) -> str:
