@@ -11,6 +11,7 @@ line scan is the least that any reader has to do.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from processes import measured
 from structured_logs import SHAPES, make
+
+from traceview.cli.postmortem import ALLOCATOR
 
 OURS = """
 import sys
@@ -53,11 +56,12 @@ def main() -> None:
         }
         if binary := tlparse():
             commands["tlparse"] = [binary, str(log), "-o", str(out), "--no-browser"]
+        environment = os.environ | dict([ALLOCATOR])  # as a post-mortem sets it
         for _ in range(args.rounds):
             took = {}
             for name, command in commands.items():
                 shutil.rmtree(out, ignore_errors=True)
-                one = took[name] = measured(command)
+                one = took[name] = measured(command, environment=environment)
                 files = sum(1 for path in out.rglob("*") if path.is_file()) if out.exists() else 0
                 speed = log.stat().st_size / 1e6 / one.wall_s
                 print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
+#: polars' allocator keeps what was freed, some 20 MB a process, unless it is told before it starts.
+ALLOCATOR = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
 
 
@@ -64,6 +67,7 @@ def command(
     a file is, its content tells. The folder that is made is one that `report`, `query` and
     `tables` read.
     """
+    os.environ.setdefault(*ALLOCATOR)
     from traceview.cli.config import choice_of
     from traceview.cli.pipeline import Wanted, explain
 

@@ -20,7 +20,7 @@ from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes
 
 #: Rows wait until all of them take this much memory; then the largest table is written.
-HELD_BYTES = 24 << 20
+HELD_BYTES = 12 << 20
 
 
 @dataclass(frozen=True, slots=True)

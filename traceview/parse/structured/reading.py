@@ -21,7 +21,7 @@ from traceview.parse.structured.unpack import Unpacker
 from traceview.tables import empty
 
 #: Bytes of payloads after which rows that nothing can change any more are given away.
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 8 << 20
 #: A file from this size on is cut by a process of its own.
 AHEAD_BYTES = 16 << 20
 
