@@ -1,10 +1,11 @@
 """Many mutations of a recorded log of every kind: no crash, no hang, nothing under another compile.
 
-    python benchmarks/bench_mutations.py [--rounds 10000] [--minutes M] [--state FILE] [NAME…]
+    python benchmarks/bench_mutations.py [--rounds 10000] [--minutes M] [--state FILE]
+                                         [--processes 2] [NAME…]
 
 Seeds count from 0 for every log. FILE keeps how far each log has come, so that a run that was ended
-goes on where it was. Two processes share the logs; each log is done ten mutations at a time,
-so that all of them come equally far. Prints a line for each log and one for each finding.
+goes on where it was. The processes take ten mutations of a log at a time, and all logs come equally
+far. Prints a line for each log and one for each finding.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def timed_out(*_):
 
 
 def batch(name, first, last, until):
-    """(name, seeds done, [(kind, seed, what)], slowest second) of mutations first to last."""
+    """(name, first, how many done, [(kind, seed, what)], slowest second); ``last`` is not done."""
     signal.signal(signal.SIGALRM, timed_out)
     findings, slowest, seed = [], 0.0, first
     log = checked(name)
@@ -58,7 +59,7 @@ def batch(name, first, last, until):
             signal.alarm(0)
         slowest = max(slowest, time.monotonic() - began)
         seed += 1
-    return name, seed - first, findings, slowest
+    return name, first, seed - first, findings, slowest
 
 
 def main():
@@ -66,22 +67,29 @@ def main():
     options.add_argument("--rounds", type=int, default=10_000)
     options.add_argument("--minutes", type=float, default=1e6)
     options.add_argument("--state", type=Path)
+    options.add_argument("--processes", type=int, default=2)
     options.add_argument("names", nargs="*")
     chosen = options.parse_args()
     names = chosen.names or list(mutation_fixtures.names())
     kept = json.loads(chosen.state.read_text()) if chosen.state and chosen.state.exists() else {}
+    for name in names:
+        kept.setdefault(name, {"done": 0, "findings": []})
     until = time.time() + 60 * chosen.minutes
     slowest = Counter()
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for start in range(0, chosen.rounds, BATCH):
-            due = [n for n in names if kept.get(n, {"done": 0})["done"] <= start]
+    ahead = BATCH * chosen.processes  # of each log, before any goes on
+    with ProcessPoolExecutor(chosen.processes, mp_context=get_context("spawn")) as pool:
+        for end in range(ahead, chosen.rounds + ahead, ahead):
+            due = min(end, chosen.rounds)
             jobs = [
-                pool.submit(batch, n, kept.get(n, {"done": 0})["done"], start + BATCH, until)
-                for n in due
+                pool.submit(batch, name, seed, min(seed + BATCH, due), until)
+                for name in names
+                for seed in range(kept[name]["done"], due, BATCH)
             ]
             for job in jobs:
-                name, done, findings, seconds = job.result()
-                entry = kept.setdefault(name, {"done": 0, "findings": []})
+                name, first, done, findings, seconds = job.result()
+                entry = kept[name]
+                if first != entry["done"]:
+                    continue  # time was over before: these come again
                 entry["done"] += done
                 entry["findings"] += findings
                 slowest[name] = max(slowest[name], seconds)
@@ -93,7 +101,7 @@ def main():
                 break
     total = Counter()
     for name in names:
-        entry = kept.get(name, {"done": 0, "findings": []})
+        entry = kept[name]
         kinds = Counter(kind for kind, *_ in entry["findings"])
         total += Counter(kinds) + Counter(mutations=entry["done"])
         found = ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "nothing wrong"

@@ -34,19 +34,19 @@ _TEXT = re.compile(
 
 
 def structured_records(lines):
-    """{line number from 0: (lines of the payload, pid, compile id)} of a clean structured log."""
+    """{line from 0: (lines of the payload, pid, compile id, b"")} of a clean structured log."""
     found, last = {}, None
     for number, line in enumerate(lines):
         head = _STRUCTURED.match(line)
         if head:
-            last, found[number] = number, [0, int(head[1]), _identity(line[head.end() :])]
+            last, found[number] = number, [0, int(head[1]), _identity(line[head.end() :]), b""]
         elif last is not None:
             found[last][0] += 1
     return found
 
 
 def text_records(lines):
-    """The same of a text log: a message is the lines with one prefix in a row."""
+    """The same of a text log: a message is the lines with one prefix, the last value, in a row."""
     found, last, prefix = {}, None, None
     for number, line in enumerate(lines):
         head = _TEXT.match(line)
@@ -57,7 +57,7 @@ def text_records(lines):
         else:
             last, prefix = number, head["prefix"]
             compile_id = head["id"] and head["id"].decode().partition("_")[0]
-            found[number] = [0, int(head["pid"]), compile_id]
+            found[number] = [0, int(head["pid"]), compile_id, prefix]
     return found
 
 
@@ -83,9 +83,16 @@ def undamaged(records, lines):
         if origin in records:
             wanted = list(range(origin, origin + records[origin][0] + 1))
             alone = all(times[number] == 1 for number in wanted)
-            if alone and origins[at : at + len(wanted)] == wanted:
+            end = at + len(wanted)
+            if alone and origins[at:end] == wanted and not _goes_on(lines[end:], records[origin]):
                 found[at] = origin
     return found
+
+
+def _goes_on(after, record):
+    """Whether a damaged line is taken for one more of the message: it has its prefix."""
+    prefix = record[3]
+    return bool(prefix and after and after[0].origin is None and after[0].data.startswith(prefix))
 
 
 def misplaced(records, clean, damaged, lines):
@@ -109,7 +116,7 @@ def _identities(records, tables, inside):
             place = inside.get(row["raw_line"] - 1)
             if place is None:
                 continue
-            _, pid, compile_id = records[place[1]]
+            _, pid, compile_id, _ = records[place[1]]
             if (row["compile_id"] or "").partition("_")[0] != (compile_id or ""):
                 yield f"{name}, line {row['raw_line']}: {row['compile_id']}, not {compile_id}"
             if row.get("pid") not in (None, pid):

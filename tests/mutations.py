@@ -53,9 +53,14 @@ def split(log):
 
 
 def physical(lines):
-    """The lines as a reader sees them: one that got a line feed inside, or lost its own, is new."""
+    """The lines as a reader sees them: one that got a line feed inside, or lost its own, is new.
+
+    One of which nothing is left is none.
+    """
     made, begun = [], b""
     for line in lines:
+        if line.data == b"":
+            continue
         if not begun and line.data.find(b"\n") == len(line.data) - 1:
             made.append(line)
             continue

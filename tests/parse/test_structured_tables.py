@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 import polars as pl
 import pytest
-from structured_log_tools import artifact, at, kinds_of, read, record, recorded
+from structured_log_tools import PREFIX, artifact, at, kinds_of, read, record, recorded
 
 from traceview.parse.damage import Damage
 from traceview.parse.structured import read_pass
@@ -221,6 +221,30 @@ def test_a_backward_that_outlives_a_reset_stays_with_its_forward(tmp_path):
         ("logs:5956:0:1/0", False),
         ("logs:5956:1:0/0", True),
     ]
+
+
+def test_what_ended_a_compile_before_it_began_was_moved_and_ends_nothing(tmp_path):
+    late = PREFIX.replace("20:09:53", "20:09:55")
+    log = record("dynamo_start", {"stack": []}, **at(0))
+    log += record("compilation_metrics", {"compile_id": "0/0"}, prefix=late, **at(0))
+    log += phase("bytecode_tracing", "B", at(0)) + phase("bytecode_tracing", "E", at(0))
+    tables, _ = read(tmp_path, log)
+    assert tables["compiles"]["epoch"].to_list() == [0]
+    assert tables["compile_phases"]["compile_key"].to_list() == ["logs:5956:0:0/0"]
+
+
+def test_the_first_frame_is_not_opened_behind_the_next_one(tmp_path):
+    log = record("dynamo_guards", {}, payload="[]", **at(0))  # what opened it is lost
+    log += record("dynamo_start", {"stack": []}, **at(1))
+    log += record("dynamo_start", {"stack": []}, **at(0))  # after a reset
+    tables, _ = read(tmp_path, log)
+    keys = tables["compiles"]["compile_key"].to_list()
+    assert keys == ["logs:5956:0:0/0", "logs:5956:0:1/0", "logs:5956:1:0/0"]
+
+
+def phase(name, ph, context):
+    event = {"name": name, "ph": ph, "ts": 1e15, "args": {}}
+    return record("chromium_event", {}, payload=json.dumps(event), **context)
 
 
 def test_phases_nest_and_their_own_times_add_up(logs):

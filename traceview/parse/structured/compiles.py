@@ -170,7 +170,7 @@ def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
     row = metrics_row(fields)
     row["metrics"] = True
     if is_forward and fields.get("is_forward") is not False:
-        compile.closed = True
+        compile.closed = record.stamp
         first = not compile.forward
         compile.forward.update(row)
         if first:

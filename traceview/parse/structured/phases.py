@@ -52,7 +52,7 @@ def chromium_event(reader: Reader, record: Record) -> None:
         compile = process.find(record)
         _end(process, event, compile)
         if event.name in _WHOLE and compile is not None:
-            compile.closed = True
+            compile.closed = record.stamp
         if event.name == _DYNAMO and compile is not None:
             compile.dynamo_event = metrics_row(_arguments(reader, record))
             if compile.started_us is not None and event.ts >= compile.started_us:

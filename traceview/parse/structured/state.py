@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from traceview.compile_id import CompileId, compile_key
-from traceview.parse.cutting import Record
+from traceview.parse.cutting import Record, Stamp
 from traceview.parse.damage import Damage
 from traceview.parse.frames import StackFrame
 from traceview.parse.payloads.graph_text import NodeLines
@@ -59,7 +59,7 @@ class Compile:
     epoch: int
     line: int
     opened: set[str] = field(default_factory=set)
-    closed: bool = False
+    closed: Stamp | None = None
     attempts: set[int] = field(default_factory=set)
     forward: Row = field(default_factory=dict)
     backward: Row | None = None
@@ -218,12 +218,24 @@ class Process:
         head, doubled = record.head, self.opening_line
         self.opening_line = head
         if known is not None:
-            second = opening in known.opened and opening not in MAY_REPEAT
-            return head != doubled and (known.closed or second)
+            over = known.closed is not None and known.closed <= record.stamp
+            once = opening not in MAY_REPEAT
+            again = once and (opening in known.opened or self._has_later(known, frame))
+            return head != doubled and (over or again)
         if frame != 0 or number != 0:
             return False
-        here = (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)
-        return any(c.compile_id.frame_id is not None for c in here)
+        return any(c.compile_id.frame_id is not None for c in self._of_epoch())
+
+    def _has_later(self, known: Compile, frame: int | None) -> bool:
+        """Whether frame 0 is opened although others were after it: then its own opening is lost."""
+        if frame != 0:
+            return False
+        return any(
+            c.opened and c.line > known.line and c.compile_id.frame_id for c in self._of_epoch()
+        )
+
+    def _of_epoch(self) -> Iterator[Compile]:
+        return (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)
 
     def stack(self, frames: object) -> tuple[StackFrame, ...]:
         """A list of interned stack frames, outermost first; what is damaged is left out."""
