@@ -171,6 +171,15 @@ class View:
         accounts = self._diagnosis.accounting.values()
         return any(-row.ms > FAINT * sum(r.ms for r in rows) for rows in accounts for row in rows)
 
+    def outside_phases_s(self) -> float | None:
+        """Seconds of compiling in none of the named phases, where they show; else None."""
+        compiling = self._diagnosis.compile_time
+        named = [s for s in compiling.phases.values() if fmt.given(s)]
+        if not named or not fmt.given(compiling.seconds):
+            return None
+        rest = compiling.seconds - sum(named)
+        return rest if rest > 0.01 * compiling.seconds else None
+
     def causes(self) -> list[AccountDetail]:
         """What stands behind the categories that are no work: idle, overhead, Python; dearest
         first."""

@@ -21,6 +21,7 @@ def explained(d: Diagnosis) -> Iterable[str]:
     yield details("From eager kernels to compiled ones", _groups(d))
     yield details("Beside the device's limits", _limits(d))
     yield details("Fusion, in words", _fusion(d.explanation))
+    yield details("What the graph passes changed", _passes(d.explanation))
     yield details("Guards and the call path", _calls(d.explanation))
     yield details("The first call, autotuning", _compiling(d.explanation))
 
@@ -92,22 +93,49 @@ def _fusion(x: Explanation) -> str:
     shown = [*apart[:_FEW], *fused[:_FEW]]
     lines = [
         f"- **{escape(phrases.note(n.kind))}**: {prose(n.text, 400)}"
-        + (f" ({fmt.size(n.bytes_saved)} per call)" if n.bytes_saved is not None else "")
+        + (f" ({phrases.saved(n)})" if n.bytes_saved is not None else "")
         + (f"; setting {code(n.setting)}" if n.setting else "")
         for n in shown
     ]
     return "\n".join(lines) + "\n" + more(len(x.fusion), "notes", len(shown)) if lines else ""
 
 
-def _calls(x: Explanation) -> str:
+def _passes(x: Explanation) -> str:
     rows = [
-        (escape(phrases.part(p.part)), fmt.cell(p.us_per_call, 1), fmt.cell(p.ms, 4),
-         fmt.count(p.guards) if p.guards is not None else "–")
+        (escape(p.stage.replace("_", " ")), code(p.compile_id or "") or "–",
+         fmt.cell(p.nodes_before, 0), fmt.cell(p.nodes_after, 0), _bytes(p.read_bytes_before),
+         _bytes(p.read_bytes_after))
+        for p in x.passes[:_FEW]
+    ]  # fmt: skip
+    heads = ("Pass or graph", "Compile", "Nodes before", "Nodes after",
+             "Read and written before, per call", "after")  # fmt: skip
+    return table(heads, rows, 4) + more(len(x.passes), "passes", _FEW) if rows else ""
+
+
+def _bytes(size: int | None) -> str:
+    return "–" if size is None else fmt.size(size)
+
+
+def _calls(x: Explanation) -> str:
+    parts = [
+        (escape(phrases.part(p.part)), fmt.cell(p.us_per_call, 1), fmt.cell(p.us_less_profiler, 1),
+         fmt.cell(p.ms, 4), fmt.count(p.guards) if p.guards is not None else "–",
+         fmt.cell(p.ns_per_guard, 0))
         for p in x.call_path[:_FEW]
     ]  # fmt: skip
-    return (
-        table(("Part, host clock", "µs per call", "ms per step", "Guards"), rows, 3) if rows else ""
+    guards = [
+        (code(g.guard or g.kind or "") or "all guards of the compile",
+         code(g.compile_id or "") or "–", fmt.count(g.guards) if g.guards is not None else "–",
+         fmt.cell(g.us, 2))
+        for g in x.guards[:_FEW]
+    ]  # fmt: skip
+    heads = ("Part, host clock, as profiled", "µs per call", "less the profiler", "ms per step",
+             "Guards", "ns per guard")  # fmt: skip
+    tables = (
+        table(heads, parts, 5) if parts else "",
+        table(("Guard", "Compile", "Guards", "µs per evaluation"), guards, 2) if guards else "",
     )
+    return "\n".join(part for part in tables if part)
 
 
 def _compiling(x: Explanation) -> str:

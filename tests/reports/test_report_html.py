@@ -300,3 +300,16 @@ def test_symptoms_stand_folded_under_their_cause_and_need_no_script():
     assert "0.310 ms per step and 12.4 s once" in cause
     assert "by itself 12.4 s once" in cause
     assert re.sub("<wbr>", "", cause).count("sched/rates.py:7 in warm") == 1
+
+
+def test_compiling_in_no_phase_is_a_row_of_its_own():
+    """Recording cudagraphs is one: it counts as compiling, and no phase holds it."""
+    whole = sample.helped()
+    longer = dataclasses.replace(
+        whole.compile_time, seconds=sum(whole.compile_time.phases.values()) + 0.5
+    )
+    for compiling, said in ((whole.compile_time, False), (longer, True)):
+        text = Page(html.render(dataclasses.replace(whole, compile_time=compiling))).text
+        assert (
+            "in none of them: recording cudagraphs, Python around compiles0.500" in text
+        ) == said

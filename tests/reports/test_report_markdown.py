@@ -107,6 +107,12 @@ def test_the_explanation_is_told_in_tables():
     assert "| `reduce_kernel<512>` | eager | not known | 0.120 | not known | – | – | – |" in text
     folded = text[text.index("Fusion, in words") :]
     assert folded.index("**not fused**") < folded.index("**fused**")
+    assert re.search(r"\*\*fused\*\*: .* \([\d,.]+ .?i?B saved per call\)", folded)
+    assert re.search(
+        r"\*\*not fused\*\*: .* \([\d,.]+ .?i?B that fusing would save per call\)", folded
+    )
+    assert "| Pass or graph | Compile | Nodes before | Nodes after |" in folded
+    assert "| all guards of the compile | " in folded
 
 
 def test_odd_numbers_are_no_words_of_a_ticket():

@@ -51,7 +51,8 @@ def derive(
     if tables.has("graphs"):
         result.put("ddp_buckets", ddp_buckets(tables))
     found = list(windows(tables))
-    for name, frame in origin_tables(result, found).items():
+    accounted = [window for window in found if not window.lost]
+    for name, frame in origin_tables(result, accounted).items():
         result.put(name, frame)
     profiled = profile_tables(result, _step_ms(result["speedups"]), found)
     for name, frame in profiled.items():
@@ -69,7 +70,8 @@ def derive(
     if tables.has("environment") and read_source is not None:
         result.put("setting_sites", setting_sites(tables, read_source))
     for stage in (compiler_tables, limit_tables, effect_tables):
-        for name, frame in stage(result, found).items():
+        mine = found if stage is compiler_tables else accounted
+        for name, frame in stage(result, mine).items():
             result.put(name, frame)
     for name, frame in job_tables(result).items():
         result.put(name, frame)

@@ -14,6 +14,7 @@ from traceview.derive.pairs import per_step_ms
 from traceview.derive.region_profile import region_costs
 from traceview.derive.time.accounting import Account, account
 from traceview.derive.time.busy import busy_ns, communication
+from traceview.derive.time.collectives import waits_ns
 from traceview.derive.time.details import account_details
 from traceview.derive.time.elsewhere import compiles_elsewhere
 from traceview.derive.time.faults import Faults, faults_of
@@ -46,9 +47,22 @@ def profile_tables(
     found = list(windows(tables)) if found is None else found
     if not found:
         return {}
+    made = {"region_costs": from_rows("region_costs", region_costs(tables, found))}
+    told = list(_notes(found))
+    accounted = [window for window in found if not window.lost]
+    if accounted:
+        more, of_accounts = _accounted(tables, accounted, step_ms or {})
+        made, told = {**more, **made}, [*told, *of_accounts]
+    return {**made, **_with_notes(tables, told)}
+
+
+def _accounted(
+    tables: Tables, found: Sequence[Window], step_ms: Mapping[str, float]
+) -> tuple[dict[str, pl.DataFrame], list[Row]]:
+    """The tables of windows of which every time is known, and what there is to note."""
     origins, known = Origins(tables), compile_ids(tables)
     hidden = _hides_kernels(tables, found)
-    timed = [_timed(tables, window, step_ms or {}) for window in found]
+    timed = [_timed(tables, window, step_ms) for window in found]
     beside = [beside_step_ms(tables, window) for window in found]
     faults = [faults_of(tables, window) for window in found]
     accounts = [
@@ -58,6 +72,7 @@ def profile_tables(
             compiles_elsewhere(tables, window),
             graphs_hold_kernels=hidden,
             faults_ms=_faults_ms(window, pages, ms, near),
+            waits_ns=waits_ns(tables, window),
         )
         for window, ms, near, pages in zip(found, timed, beside, faults, strict=True)
     ]
@@ -74,12 +89,11 @@ def profile_tables(
             for (window, mine), pages, ms, near in zip(both, faults, timed, beside, strict=True)
         ],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
-        "region_costs": region_costs(tables, found),
     }
     details = [account_details(tables, window, mine) for window, mine in both]
     made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
-    told = [*_notes(found), *_fault_notes(both, faults)]
-    return {**made, "account_details": pl.concat(details), **_with_notes(tables, told)}
+    told = [*_fault_notes(both, faults), *_wait_notes(both)]
+    return {**made, "account_details": pl.concat(details)}, told
 
 
 def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
@@ -132,6 +146,21 @@ def _fault_notes(
             "why": f"{more:,.0f} more memory pages were touched for the first time than in timed "
             "steps, since its blocks split freed memory; operators are shown without that time, "
             "each in proportion to its own",
+        }
+
+
+def _wait_notes(accounts: Sequence[tuple[Window, Account]]) -> Iterator[Row]:
+    """What the profiler lengthened collectives by, where it is a part of the step that shows."""
+    for window, mine in accounts:
+        if mine.waits_ns <= SHOWN * (mine.cost.timed or inf):
+            continue
+        yield {
+            "pass": window.pass_name,
+            "rank": window.rank,
+            "what": f"{window.ms_per_step(mine.waits_ns):.3g} ms of the profiled {window.stance} "
+            "step are the profiler's own: waits in collectives",
+            "why": "ranks wait in them for each other, and the profiler slows every rank's host "
+            "down; communication is shown without that time",
         }
 
 
@@ -191,16 +220,22 @@ def _events(window: Window, of: pl.Expr | None = None) -> int:
 def _device_counts(window: Window, span: float) -> Row:
     kernels = window.main_kernels
     busy, talk = busy_ns(kernels), communication(kernels)
-    kinds = window.launches["kind"]
     return {
         "device_busy_ms": window.ms_per_step(busy),
         "device_idle_ms": window.ms_per_step(span - busy),
-        "launches": window.per_step(int(kinds.is_in(["launch", "graph_launch"]).sum())),
-        "graph_launches": window.per_step(int((kinds == "graph_launch").sum())),
-        "syncs": window.per_step(int((kinds == "sync").sum())),
+        "launches": _calls(window, "launch", "graph_launch"),
+        "graph_launches": _calls(window, "graph_launch"),
+        "syncs": _calls(window, "sync"),
         "exposed_communication_ms": None if talk is None else window.ms_per_step(talk.exposed),
         "hidden_communication_ms": None if talk is None else window.ms_per_step(talk.hidden),
     }
+
+
+def _calls(window: Window, *kinds: str) -> float | None:
+    """Runtime calls of these kinds a step; None where kernels ran and no call was recorded."""
+    if window.launches.is_empty() and not window.kernels.is_empty():
+        return None
+    return window.per_step(int(window.launches["kind"].is_in(kinds).sum()))
 
 
 def _hides_kernels(tables: Tables, found: Sequence[Window]) -> bool:

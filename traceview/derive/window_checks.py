@@ -18,6 +18,13 @@ _SETTLING_PART = 5
 _HELD_UP = 2.0
 _HELD_UP_PART = 0.25
 _END = pl.col("start_ns") + pl.col("duration_ns")
+_UNLINKED_PART = 0.1
+#: A step of a cut trace is whole that has this part of the events of the fullest one.
+_WHOLE = 0.9
+#: Calls that return when all that was launched before is done, and how early a clock may say so.
+_WAITS_FOR_ALL = ("cudaDeviceSynchronize", "cuCtxSynchronize")
+_AHEAD_NS = 20_000
+_LATENCY_NS = 10_000
 
 
 def plausible(kernels: pl.DataFrame, host: list[pl.DataFrame], notes: Notes) -> pl.DataFrame:
@@ -36,15 +43,73 @@ def plausible(kernels: pl.DataFrame, host: list[pl.DataFrame], notes: Notes) -> 
     return kept
 
 
-def in_step_with_host(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """``kernels`` on the host's clock: moved, if they start before their launches."""
+def in_step_with_host(kernels: pl.DataFrame, launches: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """``kernels`` on the host's clock: moved, if the two clocks cannot be one."""
+    skew, why = _behind_ns(kernels), "kernels start before their launches"
+    if not skew:
+        skew, why = -_ahead_ns(kernels, launches), "kernels end after calls that waited for them"
+    if not skew:
+        return kernels
+    notes.append(("times of the device", f"moved by {skew / 1000:.1f} µs: {why}"))
+    return kernels.with_columns(pl.col("start_ns") + skew)
+
+
+def note_unlinked(kernels: pl.DataFrame, notes: Notes) -> None:
+    """Says so where many kernels have no launch: nothing tells what the device waited for."""
+    lost = kernels["launch_start_ns"].null_count()
+    if lost > _UNLINKED_PART * kernels.height:
+        what = f"the launches of {lost} of {kernels.height} kernels"
+        notes.append((what, "not recorded: why the device idled before them is not known"))
+
+
+def _behind_ns(kernels: pl.DataFrame) -> int:
+    """How far the device's clock is behind the host's, by kernels that start too early."""
     early = (kernels["launch_start_ns"] - kernels["start_ns"]).drop_nulls()
     if not early.len() or (early > 0).sum() <= _SKEWED_PART * early.len():
-        return kernels
-    skew = int(early.quantile(1 - _SKEWED_PART, "nearest") or 0)
-    why = f"moved by {skew / 1000:.1f} µs: kernels start before their launches"
-    notes.append(("times of the device", why))
-    return kernels.with_columns(pl.col("start_ns") + skew)
+        return 0
+    return int(early.quantile(1 - _SKEWED_PART, "nearest") or 0)
+
+
+def _ahead_ns(kernels: pl.DataFrame, launches: pl.DataFrame) -> int:
+    """How far it is ahead, if most calls that wait for all kernels return before these end.
+
+    It is so far at least. At most it is the shortest way of a kernel from its launch, which is a
+    latency longer on a device that was idle once: a window begins with such a one.
+    """
+    waits = launches.filter(pl.col("name").is_in(_WAITS_FOR_ALL)).sort("start_ns")
+    done = kernels.drop_nulls("launch_start_ns").sort("launch_start_ns")
+    if waits.is_empty() or done.is_empty():
+        return 0
+    ends = done.select(at="launch_start_ns", end=_END.cum_max())
+    joined = waits.select(at="start_ns", returned=_END).join_asof(ends, on="at").drop_nulls()
+    over = joined["end"] - joined["returned"]
+    if (over > _AHEAD_NS).sum() <= over.len() / 2:
+        return 0
+    shortest: int = min((done["start_ns"] - done["launch_start_ns"]).to_list())
+    longest: int = max(over.to_list())
+    return max(min(longest, shortest), shortest - _LATENCY_NS)
+
+
+def whole_steps(marks: pl.DataFrame, events: list[pl.DataFrame], notes: Notes) -> pl.DataFrame:
+    """``marks`` of a cut trace less those of steps that lost events of a kind of ``events``.
+
+    What only one step has is no measure of a whole one: then none is kept.
+    """
+    kept = marks.filter(pl.col("step").is_in(_whole(events[0])))
+    for frame in events[1:]:
+        kept = kept.filter(pl.col("step").is_in(_whole(frame)))
+    if kept["step"].n_unique() < 2:
+        kept = kept.clear()
+    gone = marks["step"].n_unique() - kept["step"].n_unique()
+    if gone:
+        steps = f"{gone} of {marks['step'].n_unique()} profiled steps"
+        notes.append((steps, "left out: the trace is cut, and holds them in part"))
+    return kept
+
+
+def _whole(frame: pl.DataFrame) -> list[int]:
+    counts = frame.drop_nulls("step").group_by("step").len()
+    return counts.filter(pl.col("len") >= _WHOLE * pl.col("len").max())["step"].to_list()
 
 
 def of_one_device(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:

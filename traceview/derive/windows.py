@@ -3,13 +3,14 @@
 The first fifth of a window's steps, at least one if another follows, is left out: the profiler sets
 itself up in the first, which is milliseconds longer than the others, and its code comes into the
 caches in some more. On a host, so is a step that was held up: one that takes twice as long as the
-others for the same events, if few do. Where the device's clock is behind the
-host's, so that kernels start before their launches, the device's times are moved.
+others for the same events, if few do. Of a trace that is cut only whole steps count. Where the
+device's clock is not the host's, so that kernels start before their launches or end after a call
+that waited for them, the device's times are moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -18,8 +19,10 @@ from traceview.derive.intervals import Interval
 from traceview.derive.window_checks import (
     Notes,
     in_step_with_host,
+    note_unlinked,
     of_one_device,
     plausible,
+    whole_steps,
     without_held_up,
     without_settling,
 )
@@ -27,6 +30,11 @@ from traceview.tables import Tables
 
 STEP_MARK = r"^(?:traceview step |ProfilerStep#)\d+$"
 _KEY = ("pass", "rank", "stance")
+_LOST = (
+    "times of the device",
+    "not recorded, though it was used: the profiler had no access to it (CUPTI), or its events are "
+    "lost. What kernels took and why the device idled is not said",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Window:
     device lags behind the host, to the end of the work that these steps launched; ``kernels`` and
     ``launches`` are those of the steps, and ``step`` is null in ``ops`` outside of them.
     ``begun_ns``: end of the device's work for earlier steps. ``notes``: what was changed, and why.
+    ``lost``: the device worked, and the trace does not hold what it did: nothing can be said of its
+    time, and the host's own is no account of the step.
     """
 
     pass_name: str
@@ -51,6 +61,7 @@ class Window:
     on_device: bool
     begun_ns: int | None = None
     notes: tuple[tuple[str, str], ...] = ()
+    lost: bool = False
 
     @property
     def head(self) -> dict[str, str | int | None]:
@@ -93,8 +104,21 @@ def windows(tables: Tables) -> Iterator[Window]:
     keys = pl.concat([tables[name].select(_KEY) for name in ("cpu_ops", "kernels")])
     for pass_name, rank, stance in keys.unique(maintain_order=True).iter_rows():
         frames = (tables[name] for name in ("kernels", "kernel_launches", "cpu_ops"))
-        mine = [frame.filter(_is_of(frame, pass_name, rank, stance)) for frame in frames]
-        yield _window((pass_name, rank, stance), mine)
+        key = (pass_name, rank, stance)
+        mine = [frame.filter(_is_of(frame, *key)) for frame in frames]
+        yield _window(key, mine, cut=_is_cut(tables, key), timed_on=_clocks(tables, key))
+
+
+def _is_cut(tables: Tables, key: tuple[str, int | None, str]) -> bool:
+    """Whether the trace of a window ends before its end."""
+    traces = tables["profile_windows"].filter(_is_of(tables["profile_windows"], *key))
+    cut = tables["unreadable"].filter(kind="truncated")["file"]
+    return bool(traces["file"].is_in(cut.implode()).any())
+
+
+def _clocks(tables: Tables, key: tuple[str, int | None, str]) -> set[str]:
+    """The clocks of the window's unprofiled blocks; a device's where its memory was in use."""
+    return set(tables["blocks"].filter(_is_of(tables["blocks"], *key))["clock"].drop_nulls())
 
 
 def _is_of(frame: pl.DataFrame, pass_name: str, rank: int | None, stance: str) -> pl.Expr:
@@ -103,17 +127,31 @@ def _is_of(frame: pl.DataFrame, pass_name: str, rank: int | None, stance: str) -
     return mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine
 
 
-def _window(key: tuple[str, int | None, str], frames: list[pl.DataFrame]) -> Window:
+def _window(
+    key: tuple[str, int | None, str],
+    frames: list[pl.DataFrame],
+    *,
+    cut: bool = False,
+    timed_on: Collection[str] = (),
+) -> Window:
     kernels, launches, ops = frames
     notes: Notes = []
-    on_device = kernels.height > 0
-    kernels = in_step_with_host(plausible(kernels, [launches, ops], notes), notes)
+    used = "device" in timed_on or bool(launches["kind"].is_in(["launch", "graph_launch"]).any())
+    on_device = kernels.height > 0 or used
+    kernels = in_step_with_host(plausible(kernels, [launches, ops], notes), launches, notes)
     marks = ops.filter(pl.col("name").str.contains(STEP_MARK) & pl.col("step").is_not_null())
+    if cut and not marks.is_empty():
+        marks = whole_steps(marks, [kernels, ops] if on_device else [ops], notes)
+    lost = on_device and (kernels.is_empty() or (cut and marks.is_empty()))
+    if lost:
+        notes.append(_LOST)
     if marks.is_empty():
         busiest = ops.group_by("tid").agg(pl.col("self_ns").sum()).sort("self_ns", descending=True)
         tid = busiest["tid"][0] if busiest.height else None
         span = _span([ops, kernels])
-        return Window(*key, span, None, tid, kernels, launches, ops, on_device, None, tuple(notes))
+        return Window(
+            *key, span, None, tid, kernels, launches, ops, on_device, None, tuple(notes), lost
+        )
     marks = without_settling(marks)
     if not on_device:
         marks = without_held_up(marks, ops, notes)
@@ -123,10 +161,11 @@ def _window(key: tuple[str, int | None, str], frames: list[pl.DataFrame]) -> Win
     ops = ops.with_columns(step=pl.when(mine).then("step"))
     kernels, launches = kernels.filter(mine), launches.filter(mine)
     of_one_device(kernels, notes)
+    note_unlinked(kernels, notes)
     span = _span([marks, kernels], from_first=True)
     return Window(
         *key, span, marks["step"].n_unique(), marks["tid"][0], kernels, launches, ops, on_device,
-        begun, tuple(notes),
+        begun, tuple(notes), lost,
     )  # fmt: skip
 
 

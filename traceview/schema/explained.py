@@ -36,7 +36,7 @@ ACCOUNT_DETAILS = table(
     _LINE,
     Column("ms", pl.Float64, "per step, on the step as timed"),
     Column("profiled_ms", pl.Float64, "per step, as profiled"),
-    Column("count", pl.Float64, "times per step"),
+    Column("count", pl.Float64, "times per step; null: not counted (launch latency, the device's own doing)"),
     Column("clock", pl.String, "device or host"),
 )
 

@@ -79,6 +79,14 @@ def test_a_benchmark_decides_and_is_quoted(speedup, kind, said):
     assert said in found[kind]["text"]
 
 
+def test_a_scan_is_no_template():
+    """Torch logs it as it logs a template: by its name alone."""
+    scan = GRAPH.replace("mm.default(neg, w)", "cumsum.default(neg, -1)")
+    for first, second in (("op1", "op2"), ("op0", "op1")):
+        row = {"decision": "fused", "node1": first, "node2": second}
+        assert notes_of("other", row, graph=scan) == {}
+
+
 def test_buffers_are_no_nodes_where_their_numbers_may_differ():
     row = {"decision": "benchmarked", "node1": "{'buf1'}", "node2": "{'buf2'}", "speedup": 2.0}
     gap = candidate("op7", "pointwise", "relu")  # op3 to op6 were taken out: buffers moved up

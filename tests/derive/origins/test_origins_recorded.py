@@ -43,6 +43,22 @@ UNLIKE = {
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["torch2_6-healthy-pointwise", "torch2_6-bad-gb_fragmented", "torch2_8-bad-gb_item"],
+)
+def test_kernels_of_graphs_that_older_torch_does_not_mark_are_matched(tables_of, name):
+    """Neither provenance nor the mark of a graph's call is there: the kernel's name has to do."""
+    tables = tables_of(name)
+    assert share(tables, "eager") >= 0.9
+    assert share(tables, "compiled") >= 0.9
+    generated = tables["matched_kernels"].filter(
+        pl.col("category").str.starts_with("generated_"), stance="compiled"
+    )
+    assert generated.height
+    assert generated["graph_key"].null_count() == generated["line"].null_count() == 0
+
+
+@pytest.mark.parametrize(
     "name", [name for name in RECORDED if name not in NOT_PROFILED and name not in UNLIKE]
 )
 def test_nine_tenths_of_both_stances_are_matched(tables_of, name):

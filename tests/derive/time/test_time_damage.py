@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from step_tables import HEAD, call, kernel, mark, op, step, us, window
 
+from traceview.derive import derive
 from traceview.derive.profile import profile_tables
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
@@ -23,6 +24,19 @@ def test_a_device_clock_that_is_behind_is_moved():
     what, why = notes(window((), (), early))[0]
     assert what.startswith("times of the device")
     assert why == "moved by 40.0 µs: kernels start before their launches"
+
+
+def test_a_device_clock_that_is_ahead_is_moved_back():
+    """Every kernel seems to end 5 ms after the call that waited for it."""
+    right = [kernel(100 + 200 * n, 20, 95 + 200 * n, n) for n in range(4)]
+    late = [{**row, "start_ns": row["start_ns"] + 5_000_000} for row in right]
+    waits = [call("cudaDeviceSynchronize", 105 + 200 * n, 20, "sync") for n in range(4)]
+    moved = next(windows(window((), waits, late)))
+    starts = pl.Series([row["start_ns"] for row in right])
+    assert (moved.kernels["start_ns"] - starts).is_between(0, 10_000).all()  # but for a latency
+    assert moved.notes[0][1] == "moved by -4995.0 µs: kernels end after calls that waited for them"
+    # One late kernel is no clock: another stream, a call for another device.
+    assert next(windows(window((), waits, [*right[:3], late[3]]))).notes == ()
 
 
 def test_one_kernel_before_its_launch_is_damage_and_moves_nothing():
@@ -48,6 +62,45 @@ def test_lost_correlation_ids_leave_the_cause_open():
     rows, counts, _ = step(window((), (), kernels), 0.8)
     assert counts["event_cost_us"] is None
     assert rows["gemm"]["ms"] == pytest.approx(0.1)
+
+
+def test_causes_that_nothing_tells_are_not_zero():
+    kernels = [kernel(100, 50, None), kernel(300, 50, None)]
+    counts = step(window((), (), kernels))[1]
+    assert (counts["launches"], counts["graph_launches"], counts["syncs"]) == (None,) * 3
+    what, why = notes(window((), (), kernels))[0]
+    assert what.startswith("the launches of 2 of 2 kernels")
+    assert why == "not recorded: why the device idled before them is not known"
+
+
+def test_idle_time_without_a_cause_is_not_said_to_be_no_launchs():
+    lost = derive(window((), (), [kernel(100, 50, None), kernel(300, 50, None)]), {})
+    assert lost["step_limits"]["idle_ms"][0] > 0
+    assert lost["step_limits"]["launch_idle_ms"].to_list() == [None]
+    whole = derive(window((), (), [kernel(100, 50, 99, 1), kernel(300, 50, 299, 2)]), {})
+    assert whole["step_limits"]["launch_idle_ms"][0] >= 0
+
+
+def test_kernels_that_take_no_time_are_no_work():
+    rows, counts, _ = step(window((), (), [kernel(100, 0, 90, 1)]))
+    assert {row["kind"] for row in rows.values()} == {"idle"}
+    assert counts["device_busy_ms"] == 0
+
+
+@pytest.mark.parametrize("known", ["calls", "clock"])
+def test_a_device_without_events_is_not_accounted_as_a_host(known):
+    """CUPTI was not allowed, or its events are lost: operators only launch there."""
+    ops = [op("aten::mm", 100, 300, category="gemm")]
+    tables = window(ops, [call("cudaLaunchKernel", 110, 5)] if known == "calls" else ())
+    if known == "clock":
+        blocks = [{**HEAD, "clock": "device", "duration_ms": 1.0, "steps": 1}]
+        tables.put("blocks", from_rows("blocks", blocks))
+    made = profile_tables(tables, {"compiled": 1.0})
+    assert set(made) == {"region_costs", "notes"}
+    assert notes(tables)[0][0] == "times of the device (profiler window of compiled steps)"
+    derived = derive(tables, {})
+    assert not {"accounting", "matched_kernels", "kernel_limits"} & set(derived)
+    assert derived.has("call_path")
 
 
 def test_the_step_is_accounted_on_one_device():
@@ -164,6 +217,40 @@ def test_a_cut_trace_has_the_steps_whose_marks_were_written():
     cut = Tables({"cpu_ops": whole["cpu_ops"].filter(pl.col("name") != "traceview step 4")})
     assert next(windows(cut)).steps == 3
     assert profile_tables(cut)["step_counts"]["step_ms"][0] == pytest.approx(0.1)
+
+
+def cut_trace(*kernels_of_steps):
+    """Steps of 100 µs with so many kernels of 10 µs each; the trace is cut."""
+    tables = steps_of(*[100] * len(kernels_of_steps))
+    rows = [
+        {**HEAD, **kernel(100 * n + 10 * k, 10, 100 * n, 10 * n + k), "step": n}
+        for n, count in enumerate(kernels_of_steps)
+        for k in range(count)
+    ]
+    trace = {**HEAD, "file": "raw/t.json"}
+    tables.put("kernels", from_rows("kernels", rows))
+    tables.put("profile_windows", from_rows("profile_windows", [trace]))
+    unread = {"pass": "cold", "file": "raw/t.json", "kind": "truncated", "times": 1}
+    tables.put("unreadable", from_rows("unreadable", [unread]))
+    return tables
+
+
+def test_steps_that_a_cut_took_kernels_from_do_not_count():
+    found = next(windows(cut_trace(4, 4, 4, 2, 0)))
+    assert (found.steps, found.lost) == (2, False)  # and the first, in which the profiler settles
+    assert found.notes == (
+        ("2 of 5 profiled steps", "left out: the trace is cut, and holds them in part"),
+    )
+    assert profile_tables(cut_trace(4, 4, 4, 2, 0))["step_counts"]["kernels"][0] == 4
+
+
+@pytest.mark.parametrize("left", [(2, 0, 0), (0, 0, 0)])
+def test_a_cut_that_leaves_no_whole_step_leaves_no_account(left):
+    tables = cut_trace(*left)
+    blocks = [{**HEAD, "clock": "device", "duration_ms": 1.0, "steps": 1}]
+    tables.put("blocks", from_rows("blocks", blocks))
+    assert next(windows(tables)).lost
+    assert "accounting" not in profile_tables(tables)
 
 
 def test_other_ranks_have_their_own_timed_step():

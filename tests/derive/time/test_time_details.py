@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from step_tables import HEAD, call, kernel, op, step, window
+from step_tables import HEAD, call, kernel, mark, op, step, window
 
 from traceview.tables import from_rows
 
@@ -50,6 +50,18 @@ def test_kernels_stand_at_the_line_of_their_operator():
     assert rows_of(tables, "gemm") == {("k", "/u/train.py", 7): 100, ("k", "/u/train.py", 9): 60}
 
 
+def test_what_lies_beside_the_hosts_line_has_no_count():
+    """Launch latency is a sum over the window: how often it came is not known."""
+    kernels = [kernel(100, 50, 90, 1), kernel(300, 50, 290, 2)]
+    counts = {row["what"]: row["count"] for row in step(window((), (), kernels))[2]}
+    assert counts == {"k100": 1, "k300": 1, "launch latency": None, "Python": 1}
+
+
+def test_a_collection_is_named():
+    marks = [mark("traceview gc 2", 100, 300)]
+    assert rows_of(window(marks), "gc") == {("garbage collection", None, None): 300}
+
+
 def test_a_synchronisation_stands_at_the_line_of_the_operator_around_it():
     ops = [op("aten::item", 90, 300), op("aten::_local_scalar_dense", 95, 290, 0)]
     calls = [call("cudaStreamSynchronize", 100, 250, "sync")]
@@ -82,6 +94,21 @@ def test_python_stands_at_the_line_between_the_same_two_operators():
     assert rows_of(python_tables(), "python") == {
         ("Python", "/u/train.py", 4): 300, ("Python", "/u/train.py", 7): 600,
     }  # fmt: skip
+
+
+def test_a_call_without_an_operator_stands_at_its_own_line():
+    """``torch.cuda.synchronize()`` between two operators: line 4 is longer there, and has none."""
+    tables = python_tables()
+    calls = [{**HEAD, **call("cudaDeviceSynchronize", 200, 100, "sync")}]
+    tables.put("kernel_launches", from_rows("kernel_launches", calls))
+    tables.put("kernels", from_rows("kernels", [{**HEAD, **kernel(160, 50, 110, 1)}]))
+    more = [
+        line_op(16, "/u/train.py:5", "line", 5200, 90, None, 5),
+        line_op(17, "cudaDeviceSynchronize", "call", 5210, 60, 16, 5),
+    ]
+    rows = [{**HEAD, **row} for row in more]
+    tables.put("line_ops", pl.concat([tables["line_ops"], from_rows("line_ops", rows)]))
+    assert list(rows_of(tables, "idle_sync")) == [("cudaDeviceSynchronize", "/u/train.py", 5)]
 
 
 def test_python_around_a_steps_edge_lies_between_its_last_and_first_operator():

@@ -36,7 +36,10 @@ def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:
 
 
 def _decided(graph: Lowered) -> Iterator[Row]:
-    """Decisions of the log about a template and a neighbour."""
+    """Decisions of the log about a template and a neighbour.
+
+    Scans and sorts stand in the log as templates do: the neighbour must have a GEMM beside it.
+    """
     templates = {op for op, row in graph.candidates.items() if row["kind"] == "other"}
     for row in graph.decisions:
         first, second = (_members(graph, row[name] or "") for name in ("node1", "node2"))
@@ -46,6 +49,9 @@ def _decided(graph: Lowered) -> Iterator[Row]:
         fused = row["decision"] == "fused" or (row["speedup"] or 0.0) > 1.0
         side = "epilogue" if before else "prologue"
         nodes = graph.origins(" ".join(second if before else first))
+        gemms = _beside(graph, nodes, epilogue=before)
+        if not gemms:
+            continue
         ops = graph.ops(nodes)
         yield {
             "kind": f"{side}_{'fused' if fused else 'apart'}",
@@ -55,7 +61,7 @@ def _decided(graph: Lowered) -> Iterator[Row]:
             "kernels": graph.kernel_names(nodes),
             "ops": ops,
             "lines": graph.lines(nodes),
-            "bytes_saved": _read_and_written(graph, nodes, epilogue=before),
+            "bytes_saved": _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None,
             "times": 1,
         }  # fmt: skip
 
@@ -85,21 +91,19 @@ def _members(graph: Lowered, name: str) -> list[str]:
     return _OP.findall(name)
 
 
-def _read_and_written(graph: Lowered, nodes: tuple[str, ...], *, epilogue: bool) -> int | None:
-    """Bytes of what passes between ``nodes`` and the one GEMM beside them."""
-    inside = set(nodes)
+def _beside(graph: Lowered, nodes: tuple[str, ...], *, epilogue: bool) -> list[str]:
+    """The GEMMs that ``nodes`` read, or that read them; any of the graph if nodes are not known."""
+    if not nodes:
+        return [node.name for node in graph.graph.operations if node.op in GEMMS]
     if epilogue:
-        sources = {graph.graph.base(i)[0] for n in nodes for i in graph.graph.nodes[n].inputs}
-        gemms = [name for name in sources if graph.graph.nodes[name].op in GEMMS]
+        found = [graph.graph.base(i)[0] for n in nodes for i in graph.graph.nodes[n].inputs]
     else:
-        gemms = [u for n in nodes for u in graph.graph.uses(n) if u in graph.graph.nodes]
-        gemms = [u for u in dict.fromkeys(gemms) if graph.graph.nodes[u].op in GEMMS]
-    if len(gemms) != 1:
-        return None
-    return _passed(graph, gemms[0], inside)
+        found = [u for n in nodes for u in graph.graph.uses(n) if u in graph.graph.nodes]
+    return [name for name in dict.fromkeys(found) if graph.graph.nodes[name].op in GEMMS]
 
 
 def _passed(graph: Lowered, gemm: str, inside: set[str]) -> int | None:
+    """Bytes of what passes between ``inside`` and the GEMM beside them."""
     apart = added((traffic(graph.graph, [gemm]), traffic(graph.graph, inside)))
     both = traffic(graph.graph, {gemm, *inside})
     return None if apart is None or both is None else max(0, apart - both)

@@ -8,11 +8,13 @@ from typing import Any
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.fusible import fusible
 from traceview.derive.limits.generated import GeneratedCode
-from traceview.derive.time.causes import LAUNCH_BOUND
+from traceview.derive.time.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
 Row = dict[str, Any]
+#: Where more than this part of the idle time has no cause, none of it is said to be launches'.
+_NAMELESS = 0.1
 
 
 def step_limit(
@@ -44,8 +46,11 @@ def step_limit(
 
 
 def _launch_idle(idle: Sequence[Row]) -> float | None:
-    """0 where the device idles for other reasons only; None where nothing is known of idle time."""
+    """0 where the device idles for other reasons only; None where causes are not known."""
     known = [row for row in idle if row["ms"] is not None]
+    nameless = sum(row["ms"] for row in known if row["category"] == UNLINKED)
+    if nameless > _NAMELESS * sum(row["ms"] for row in known):
+        return None
     return sum(r["ms"] for r in known if r["category"] == LAUNCH_BOUND) if known else None
 
 

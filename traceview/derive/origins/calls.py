@@ -41,6 +41,20 @@ def with_calls(inside: pl.DataFrame, ops: pl.DataFrame, calls: pl.DataFrame) -> 
     return found.sort("at").select(*columns, *_CALL, "how")
 
 
+def with_graphs(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """``work`` with the graph of generated kernels that stand in none, where only one calls them.
+
+    Before 2.9 torch marks no graph's call in the profile if it has no backward.
+    """
+    graphs = calls.drop_nulls(["graph_key", "compile_id"]).group_by(
+        "compile_id", plain="kernel_name"
+    ).agg(known=pl.col("graph_key").first(), graphs=pl.col("graph_key").n_unique())  # fmt: skip
+    graphs = graphs.filter(pl.col("graphs") == 1).drop("graphs")
+    found = work.join(graphs, on=["compile_id", "plain"], how="left", maintain_order="left")
+    key = pl.coalesce("graph_key", pl.when(_GENERATED).then("known"))
+    return found.with_columns(graph_key=key).drop("known")
+
+
 def _of_way(backward: pl.Expr) -> pl.Expr:
     """What stands for the key of a graph that no cache holds."""
     return pl.format("{} {}", pl.lit(_NO_KEY), backward.cast(pl.String))

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.kernel_groups import compile_ids
-from traceview.derive.origins.calls import with_calls
+from traceview.derive.origins.calls import with_calls, with_graphs
 from traceview.derive.origins.groups import (
     by_operator,
     by_shape,
@@ -92,7 +92,8 @@ def _rows(
     calls: those of a graph's kernels where none of its nodes stands in a line of the user's.
     """
     names = ops["name"]
-    work = executions(window, ops)
+    kernel_calls = window.own(tables["kernel_calls"])
+    work = with_graphs(executions(window, ops), kernel_calls)
     backward = names.gather(work["backward_row"]).str.strip_prefix(BACKWARD)
     known = {name: operator_word(name) for name in ops["name"].unique()}
     spelt = names.replace_strict(known, default=None, return_dtype=pl.String)
@@ -106,7 +107,7 @@ def _rows(
     )  # fmt: skip
     place = ops.select("row", "place", "how")
     outside = outside.join(place, on="row", how="left", maintain_order="left")
-    inside = with_calls(inside, ops, window.own(tables["kernel_calls"])).with_columns(
+    inside = with_calls(inside, ops, kernel_calls).with_columns(
         is_backward=pl.coalesce(pl.col("aot_id").str.ends_with("backward"), "is_backward"),
         lined=(pl.col("user_lines").list.len().max().over("graph_key") > 0).fill_null(False),
     )

@@ -15,6 +15,9 @@
 - the kernels of a cudagraph stand further apart where each is recorded. Where a window is longer
   than its step whatever an event costs, the least that such a gap can have grown by is taken away,
   at most half of it;
+- a collective's kernel runs until the last rank takes part, and under the profiler that one comes
+  later. Where a window is longer than its step whatever an event costs, the least that its
+  collectives can have waited longer is taken away, at most all that they waited (``collectives``);
 - what the step around the window so found differs by from the timed one is ``machine_speed``;
 - what all categories together lack of the step, or have too much, is ``unexplained``. It is
   not spread. The costs that are free, between their limits, can only shorten a step that the host
@@ -28,13 +31,13 @@ Without a timed step the account is as profiled, and nothing is said of the prof
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from traceview.derive.intervals import Interval as Span
 from traceview.derive.time import causes, elsewhere, labels, unprofiled
-from traceview.derive.time.busy import busy_shares
+from traceview.derive.time.busy import COMMUNICATION, busy_shares
 from traceview.derive.time.device import blocks_of, device_span
 from traceview.derive.time.event_cost import MOST_EVENT_US, EventCost, Interval, event_cost
 from traceview.derive.time.gaps import Idle, idle_time
@@ -57,9 +60,10 @@ class Account:
     """One window's time; ns of the whole window.
 
     ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``profiled``, ``ns``
-    (as timed). ``busy``: category → ns. ``line``: the host's stretches. ``span_ns``: as profiled,
-    less the collector's own work. ``cost``: of the profiler's events, and what is unexplained;
-    ``faults_ns``: of the pages that only the profiler had touched.
+    (as timed). ``busy``: category → ns as profiled. ``line``: the host's stretches. ``span_ns``: as
+    profiled, less the collector's own work. ``cost``: of the profiler's events, and what is
+    unexplained; ``faults_ns``: of the pages that only the profiler had touched; ``waits_ns``: of
+    the waits in collectives that only the profiler made so long.
     """
 
     rows: pl.DataFrame
@@ -68,6 +72,12 @@ class Account:
     span_ns: float
     cost: EventCost
     faults_ns: float = 0.0
+    waits_ns: float = 0.0
+
+    def busy_as_timed(self) -> dict[str, float]:
+        """``busy`` less the waits in collectives that are the profiler's."""
+        less = {COMMUNICATION: self.waits_ns}
+        return {name: ns - less.get(name, 0.0) for name, ns in self.busy.items()}
 
 
 def account(
@@ -77,13 +87,14 @@ def account(
     *,
     graphs_hold_kernels: bool,
     faults_ms: Interval = (0.0, 0.0),
+    waits_ns: float = 0.0,
 ) -> Account:
     """The account of one window; ``step_ms``: between these two lies the step without
     a profiler.
 
     ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``labels.host_causes``;
     ``faults_ms``: what the profiler's page faults can have taken of a step, and how short the step
-    may get by that.
+    may get by that; ``waits_ns``: how long the window's collectives waited for other ranks.
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
@@ -97,11 +108,20 @@ def account(
     if not window.on_device:
         return _of_host(line, timed, (faults_ms[0] * scale, faults_ms[1] * scale))
     # A device without work in these steps waited for the host all the time.
-    return (
-        _of_device(window, line, span, timed)
-        if window.main_kernels.height
-        else _of_host(line, timed)
-    )
+    worked = (window.main_kernels["duration_ns"] > 0).any()
+    if not worked:
+        return _of_host(line, timed)
+    return _less_waits(_of_device(window, line, span, timed), waits_ns)
+
+
+def _less_waits(found: Account, waits_ns: float) -> Account:
+    """``found`` with what it has too much taken off its waits in collectives, at most all."""
+    too_much = max(0.0, -(found.cost.left or 0.0))
+    taken = min(too_much, waits_ns, found.busy.get(COMMUNICATION, 0.0))
+    if not taken:
+        return found
+    cost = found.cost._replace(left=(found.cost.left or 0.0) + taken)
+    return replace(found, cost=cost, waits_ns=taken)
 
 
 def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0, 0.0)) -> Account:

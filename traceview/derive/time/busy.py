@@ -8,7 +8,7 @@ import polars as pl
 
 from traceview.derive.intervals import Interval, length, shared_time
 
-_COMMUNICATION = "communication"
+COMMUNICATION = "communication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ def busy_shares(kernels: pl.DataFrame) -> dict[str, float]:
     """ns by category. Communication has what nothing else covers; kernels that overlap otherwise
     (on several streams, and a little on one) share their time evenly.
     """
-    others = kernels.filter(pl.col("category") != _COMMUNICATION)
+    others = kernels.filter(pl.col("category") != COMMUNICATION)
     shares = shared_time(others["category"].to_list(), intervals_of(others))
     split = communication(kernels)
-    return shares if split is None else {**shares, _COMMUNICATION: split.exposed}
+    return shares if split is None else {**shares, COMMUNICATION: split.exposed}
 
 
 def communication(kernels: pl.DataFrame) -> Communication | None:
     """Exposed and hidden communication; None where there is none."""
-    mine = pl.col("category") == _COMMUNICATION
+    mine = pl.col("category") == COMMUNICATION
     talking = kernels.filter(mine)
     if talking.is_empty():
         return None

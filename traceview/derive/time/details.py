@@ -20,6 +20,7 @@ _DIRECTIONS = {
 _PLAIN = r"^(?:traceview |## Call |ProfilerStep#)"
 #: Categories whose stretches are named after the call that holds the host.
 _CALLS = (causes.SYNC, causes.ALLOCATOR, causes.COPY_WAIT)
+_GC = (causes.GC, causes.HOST_GC)
 
 
 def account_details(tables: Tables, window: Window, account: Account) -> pl.DataFrame:
@@ -30,22 +31,30 @@ def account_details(tables: Tables, window: Window, account: Account) -> pl.Data
     if account.busy:
         parts.append(_kernels(window, account, places))
     found = pl.concat(parts).group_by(_KEY, maintain_order=True).agg(
-        pl.col("ns", "profiled", "count").sum()
+        pl.col("ns", "profiled").sum(), _times("count")
     )  # fmt: skip
     clock = "device" if window.on_device else "host"
     rows = (
         {
             **window.head, **{key: row[key] for key in _KEY}, "clock": clock,
             "ms": window.ms_per_step(row["ns"]), "profiled_ms": window.ms_per_step(row["profiled"]),
-            "count": window.per_step(row["count"]),
+            "count": None if row["count"] is None else window.per_step(row["count"]),
         }
         for row in found.sort("ns", descending=True).iter_rows(named=True)
     )  # fmt: skip
     return from_rows("account_details", rows)
 
 
+def _times(column: str) -> pl.Expr:
+    """Sum of how often each happened; null where that was not counted."""
+    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)
+
+
 def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> pl.DataFrame:
-    """What the host did, by call or operator or as Python, at the user's line."""
+    """What the host did, by call or operator or as Python, at the user's line.
+
+    What lies beside the host's line is a sum over the window: how often is not counted.
+    """
     line = account.line.select("row", "name", "op", "call_name")
     rows = (
         account.rows.join(line, on="row", how="left", maintain_order="left")
@@ -59,6 +68,7 @@ def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> 
         pl.when(beside & (pl.col("cause") == causes.LAUNCH_BOUND)).then(pl.lit("launch latency"))
         .when(beside).then(pl.lit("device"))
         .when(pl.col("cause").is_in(_CALLS) & pl.col("call_name").is_not_null()).then("call_name")
+        .when(plain & pl.col("cause").is_in(_GC)).then(pl.lit("garbage collection"))
         .when(plain & pl.col("call_name").is_null()).then(pl.lit("Python"))
         .otherwise(pl.coalesce("name", "call_name"))
     )  # fmt: skip
@@ -67,7 +77,7 @@ def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> 
         pl.col("cause").alias("category"), what.alias("what"),
         seen.then("file_python").otherwise("file").alias("file"),
         seen.then("line_python").otherwise("line").alias("line"),
-        "ns", "profiled", count=1,
+        "ns", "profiled", count=pl.when(~beside).then(1),
     )  # fmt: skip
 
 
@@ -83,6 +93,9 @@ def _kernels(window: Window, account: Account, places: pl.DataFrame) -> pl.DataF
         "category", pl.coalesce(copied, "name").alias("what"), "file", "line",
         ns=pl.col("duration_ns").cast(pl.Float64), count=1,
     )  # fmt: skip
-    whole = pl.col("category").replace_strict(account.busy, return_dtype=pl.Float64)
-    shared = (pl.col("ns") * whole / pl.col("ns").sum().over("category")).fill_nan(0.0)
-    return frame.select(*_KEY, ns=shared, profiled=shared, count="count")
+    as_timed, profiled = (
+        pl.col("category").replace_strict(busy, return_dtype=pl.Float64)
+        for busy in (account.busy_as_timed(), account.busy)
+    )
+    share = (pl.col("ns") / pl.col("ns").sum().over("category")).fill_nan(0.0)
+    return frame.select(*_KEY, ns=share * as_timed, profiled=share * profiled, count="count")

@@ -1,7 +1,8 @@
-"""The user's line of a stretch of Python, which no operator tells.
+"""The user's line of a stretch of Python, or of a runtime call in it, which no operator tells.
 
 A stretch between two operators of a timing window is the one between the same two operators in the
-step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's.
+step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's; a
+call's is the line with most time in calls of that name there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import polars as pl
 from traceview.derive.time import host
 
 _END = pl.col("start_ns") + pl.col("duration_ns")
+#: Operators around a stretch, and the runtime call that it is (null: Python).
+_SPOT = ("before", "after", "call_name")
 
 
 def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
@@ -28,11 +31,11 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     )
     marked = marked.filter(pl.col("start") < pl.col("until"))
     dearest = (
-        marked.group_by("before", "after", "file", "line").agg(pl.col("ns").sum())
+        marked.group_by(*_SPOT, "file", "line").agg(pl.col("ns").sum())
         .sort("ns", "file", "line", descending=[True, False, False])
-        .unique(["before", "after"], keep="first", maintain_order=True)
+        .unique(_SPOT, keep="first", maintain_order=True)
     )  # fmt: skip
-    found = between.join(dearest, on=["before", "after"], how="inner")
+    found = between.join(dearest, on=_SPOT, how="inner", nulls_equal=True)
     return found.select("row", "file", "line")
 
 
@@ -45,7 +48,7 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     operators = (pl.col("kind") == "cpu_op") & pl.col("graph_key").is_null()
     operators &= ~pl.col("name").str.starts_with(host.REGION)
     operator = pl.when(operators).then("op")
-    line = line.select("row", "tid", "call", op=operator).join(
+    line = line.select("row", "tid", "call_name", op=operator).join(
         known.unique("op"), on="op", how="left", maintain_order="left"
     )
     # An operator that the marked step does not have hides what is beside it. Steps follow steps:
@@ -56,8 +59,8 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
         before=before.fill_null(before.last()).over("tid"),
         after=after.fill_null(after.first()).over("tid"),
     )
-    python = pl.col("op").is_null() & pl.col("call").is_null()
-    return line.filter(python & (pl.col("before") >= 0) & (pl.col("after") >= 0))
+    placed = (pl.col("before") >= 0) & (pl.col("after") >= 0)
+    return line.filter(pl.col("op").is_null() & placed)
 
 
 def _spots(pairs: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
@@ -76,13 +79,18 @@ def _spots(pairs: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of the marked step in which a user's line runs and no operator."""
+    """Stretches of the marked step in which a user's line runs and no operator, but for calls."""
     rows = line_ops.filter(pl.col("duration_ns") > 0)
     begins = rows.sort("op_id").select("tid", at="start_ns", open="op_id")
     ends = rows.sort("op_id", descending=True).select("tid", at=_END, open="parent_id")
     edges = pl.concat([ends, begins]).sort("tid", "at", maintain_order=True)
     edges = edges.with_columns(ns=(pl.col("at").shift(-1) - pl.col("at")).over("tid"))
-    around = line_ops.select(pl.col("op_id").alias("open"), "kind", "file", "line")
+    call = pl.when(pl.col("kind") == "call").then("name")
+    around = line_ops.select(pl.col("op_id").alias("open"), "kind", "file", "line", call_name=call)
     held = edges.filter(pl.col("ns") > 0).join(around, on="open")
-    plain = (pl.col("kind") != "cpu_op") & (pl.col("kind") != "call") & pl.col("file").is_not_null()
-    return held.filter(plain).select("tid", "ns", "file", "line", start="at").sort("start")
+    plain = (pl.col("kind") != "cpu_op") & pl.col("file").is_not_null()
+    return (
+        held.filter(plain)
+        .select("tid", "ns", "file", "line", "call_name", start="at")
+        .sort("start")
+    )

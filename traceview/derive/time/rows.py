@@ -37,10 +37,10 @@ def _busy(window: Window, account: Account) -> list[Row]:
     return [
         {
             **window.head, "category": name, "kind": "busy", "clock": "device",
-            "ms": window.ms_per_step(ns), "profiled_ms": window.ms_per_step(ns),
+            "ms": window.ms_per_step(ns), "profiled_ms": window.ms_per_step(account.busy[name]),
             "count": window.per_step(counts.get(name, 0)),
         }
-        for name, ns in account.busy.items()
+        for name, ns in account.busy_as_timed().items()
     ]  # fmt: skip
 
 
