@@ -327,3 +327,13 @@ def test_profiled_cpp_kernels_carry_their_graph(diagnose):
     first = rows()["generated_kernels"][0]
     groups = [kernel("compiled", "graph_0_" + first["kernel_name"], 0.07)]
     assert diagnose(kernel_groups=groups).fused[0].ms == 0.07
+
+
+def test_figures_per_step_that_no_step_was_marked_for_are_no_rules_evidence(tmp_path):
+    """Then the trace tells what ran and how long, but not how often that is in a step."""
+    gemm = kernel("compiled", "sm80_xmma_gemm_f32f32", None, category="gemm")
+    tables = tables_of(kernel_groups=[gemm], accounting=[], account_details=[])
+    found = ruling.ruling(make_run(tmp_path), tables)
+    lacking = {item.rule: item.needs for item in found.not_checked}
+    assert "ind-tf32-off" in lacking
+    assert tables["kernel_groups"].height == 1

@@ -22,7 +22,12 @@ SCENARIOS = {
     ),
     "cap-compile-crash": (
         on("bad", ("cap_compile_crash", "def balance(weight")),
-        good("good/cap_compile_crash", "bad/cap_suppressed_failure", "bad/gb_item"),
+        good(
+            "good/cap_compile_crash",
+            "bad/cap_suppressed_failure",
+            "bad/gb_item",
+            "bad/cap_toolchain_missing",
+        ),
     ),
     "cap-customop-no-fake": (
         on(

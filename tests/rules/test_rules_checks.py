@@ -161,6 +161,23 @@ def test_a_skipped_frame_is_named_once(make):
 
 
 @pytest.mark.parametrize(
+    ("co_name", "named"),
+    [
+        ("forward", "forward() runs in eager"),
+        ("torch_dynamo_resume_in_forward_at_5", "The rest of forward() after line 5 runs in eager"),
+        (None, "The function runs in eager"),
+    ],
+)
+def test_a_skipped_frame_is_named_in_the_users_words(make, co_name, named):
+    compile_ = {"compile_key": BREAK["compile_key"], "compile_id": "0/0", "outcome": "skipped",
+                "co_filename": "/u/train.py", "co_firstlineno": 2, "co_name": co_name}  # fmt: skip
+    tables = make(graph_breaks=[{**BREAK, "frame_skipped": True}], compiles=[compile_])
+    (finding,) = found("gb-frame-skipped", tables)
+    assert finding.title.startswith(named)
+    assert "torch_dynamo" not in finding.explanation + finding.evidence[-1].text
+
+
+@pytest.mark.parametrize(
     ("region", "rows", "words"),
     [
         ({"calls": 0, "methods_used": ["generate"]}, {}, "only .generate()"),
@@ -208,7 +225,10 @@ def test_the_limit_names_its_cause_and_whether_calls_went_on(make, calls, severi
     (limit,) = found("rc-limit-hit", tables)
     assert limit.severity == severity
     assert "self.step" in limit.title
-    assert found("rc-module-int-attr", tables)[0].cost.seconds == pytest.approx(7.0)
+    cost = found("rc-module-int-attr", tables)[0].cost
+    assert cost.seconds == pytest.approx(7.0)
+    assert cost.about.startswith("compiling it again 7 times")
+    assert cost.about.endswith("; the recompile limit refused 1 more")
     assert found("rc-auto-dynamic", tables) == ()
 
 
@@ -308,6 +328,23 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
         regions=[REGION],
     )
     assert bool(found("ap-call-overhead", tables)) is fires
+
+
+def test_entering_is_that_of_all_that_a_step_enters(make):
+    regions = [
+        {**REGION, "region_id": 0, "name": "Net", "calls": 500, "target_file": "/u/train.py"},
+        {**REGION, "region_id": 1, "name": "SGD.step", "calls": 499, "target_file": "/t/sgd.py"},
+        {**REGION, "region_id": 2, "name": "evaluate", "calls": 3, "target_file": "/u/train.py"},
+    ]
+    lines = [{"target_line": line} for line in (5, 105, 40)]
+    tables = make(
+        speedups=speedup(0.3, 0.9),
+        accounting=[account("overhead", "overhead_cache_lookup", 0.4)],
+        regions=[{**region, **line} for region, line in zip(regions, lines, strict=True)],
+    )
+    (finding,) = found("ap-call-overhead", tables)
+    assert "Entering Net and SGD.step takes" in finding.title
+    assert finding.about == {"/u/train.py:5", "/t/sgd.py:105"}
 
 
 def account(kind, category, ms, stance="compiled"):

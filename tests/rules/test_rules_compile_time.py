@@ -446,14 +446,33 @@ def test_operations_are_read_without_names():
     assert (found[-1].place, found[-1].meta) == (None, None)
 
 
-def test_blocks_cost_their_part_of_the_compile(make):
+def unrolled(function):
+    """Rows of a graph of ten equal blocks that ``function`` makes."""
     lines = ['        x: "f32[4]" = torch.embedding(l_x_)']
     for n in range(10):
-        lines.append("        # File: /u/net.py:20 in forward, code: x = block(x)")
+        lines.append(f"        # File: /u/net.py:20 in {function}, code: x = block(x)")
         lines += [f'        a{n}_{k}: "f32[4]" = torch.op{k}(x)' for k in range(5)]
-    graph = {"compile_key": KEY, "compile_id": "0/0", "kind": "dynamo_output",
-             "text": "\n".join(lines)}  # fmt: skip
-    (finding,) = found("ct-repeated-blocks", make(compiles=[COMPILE], graphs=[graph]))
+    return [{"compile_key": KEY, "compile_id": "0/0", "kind": "dynamo_output",
+             "text": "\n".join(lines)}]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "code"),
+    [
+        ("smooth", "Compile smooth() instead", "smooth = torch.compile(smooth)"),
+        ("forward", "Compile the module whose forward() is at net.py:20", "block.compile()"),
+    ],
+)
+def test_what_makes_the_blocks_is_what_to_compile(make, function, what, code):
+    tables = make(compiles=[COMPILE], graphs=unrolled(function))
+    (finding,) = found("ct-repeated-blocks", tables)
+    assert finding.what_to_do.startswith(what)
+    assert finding.snippet.text.startswith(code)
+
+
+def test_blocks_cost_their_part_of_the_compile(make):
+    tables = make(compiles=[COMPILE], graphs=unrolled("forward"))
+    (finding,) = found("ct-repeated-blocks", tables)
     assert finding.title == "10 equal blocks of 5 operations are compiled one by one"
     assert finding.cost.seconds == pytest.approx(9.0 * 45 / 51)
     assert (finding.severity, finding.location.line) == ("info", 20)

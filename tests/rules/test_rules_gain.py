@@ -82,6 +82,17 @@ def test_how_many_pairs_would_do_is_said_where_that_is_few_enough(make):
     assert finding.snippet.text == "traceview diagnose --blocks 43 SCRIPT"
     (finding,) = found("bm-noise", make(speedups=noisy(0.5, 2.0)))
     assert finding.snippet is None
+    assert finding.what_to_do.startswith("Measure again")
+
+
+def test_how_sure_a_tiny_speedup_is(make):
+    (finding,) = found("bm-noise", make(speedups=noisy(0.0014, 0.006)))
+    assert finding.title == "The size of the speedup is unsure: 0.0014× to 0.006×"
+
+
+def test_where_nothing_was_compiled_there_is_no_speedup_to_be_sure_of(make):
+    rows = [{**row, "outcome": "not_compiled"} for row in noisy(0.8, 1.3)]
+    assert not found("bm-noise", make(speedups=rows))
 
 
 # -- ap-not-in-model --------------------------------------------------------------------------

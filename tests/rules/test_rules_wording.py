@@ -48,6 +48,11 @@ def sizes(*olds, **columns):
         ("a = (x == y).float().mean().item()", "`.item()`", "a = (x == y).float().mean().detach()"),
         ("k = int(x.float().sum())", "`int()` of a tensor", "capture_scalar_outputs"),
         ("if x.item() > 3:", "`.item()`", "capture_scalar_outputs"),
+        ("elif x.item() > 3:", "`.item()`", "capture_scalar_outputs"),
+        ("y = 1 if x.item() else 2", "`.item()`", "capture_scalar_outputs"),
+        ("y = math.sqrt(x.item())", "`.item()`", "capture_scalar_outputs"),
+        ("text = f'{x.item():.2f}'", "`.item()`", "capture_scalar_outputs"),
+        ("self.mean += 0.1 * -x.item()", "`.item()`", "self.mean += 0.1 * -x.detach()"),
     ],
 )
 def test_what_reads_the_number(make, code, read, paste):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from traceview.diagnosis.commands import of_target, with_target
 from traceview.diagnosis.excerpts import source_reader
 from traceview.diagnosis.model import NotChecked
+from traceview.diagnosis.patches import placed
 from traceview.reading import of_chosen
 from traceview.rules import run_rules
 from traceview.rules.choice import Choice, choose
@@ -16,6 +17,9 @@ from traceview.rules.ignores import silence
 from traceview.rules.used import RulesUsed, rules_used
 from traceview.run import Manifest, Run
 from traceview.tables import Tables
+
+#: Tables of figures per step, whose ``ms`` is null where no step is marked.
+_PER_STEP = ("accounting", "account_details", "kernel_groups", "matched_kernels", "kernel_limits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +35,20 @@ class Ruling:
 def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     """What the rules of ``choice`` (default: all of our own) say of ``run``."""
     choice = choice or choose()
-    found, missing = run_rules(of_chosen(tables), choice.rules)
+    read = source_reader(run, tables)
+    found, missing = run_rules(_measured(of_chosen(tables)), choice.rules)
     unchecked = {item.rule for item in missing}
     kept, silenced, unused = silence(
         found,
         tables["sources"]["file"].drop_nulls().unique().sort(),
-        source_reader(run, tables),
+        read,
         choice.installed.rules,
         {rule.name for rule in choice.rules} - unchecked,
     )
     return Ruling(
-        kept,
+        tuple(
+            placed(with_target(finding, run.manifest), read, run.manifest.cwd) for finding in kept
+        ),
         tuple(
             NotChecked(item.rule, item.code, item.needs, _command(item.command, run.manifest))
             for item in missing
@@ -51,9 +58,15 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     )
 
 
+def _measured(tables: Tables) -> Tables:
+    """``tables`` without rows per step whose time is not known, as no step is marked."""
+    kept = tables
+    for name in _PER_STEP:
+        if tables.has(name) and tables[name]["ms"].has_nulls():
+            kept = tables.copy() if kept is tables else kept
+            kept.put(name, tables[name].drop_nulls("ms"))
+    return kept
+
+
 def _command(command: str | None, manifest: Manifest) -> str | None:
-    """``command`` with the run's own target in place of SCRIPT, where the run names it."""
-    if command is None or not manifest.target:
-        return command
-    module = ["-m"] if manifest.target_kind == "module" else []
-    return command.replace("SCRIPT", shlex.join([*module, *manifest.target]))
+    return None if command is None else of_target(command, manifest)

@@ -92,4 +92,6 @@ def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = Fal
     if but_one and len(done) > 1:
         spent = None if spent is None else spent * (len(done) - 1) / len(done)
         about += ", less the once that a graph for all sizes takes"
+    if more := len(set(keys) - done):
+        about += f"; the recompile limit refused {more} more"
     return Cost(seconds=spent, about=about)

@@ -77,8 +77,8 @@ _TABLES = {
     _logged("Inductor's own estimates", "inductor_metrics"): ("inductor_metrics",),
     _collected("what torch wrote to stderr"): ("warnings", "autotune_choices"),
     _collected("traceview's own record of the run"): (
-        "runs", "environment", "regions", "calls", "steps", "compile_intervals", "resets",
-        "profile_windows", "sources", "notes", "unreadable", "settings",
+        "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
+        "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
     ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),

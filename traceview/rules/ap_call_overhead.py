@@ -10,7 +10,8 @@ ten microseconds on the host, whatever the work. A call of a few microseconds ge
 What torch.compile adds to a call (guard look-up, pre-graph bytecode, runtime wrappers, the
 generated wrapper) is more than 30 % of the compiled step, and compiling hurts: the measured
 interval lies below 1, and compiled steps take more than 10 % longer. A small call that got faster
-is not named. On a GPU only the part counts that the device waited for.
+is not named. On a GPU only the part counts that the device waited for. The cost is what leaving
+it in eager wins back.
 
 ## What to do
 Compile a larger piece: the function that holds the loop, not its body. Or leave this one in
@@ -33,15 +34,17 @@ from collections.abc import Iterator
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._families import GRAPH_BREAKS
-from traceview.rules._rows import first_rank, rows
+from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})
-#: Each break adds an entry, each variant of a function one more set of guards to try.
+#: Each break adds an entry, each variant of a function one more set of guards to try; and where
+#: nothing is generated, nothing pays for entering.
 FOLLOWS = GRAPH_BREAKS | {
     "gb-fragmented", "rc-limit-hit", "gd-guard-overhead", "ap-grad-inference",
+    "cap-debug-backend", "ind-extern-dominated",
 }  # fmt: skip
 
 #: Idle time of a device behind torch.compile's own work on the host.
@@ -50,6 +53,8 @@ _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})
 LEAST_OVERHEAD_SHARE = 0.30
 #: Compiled over eager time of a step from which compiling hurts beyond doubt.
 LEAST_RATIO = 1.1
+#: Callables that a title has room for.
+MOST_NAMES = 2
 
 
 def check(
@@ -58,7 +63,7 @@ def check(
     least_overhead_share: float = LEAST_OVERHEAD_SHARE,
     least_ratio: float = LEAST_RATIO,
 ) -> Iterator[Finding]:
-    """At most one finding: at the region that is called most."""
+    """At most one finding: at the region that is called most, about all that a step enters."""
     overhead, ratio = _overhead_ms(tables), _costs.ratio(tables)
     eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
     if not (overhead and ratio and eager and compiled):
@@ -82,16 +87,15 @@ def _overhead_ms(tables: Tables) -> float | None:
 def _finding(
     tables: Tables, share: float, overhead: float, eager: float, compiled: float
 ) -> Finding:
-    regions = first_rank(rows(tables, "regions"))
-    region = max(regions, key=lambda row: row["calls"] or 0, default=None)
-    name = region["name"] if region else "the compiled callable"
+    entered = _entered(tables)
+    calls = "the call is" if len(entered) < 2 else "the calls are"
     return Finding(
         code=CODE,
         rule="ap-call-overhead",
         severity="warning",
         title=(
-            f"Entering {name} takes {percent(share)} of a compiled step: the call is too small to "
-            "gain"
+            f"Entering {_names(entered)} takes {percent(share)} of a compiled step: {calls} too "
+            "small to gain"
         ),
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} compiled. "
@@ -100,8 +104,8 @@ def _finding(
         ),
         cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
         confidence="measured",
-        location=_places.compile_call(region) if region else None,
-        about=_places.about_calls(tables, region),
+        location=_places.compile_call(entered[0]) if entered else None,
+        about=frozenset().union(*(_places.about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
                 f"look-up and wrappers {milliseconds(overhead)}, less what profiling them cost, "
@@ -115,3 +119,21 @@ def _finding(
             "many of them, or leave this one in eager."
         ),
     )
+
+
+def _entered(tables: Tables) -> list[Row]:
+    """The regions that a step enters, the one called most first.
+
+    What is called less than half as often is no part of every step.
+    """
+    regions = first_rank(rows(tables, "regions"))
+    regions.sort(key=lambda row: -(row["calls"] or 0))
+    most = max((row["calls"] or 0 for row in regions), default=0)
+    return [row for row in regions if 2 * (row["calls"] or 0) >= most]
+
+
+def _names(entered: list[Row]) -> str:
+    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
+    if len(names) > MOST_NAMES:
+        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
+    return " and ".join(names) or "the compiled callable"

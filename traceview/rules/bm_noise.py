@@ -55,6 +55,8 @@ FEWEST_BLOCKS = 4
 #: The interval that tells a change of 3 % either way; more pairs than this take too long.
 GOOD_WIDTH = 1.06
 MOST_BLOCKS = 200
+#: Of a smaller speedup two digits behind the point say nothing.
+SMALLEST_WITH_TWO_DIGITS = 0.1
 
 
 def check(
@@ -63,7 +65,7 @@ def check(
     """At most one finding: the measurement as a whole."""
     found = _costs.measured(tables)
     low, high = (found["speedup_low"], found["speedup_high"]) if found else (None, None)
-    if found is None or not low or not high:
+    if found is None or not low or not high or found["outcome"] == "not_compiled":
         return
     undecided = low < 1.0 < high
     if high / low <= (widest_undecided if undecided else widest):
@@ -75,26 +77,30 @@ def check(
         severity="info",
         title=_title(low, high, undecided=undecided),
         explanation=(
-            f"{_basis(found)} give a speedup of {found['speedup']:.2f}×, and its 95 % interval "
-            f"goes from {low:.2f}× to {high:.2f}×. "
+            f"{_basis(found)} give a speedup of {_times(found['speedup'])}, and its 95 % interval "
+            f"goes from {_times(low)} to {_times(high)}. "
             + ("What makes it so wide: see the evidence." if causes else "Why is not recorded.")
         ),
         cost=Cost(about="no time, but no sure figure either"),
         confidence="measured",
         location=None,
         evidence=(
-            Evidence(f"95 % interval of the speedup: {low:.2f} to {high:.2f}", "speedups"),
+            Evidence(f"95 % interval of the speedup: {_times(low)} to {_times(high)}", "speedups"),
             *(evidence for evidence, _ in causes),
         ),
-        what_to_do=" ".join([*(remedy for _, remedy in causes), _more(found, high / low)]),
+        what_to_do=_remedy([remedy for _, remedy in causes], found, high / low),
         snippet=_snippet(found, high / low),
     )
 
 
 def _title(low: float, high: float, *, undecided: bool) -> str:
     if undecided:
-        return f"Too noisy to tell whether compiling helps: {low:.2f}× to {high:.2f}×"
-    return f"The size of the speedup is unsure: {low:.2f}× to {high:.2f}×"
+        return f"Too noisy to tell whether compiling helps: {_times(low)} to {_times(high)}"
+    return f"The size of the speedup is unsure: {_times(low)} to {_times(high)}"
+
+
+def _times(speedup: float) -> str:
+    return f"{speedup:.2f}×" if speedup >= SMALLEST_WITH_TWO_DIGITS else f"{speedup:.2g}×"
 
 
 def _basis(found: Row) -> str:
@@ -166,11 +172,13 @@ def _wanted(found: Row, ratio: float) -> int | None:
     return wanted if pairs < wanted <= MOST_BLOCKS else None
 
 
-def _more(found: Row, ratio: float) -> str:
+def _remedy(against: list[str], found: Row, ratio: float) -> str:
+    """``against``: what helps against each cause that is known."""
     wanted = _wanted(found, ratio)
-    if wanted is None:
-        return "More pairs of blocks alone will not do."
-    return f"About {wanted} pairs of blocks would tell a change of 3 %."
+    if wanted is not None:
+        return " ".join([*against, f"About {wanted} pairs of blocks would tell a change of 3 %."])
+    known = against or ["Measure again on a quiet machine, with more steps in a block (--steps)."]
+    return " ".join([*known, "More pairs of blocks alone will not do."])
 
 
 def _snippet(found: Row, ratio: float) -> Snippet | None:

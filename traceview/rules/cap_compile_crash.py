@@ -9,12 +9,14 @@ The call raises where eager would have gone on. Without a handler the script end
 ## Evidence
 The exception that ended the script while it ran compiled, or a compile that failed with one and
 that the script caught: `InductorError`, `BackendCompilerFailed`, `InternalTorchDynamoError`. Not
-where all in eager the script fails in the same way. A machine without a compiler, or an operator
-without a fake implementation, are causes of their own; this is then their symptom.
+where all in eager the script fails in the same way, nor where the machine lacks what compiling
+needs: that is `cap-toolchain-missing`. An operator without a fake implementation is a cause of its
+own; this is then its symptom.
 
 ## What to do
 Keep the one function out of the graph, so that the rest stays compiled. Then make a small example
-for a report to PyTorch: torch writes one itself (`TORCHDYNAMO_REPRO_AFTER`).
+for a report to PyTorch: torch writes one itself (`TORCHDYNAMO_REPRO_AFTER`). A backend of the
+script's own is the script's to repair.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
@@ -31,17 +33,27 @@ from collections.abc import Iterator
 from traceview.rules import _failures, _places, _recompiles
 from traceview.rules._evidence import from_row, short
 from traceview.rules._rows import Row, first_rank, rows
+from traceview.rules.cap_toolchain_missing import is_lack
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV117"
 NEEDS = frozenset({"runs", "compiles"})
-FOLLOWS = frozenset({"cap-bad-args", "cap-customop-no-fake", "cap-toolchain-missing"})
+FOLLOWS = frozenset({"cap-bad-args", "cap-customop-no-fake"})
 
 _CRASHES = frozenset({"InductorError", "BackendCompilerFailed", "InternalTorchDynamoError"})
 _REPRO = "TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL=2 python {script}"
 _LEAVE_OUT = "@torch.compiler.disable\ndef {name}(...):"
 _NAMED = re.compile(r"\w+")
+
+_TORCHS_FAULT = "This is an error in torch's compiler, not in the script"
+_REMEDY = (
+    "Leave the function out of the graph until this is repaired; the rest stays compiled. The "
+    "command makes torch write a small example of the failure, for a report to "
+    "github.com/pytorch/pytorch."
+)
+_OWN_FAULT = "This is an error in the backend that the script gives torch.compile"
+_OWN_REMEDY = "Repair that backend, or leave backend= out: Inductor is the default."
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -53,7 +65,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         return
     failed: dict[tuple[str | None, int | None], list[Row]] = {}
     for row in first_rank(rows(tables, "compiles", outcome="failed")):
-        if _crashed(row, "fail_type"):
+        if _crashed(row, "fail_type") and not is_lack(row["fail_reason"]):
             failed.setdefault((row["co_filename"], row["co_firstlineno"]), []).append(row)
     for compiles in failed.values():
         yield _finding(tables, compiles, ended)
@@ -70,14 +82,14 @@ def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
     name = _recompiles.called(first)
     reason = short(first["fail_reason"] or "", 120)
     fatal = any(row["error_type"] == first["fail_type"] for row in ended)
+    own = _is_of_own_backend(tables, first)
     return Finding(
         code=CODE,
         rule="cap-compile-crash",
         severity="error" if fatal else "warning",
         title=f"The compiler fails on {name}: {first['fail_type']}, {reason}",
         explanation=(
-            "This is an error in torch's compiler, not in the script: it came up while the "
-            "function was compiled"
+            f"{_OWN_FAULT if own else _TORCHS_FAULT}: it came up while the function was compiled"
             + (", and in eager the script goes on." if _lived(tables) else ".")
         ),
         cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
@@ -86,13 +98,16 @@ def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
         inside=spot.inside,
         about=_places.about(*compiles),
         evidence=tuple(_proof(ended, compiles)),
-        what_to_do=(
-            "Leave the function out of the graph until this is repaired; the rest stays compiled. "
-            "The command makes torch write a small example of the failure, for a report to "
-            "github.com/pytorch/pytorch."
-        ),
-        snippet=_snippet(first, ended),
+        what_to_do=_OWN_REMEDY if own else _REMEDY,
+        snippet=None if own else _snippet(first, ended),
     )
+
+
+def _is_of_own_backend(tables: Tables, compile: Row) -> bool:
+    """Whether it was raised by a backend that is a callable of the script's own."""
+    region = _places.region_of(tables, compile["compile_key"])
+    own = region is not None and bool(region["backend_is_callable"])
+    return own and compile["fail_type"] == "BackendCompilerFailed"
 
 
 def _lived(tables: Tables) -> bool:

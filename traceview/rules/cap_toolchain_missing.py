@@ -97,6 +97,13 @@ _LACKS = (
     (r"(?:torch\.compile|Dynamo) is not supported on Python[^\n]*", _PYTHON),
 )
 
+_ANY_LACK = re.compile("|".join(pattern for pattern, _ in _LACKS))
+
+
+def is_lack(message: str | None) -> bool:
+    """Whether an error with this message is the machine's, not the compiler's."""
+    return bool(_ANY_LACK.search(message or ""))
+
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a kind of thing that is missing."""

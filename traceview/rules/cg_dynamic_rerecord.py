@@ -37,7 +37,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _places
+from traceview.rules import _costs, _places, _recompiles
 from traceview.rules._evidence import from_row, milliseconds, short
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
@@ -94,7 +94,7 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
     total, about = _lost_s(tables)
     count = len(trees)
-    name = f" of {compiles[0]['co_name']}" if compiles and compiles[0]["co_name"] else ""
+    name = f" of {_recompiles.function_name(compiles[0]['co_name'])}" if compiles else ""
     return Finding(
         code=CODE,
         rule="cg-dynamic-rerecord",

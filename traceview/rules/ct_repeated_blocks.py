@@ -129,6 +129,9 @@ def _instead(text: str, found: Blocks) -> tuple[str, str]:
     if function is None or _MODULES.search(text, 0, _HEAD):
         code = "for block in model.blocks:  # the module that holds them\n    block.compile()"
         return "the block", f"{code}  # instead of torch.compile(model)"
+    if function == "forward":
+        code = "block.compile()  # the module that the loop calls, instead of torch.compile(model)"
+        return f"the module whose forward() is at {_places.short(found.place)}", code
     return f"{function}()", f"{function} = torch.compile({function})  # not what calls it in a loop"
 
 

@@ -84,7 +84,10 @@ def _finding(tables: Tables, repeats: list[list[Row]]) -> Finding:
         code=CODE,
         rule="ct-repeated-same-compile",
         severity=grade,
-        title=f"{name} is compiled {len(dearest)} times for the same inputs: resets throw it away",
+        title=(
+            f"{_recompiles.opening(name)} is compiled {len(dearest)} times for the same inputs: "
+            "resets throw it away"
+        ),
         explanation=(
             "torch.compiler.reset() drops all compiled code of the process, so the next call "
             "compiles again what it had. The captured graphs are the same, shapes included, and "

@@ -27,6 +27,14 @@ prints one of them, `traceview rules` lists them. Codes and names are stable.
 [Choosing rules](choosing-rules.md) says how to leave some out, change their thresholds and silence
 a finding at its line; [adding a rule](adding-a-rule.md) how to write one.
 """
+_LEFT_OUT = """\
+## Left out
+
+`mode="max-autotune"` on a GPU with fewer than 68 multiprocessors: torch keeps the library's matrix
+products there, and says so itself ("Not enough SMs to use max_autotune_gemm mode"). There is no
+rule for it, because it can be seen on such a GPU only, and all GPU recordings that prove the rules
+here come from an H200, which has 132.
+"""
 #: Codes by stage: what their first digit means.
 _STAGES = {
     "TV1": "Graph capture",
@@ -72,7 +80,7 @@ def index() -> str:
         if rows:
             head = ["| code | rule | severity | finds |", "| --- | --- | --- | --- |"]
             parts.append("\n".join([f"## {stage}", "", *head, *rows]) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, _LEFT_OUT])
 
 
 def pages() -> dict[str, str]:

@@ -44,6 +44,9 @@ class Evidence:
 class Snippet:
     """Something to paste: ``language`` is python, diff or shell."""
 
+    # Rules write a diff of one line as ``- old`` and ``+ new``, without indentation, and SCRIPT for
+    # the target in a command; traceview.diagnosis puts in the rest.
+
     language: Literal["python", "diff", "shell"]
     text: str
 

@@ -64,7 +64,7 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
             code=CODE,
             rule="gb-disabled-hot",
             severity=_costs.severity(tables, cost.ms_per_step) if hot else "info",
-            title=_title(site, spent, step),
+            title=_title(tables, site, _ms(spent) / _ms(step) if hot else None),
             explanation=_explanation(site),
             cost=cost,
             confidence=confidence,
@@ -122,13 +122,15 @@ def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Conf
     return Cost(ms_per_step=scale * _ms(spent) - library, about=about), "derived"
 
 
-def _title(site: _breaks.Site, spent: list[Row], step: list[Row]) -> str:
-    name = _name(site)
+def _title(tables: Tables, site: _breaks.Site, share: float | None) -> str:
+    """``share``: the part of the step that is spent in it, where it is that which costs."""
+    name, cut = _name(site), _breaks.effect(tables)
+    at = f"{name} at {_places.short(site.place)}"
     if name == _ASKED:
-        return f"{name} at {_places.short(site.place)} cuts the graph in two"
-    what = f"{name} at {_places.short(site.place)} is kept out of the graph"
-    share = _ms(spent) / _ms(step) if _ms(step) else 0.0
-    return f"{what}: {percent(share)} of the step is spent in it" if share else what
+        return f"{at} {cut}"
+    if share is None:
+        return f"{at} is kept out of the graph: it {cut}"
+    return f"{at} is kept out of the graph: {percent(share)} of the step is spent in it"
 
 
 def _name(site: _breaks.Site) -> str:

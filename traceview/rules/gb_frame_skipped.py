@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _breaks, _costs, _places
+from traceview.rules import _break_costs, _breaks, _costs, _places, _recompiles
 from traceview.rules._evidence import from_row, seconds, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
@@ -48,14 +48,14 @@ def check(tables: Tables) -> Iterator[Finding]:
         ]
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
-        function = f"{name}()" if name else "the function"
+        function = _recompiles.function_name(name) if name else "the function"
         cost, confidence = _cost(breaks.cost(site), frames)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
-            severity="warning",
+            severity=_costs.severity(tables, cost.ms_per_step),
             title=(
-                f"{function if name else 'A function'} runs in eager: a graph break at "
+                f"{_recompiles.opening(function)} runs in eager: a graph break at "
                 f"{_places.short(site.place)} cannot resume"
             ),
             explanation=(
@@ -96,7 +96,8 @@ def _outcomes(frames: list[Row]) -> tuple[Evidence, ...]:
     skipped = [row for row in frames if row["outcome"] == "skipped"][:1]
     return tuple(
         from_row(
-            f"compile {row['compile_id']} of {row['co_name']} ended as skipped"
+            f"compile {row['compile_id']} of {_recompiles.function_name(row['co_name'])} ended as "
+            "skipped"
             + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
             "compiles",
             row,

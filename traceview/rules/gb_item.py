@@ -32,9 +32,11 @@ keeps the graph whole; branching on such a number still breaks it.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
+from traceview.derive.syntax import syntax_tree
 from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
@@ -85,10 +87,25 @@ def _snippet(source: str | None) -> Snippet:
     A number carries no gradient, so a bare tensor in its place would keep the autograd graph alive.
     """
     switch = "torch._dynamo.config.capture_scalar_outputs = True"
-    if (
-        source is None
-        or source.count(".item()") != 1
-        or re.match(r"(if|while|assert|return)\b", source)
-    ):
+    if source is None or source.count(".item()") != 1 or not _only_assigned(source):
         return Snippet("python", switch)
     return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '.detach()')}")
+
+
+def _only_assigned(source: str) -> bool:
+    """Whether the number is assigned or calculated with, and neither judged nor handed on."""
+    tree = syntax_tree(source)
+    statement = tree.body[0] if tree and len(tree.body) == 1 else None
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        return _is_item(statement.value)
+    return False
+
+
+def _is_item(node: ast.expr | None) -> bool:
+    """Whether it is a call of ``.item()``, or arithmetic with one; ``%`` may format a string."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
+        return _is_item(node.left) or _is_item(node.right)
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return _is_item(node.operand)
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "item"

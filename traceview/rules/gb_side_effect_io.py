@@ -30,9 +30,11 @@ tensors, constants and format strings only.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
+from traceview.derive.syntax import syntax_tree
 from traceview.rules import _break_costs, _breaks, _places
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
@@ -69,10 +71,12 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _snippet(source: str | None) -> Snippet | None:
-    """The line behind ``is_compiling``, where it is a statement by itself."""
-    if source is None or not source.endswith(")") or source.count("(") != source.count(")"):
+    """The line behind ``is_compiling``, where it is one such call and nothing besides."""
+    if source is None or not _CALL.match(source):
         return None
-    if not _CALL.match(source):
+    tree = syntax_tree(source)
+    statement = tree.body[0] if tree and len(tree.body) == 1 else None
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     guarded = f"+ if not torch.compiler.is_compiling():\n+     {source}"
     return Snippet("diff", f"- {source}\n{guarded}")

@@ -90,7 +90,10 @@ def _finding(
         code=CODE,
         rule="rc-limit-hit",
         severity="error" if later and not _still_helps(tables) else "warning",
-        title=f"{function} hit the recompile limit{f' ({limit})' if limit else ''}{because}",
+        title=(
+            f"{_recompiles.opening(function)} hit the recompile limit"
+            f"{f' ({limit})' if limit else ''}{because}"
+        ),
         explanation=(
             "torch compiles no further variant of it: a call that fits none of the compiled ones "
             "checks them all and then runs in eager, for the rest of the job."

@@ -1,0 +1,48 @@
+"""cap-compile-crash, on hand-made rows: whose fault it is."""
+
+import pytest
+
+from traceview.rules import catalogue, run_rules
+
+RULES = {rule.name: rule for rule in catalogue()}
+SCRIPT = "/u/train.py"
+REGION = {
+    "pass": "cold", "pid": 1, "region_id": 0, "kind": "module", "name": "Net", "call_file": SCRIPT,
+    "call_line": 20, "call_function": "main", "calls": 1, "target_file": SCRIPT, "target_line": 5,
+}  # fmt: skip
+FAILED = {
+    "pass": "cold", "pid": 1, "compile_key": "cold:1:0:0/0", "compile_id": "0/0",
+    "co_name": "forward", "co_filename": SCRIPT, "co_firstlineno": 5, "outcome": "failed",
+}  # fmt: skip
+
+
+def crashes(make, kind, reason, *, own=False):
+    run = {"pid": 1, "error_type": kind, "error_message": reason, "error_file": SCRIPT}
+    tables = make(
+        runs=[run],
+        compiles=[{**FAILED, "fail_type": kind, "fail_reason": reason}],
+        regions=[{**REGION, "backend_is_callable": own}],
+    )
+    findings, _ = run_rules(tables, [RULES["cap-compile-crash"]])
+    return findings
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "whose", "pastes"),
+    [
+        ("InductorError", False, "an error in torch's compiler", True),
+        ("BackendCompilerFailed", False, "an error in torch's compiler", True),
+        ("BackendCompilerFailed", True, "an error in the backend that the script gives", False),
+        ("InternalTorchDynamoError", True, "an error in torch's compiler", True),
+    ],
+)
+def test_whose_error_it_is(make, kind, own, whose, pastes):
+    (finding,) = crashes(make, kind, "KeyError: 'buf9'", own=own)
+    assert whose in finding.explanation
+    assert ("github.com/pytorch" in finding.what_to_do) is pastes
+    assert bool(finding.snippet) is pastes
+
+
+def test_what_the_machine_lacks_is_no_error_of_the_compiler(make):
+    reason = "backend='inductor' raised:\nNo working C++ compiler found in cpp.cxx: (None, 'g++')"
+    assert crashes(make, "BackendCompilerFailed", reason) == ()
