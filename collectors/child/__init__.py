@@ -9,6 +9,7 @@ nothing but the hook below is imported until the script itself imports torch.
     regions    torch.compile patched, describe what it was given; gate: the counting wrapper
     driver     step edges: carries out what `plan` (pure) orders, with clock, window and memory
     window     torch.profiler for a few steps; lines: the user's lines marked in one of them
+    passes     patterns that Inductor's graph passes matched
     ceilings   what the device can do, when the script has ended: device_limits, host_limits
     recorder   one JSON object a line, as docs/run-folder.md says
 """

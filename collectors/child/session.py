@@ -21,6 +21,7 @@ from .logs import quiet_stderr
 from .memory import Memory
 from .optimizers import on_optimizer_step
 from .parts import Parts
+from .passes import Passes
 from .recorder import Recorder
 from .regions import Regions
 from .resets import watch_resets
@@ -73,6 +74,7 @@ class Session:
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
+        self._try("patterns of graph passes", Passes(self._parts.recorder).listen)
         self._try("lines of guards", lambda: keep_guard_lines(self._parts.torch))
         watch_resets(self._parts, lambda: self._driver.step_now)
         if self._config.mode == "eager":

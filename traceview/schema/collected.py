@@ -158,6 +158,15 @@ COMPILE_INTERVALS = table(
     Column("step", pl.Int64, "step in which it fell"),
 )
 
+PATTERN_COUNTS = table(
+    "pattern_counts",
+    "one pass of Inductor's over one graph: patterns that it matched, by torch's counter",
+    Column("pid", pl.Int64, "process id"),
+    Column("stage", pl.String, "pre_grad, joint or post_grad"),
+    Column("compile_id", pl.String, "as torch gives it"),
+    Column("patterns", pl.Int32, "matched in the graph and the graphs inside it"),
+)
+
 RESETS = table(
     "resets",
     "one torch.compiler.reset() of the script's (at most 1000 a process)",
@@ -264,6 +273,6 @@ NOTES = table(
 )
 
 TABLES = (
-    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, RESETS, MEMORY, PROFILE_WINDOWS,
+    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, PATTERN_COUNTS, RESETS, MEMORY, PROFILE_WINDOWS,
     CEILINGS, OUTPUT_TRIALS, OUTPUT_CHECKS, SOURCES, NOTES,
 )  # fmt: skip

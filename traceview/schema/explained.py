@@ -168,7 +168,7 @@ GRAPH_PASSES = table(
     Column("stage", pl.String, "capture, pre_grad, aot (functionalised, decomposed), joint, partition (forward and backward together), post_grad, fusion (operations to kernels)"),
     Column("nodes_before", pl.Int32, "operations"),
     Column("nodes_after", pl.Int32, "operations"),
-    Column("patterns", pl.Int32, "patterns that were matched; null: torch up to 2.13 does not log it"),
+    Column("patterns", pl.Int32, "patterns that were matched; null: not counted (torch logs none: the collector reads its counter), or a stage that has none"),
     Column("read_bytes_before", pl.Int64, "bytes a call read and written before it, by every operation as a kernel of its own; null: a size is not known"),
     Column("read_bytes_after", pl.Int64, "the same after it; after stage fusion: by the kernels as fused"),
     Column("removed", pl.List(pl.String), "operations that went away: op ×n"),

@@ -7,11 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traceview.derive.compiler.fx import traffic
+from traceview.derive.compiler.fx import parse_graph, traffic
 from traceview.derive.compiler.lowered import lowered_graphs
+from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.compiler.reasons import plain
 from traceview.diagnosis.explained import fusion as explained
 from traceview.diagnosis.focus import Focus
+from traceview.tables import from_rows
 
 MAX_AUTOTUNE = "torch._inductor.config.max_autotune_gemm"
 STATE = 16 * 256 * 2  # bytes of the state of gpu-cg_skip_mutation
@@ -142,6 +144,40 @@ def test_a_pass_that_removes_operations_names_them(tables_of):
     row = stage(tables_of("gpu-transformer_training"), "post_grad", "0_backward")
     assert (row["nodes_before"], row["nodes_after"]) == (620, 596)
     assert "prims.convert_element_type ×24" in row["removed"]
+
+
+def counted(tables, *rows):
+    """``graph_passes`` as they would be if the collector had written these (stage, patterns)."""
+    head = tables["graphs"].select("pass", "rank", "compile_key").row(0, named=True)
+    pid = int(head.pop("compile_key").split(":")[1])
+    events = [
+        {**head, "pid": pid, "compile_id": "0/0", "stage": stage, "patterns": patterns}
+        for stage, patterns in rows
+    ]
+    more = tables.copy()
+    more.put("pattern_counts", from_rows("pattern_counts", events))
+    found = graph_passes(more, (), parse_graph)
+    return [(r["stage"], r["aot_id"], r.get("patterns")) for r in found if r["compile_id"] == "0/0"]
+
+
+def test_patterns_belong_to_the_pass_that_matched_them(tables_of):
+    tables = tables_of("gpu-transformer_training")
+    plain = counted(tables)
+    assert {patterns for *_, patterns in plain} == {None}
+    found = counted(tables, ("post_grad", 7), ("post_grad", 9))
+    assert [row for row in found if row[0] == "post_grad"] == [
+        ("post_grad", "0_forward", 7), ("post_grad", "0_backward", 9),
+    ]  # fmt: skip
+    assert counted(tables, ("post_grad", 7)) == plain, "of two graphs one was not counted"
+
+
+def test_a_stage_whose_graphs_are_not_logged_still_tells_its_patterns(tables_of):
+    tables = tables_of("gpu-transformer_training")
+    assert "joint" not in {stage for stage, *_ in counted(tables)}
+    stages = counted(tables, ("joint", 4))
+    assert stages[[s for s, *_ in stages].index("joint")] == ("joint", None, 4)
+    order = [stage for stage, *_ in stages]
+    assert order.index("aot") < order.index("joint") < order.index("post_grad")
 
 
 def test_symbolic_sizes_leave_bytes_unknown(tables_of):

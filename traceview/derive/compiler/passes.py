@@ -22,6 +22,9 @@ STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("partition", ("aot_joint",), ("aot_forward", "aot_backward")),
     ("post_grad", ("before_post_grad",), ("post_grad",)),
 )
+_ORDER = (*(stage for stage, _, _ in STAGES), "fusion")
+_HEAD = ("pass", "rank", "compile_key", "compile_id")
+_COUNTED = ("pass", "rank", "pid", "compile_id", "stage", "patterns")
 _PYTHON_LEVEL = frozenset(("dynamo_output", "before_pre_grad", "after_pre_grad"))
 
 
@@ -38,11 +41,48 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     fused: dict[str, list[Lowered]] = defaultdict(list)
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)
+    counted, ids = _patterns(tables["pattern_counts"]), Counter(map(_id, by_compile))
     rows: list[Row] = []
     for key, graphs in by_compile.items():
-        rows += _passes(graphs, parse)
-        rows += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
+        mine = list(_passes(graphs, parse))
+        mine += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
+        if mine and ids[_id(key)] == 1:
+            head = mine[0]
+            _count(mine, counted.get((head["pass"], head["rank"], *_id(key)), {}))
+        rows += mine
     return rows
+
+
+def _patterns(counts: pl.DataFrame) -> dict[tuple[object, ...], dict[str, list[int]]]:
+    """(pass, rank, process, compile id) → stage → patterns that its passes matched, in order."""
+    found: dict[tuple[object, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for *compile, stage, patterns in counts.select(_COUNTED).iter_rows():
+        found[tuple(compile)][stage].append(patterns)
+    return found
+
+
+def _id(key: str | None) -> tuple[int, str]:
+    """Process and compile id in a compile's key; they repeat after a reset."""
+    _, pid, _, compile_id = (key or ":0::").rsplit(":", 3)
+    return int(pid), compile_id
+
+
+def _count(rows: list[Row], counted: dict[str, list[int]]) -> None:
+    """Put into the rows of a compile how many patterns each matched: the n-th pass, the n-th row.
+
+    Where there are more passes than graphs, or fewer, nothing is told; a stage whose graphs torch
+    does not log gets rows of its own.
+    """
+    for stage, found in counted.items():
+        same = [row for row in rows if row["stage"] == stage]
+        if not same:
+            head = {name: rows[0][name] for name in _HEAD}
+            same = [{**head, "aot_id": None, "stage": stage} for _ in found]
+            rows += same
+        if len(found) == len(same):
+            for row, patterns in zip(same, found, strict=True):
+                row["patterns"] = patterns
+    rows.sort(key=lambda row: _ORDER.index(row["stage"]))
 
 
 class _Text(NamedTuple):
@@ -76,7 +116,7 @@ def _row(stage: str, before: list[_Text], after: list[_Text]) -> Row:
     row = after[0].row
     old, new = (Counter(n.op for t in side for n in t.graph.operations) for side in (before, after))
     return {
-        **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
+        **{name: row[name] for name in _HEAD},
         "aot_id": row["aot_id"] if len(after) == 1 else None,
         "stage": stage,
         "nodes_before": sum(old.values()) if before else None,
