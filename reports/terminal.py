@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, phrases, words
+from traceview.reports import agreement, brief, phrases, words
 from traceview.reports import format as fmt
 from traceview.reports.job.terminal import lines as job_lines
 from traceview.reports.text import one_line, wrap
@@ -83,12 +83,16 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     if effects:
         yield from wrap(one_line(f"where the time went, per step: {effects}", 200), width, "  ")
     yield from _limit(diagnosis, width)
-    outputs = agreement.summary(diagnosis)
-    if outputs:
-        yield from wrap(one_line(outputs, 200), width, "  ")
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
-    if parts:
-        yield from wrap(" · ".join(parts), width, "  ")
+    for said in (
+        brief.unfused(diagnosis),
+        brief.call_path(diagnosis),
+        agreement.summary(diagnosis),
+        " · ".join(parts),
+        brief.compile_phases(diagnosis),
+    ):
+        if said:
+            yield from wrap(one_line(said, 400), width, "  ")
 
 
 def _limit(diagnosis: Diagnosis, width: int) -> Iterator[str]:

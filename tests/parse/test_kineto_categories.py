@@ -1,6 +1,7 @@
 """Whose kernel it is: Inductor's, torch's, a library's or the user's own."""
 
 import pytest
+from kineto_traces import column, cpp_layout, event, kernel, launch, read
 
 from traceview.parse.kineto.categories import categorize, cpu_category
 
@@ -25,6 +26,40 @@ TRITON = "cuLaunchKernelEx"
 )
 def test_kernels(name, cpu_op, launch, category):
     assert categorize(name, cpu_op, "kernel", launch) == category
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("triton_poi_fused_add_0", "generated_pointwise"),
+        ("triton_red_fused_sum_1", "generated_reduction"),
+        ("triton_per_fused__softmax_2", "generated_persistent_reduction"),
+        ("triton_tem_fused_mm_3", "generated_template"),
+        # Inductor's name for one kernel over a list of tensors: torch._foreach_*, optimizers.
+        ("triton_for_fused_add_addcmul_lerp_4", "generated_foreach"),
+        ("triton_for_fused_5", "generated_foreach"),
+        ("triton_unk_fused_sum_6", "generated_other"),
+        ("void at::native::multi_tensor_apply_kernel<at::native::Ops>(int)", "optimizer"),
+    ],
+)
+@pytest.mark.parametrize("cpu_op", [None, "aten::_foreach_add_", "CompiledFunction"])
+def test_a_generated_kernel_says_itself_what_it_is(name, category, cpu_op):
+    assert categorize(name, cpu_op, "kernel", TRITON) == category
+
+
+def test_a_generated_foreach_kernel_in_a_trace(tmp_path):
+    named = "triton_for_fused_add_mul_0"
+    events = [
+        event("## Call CompiledFxGraph fabc ##", "user_annotation", 0, 60),
+        event(named, "cpu_op", 5, 20, stream=0),
+        launch(10, 2, 1, name="cuLaunchKernel", cat="cuda_driver"),
+        kernel(named, 20, 8, 1),
+        launch(40, 2, 2),
+        kernel("void at::native::multi_tensor_apply_kernel<>(int)", 45, 4, 2),
+    ]
+    tables, _ = read(tmp_path / "t.json", cpp_layout(events))
+    assert tables["kernels"]["category"].to_list() == ["generated_foreach", "optimizer"]
+    assert column(tables["cpu_ops"], "name", "category")[named] == "generated_foreach"
 
 
 @pytest.mark.parametrize(

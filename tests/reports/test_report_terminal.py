@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 import sample
 
+from traceview.diagnosis.explanation import CallPart, FusionNote
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.reports import terminal
 from traceview.reports.text import display_width
@@ -99,3 +100,75 @@ def test_symptoms_stand_under_their_cause():
     cause = text[text.index("TV203") : text.index("TV510")]
     assert "/schedule.py:18 in lr → sched/rates.py:7 in warm · 0.310" in cause
     assert "\n  └ TV202 `lr` hit the recompile limit (8)\n" in cause
+
+
+def explained(base=None, **changes):
+    """The terminal's text for the sample whose explanation has ``changes``."""
+    base = base or sample.helped()
+    changed = dataclasses.replace(base.explanation, **changes)
+    return terminal.render(dataclasses.replace(base, explanation=changed), 100, color=False)
+
+
+def limits(**changes):
+    """The sample's step limits; ``changes`` are the compiled step's."""
+    eager, compiled = sample.helped().explanation.step_limits
+    return (eager, dataclasses.replace(compiled, **changes))
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def test_the_dearest_refused_fusion_is_said_with_its_bytes_and_setting():
+    apart = FusionNote("epilogue_not_tried", "The addition after the product runs apart.", None,
+                       "0/0", (), (), (), 50331648, "max_autotune_gemm", 3)  # fmt: skip
+    notes = (*sample.helped().explanation.fusion, apart)
+    dear = explained(fusion=notes, step_limits=limits(fusible_ms=0.2))
+    assert (
+        "epilogue fusion not tried: The addition after the product runs apart. (3 times, "
+        "48.0 MiB that fusing would save per call, setting max_autotune_gemm)"
+    ) in one_line(dear)
+    assert "would save per call" in explained(fusion=notes, step_limits=())
+
+
+def test_no_refused_fusion_is_said_where_it_would_save_next_to_nothing_or_nobody_knows_what():
+    assert "would save per call" not in explained(step_limits=limits(fusible_ms=0.001))
+    notes = [dataclasses.replace(n, bytes_saved=None) for n in sample.helped().explanation.fusion]
+    text = explained(fusion=tuple(notes), step_limits=limits(fusible_ms=0.2))
+    assert "not tried" not in text
+    assert "not fused" not in text
+
+
+def parts(**changes):
+    lookup, *others = sample.helped().explanation.call_path
+    return (*others, dataclasses.replace(lookup, **changes))
+
+
+def test_the_dearest_part_of_the_call_path_is_said_with_its_guards():
+    text = explained(call_path=parts(us_per_call=110.0, ms=0.11), step_limits=())
+    assert "call path per call, host clock, as profiled: cache look-up 110 µs (11 guards)\n" in text
+    text = explained(call_path=parts(us_per_call=110.0, us_less_profiler=90.0), step_limits=())
+    assert "host clock, less the profiler: cache look-up 90.0 µs (11 guards)\n" in text
+
+
+def test_another_part_may_be_dearer_than_the_lookup():
+    wrapper = CallPart("generated_wrapper", 0, "0/0", 2.0, 60.0, 0.12, None, None)
+    text = explained(call_path=(*parts(), wrapper), step_limits=())
+    assert "generated wrapper code 60.0 µs, cache look-up 11.0 µs (11 guards)" in one_line(text)
+
+
+def test_a_call_path_that_costs_next_to_nothing_is_not_said():
+    assert "call path" not in explained(step_limits=())
+    dear = parts(us_per_call=110.0, ms=0.11)
+    assert "call path" not in explained(call_path=dear, step_limits=limits(launch_idle_ms=0.0))
+    assert "call path" in explained(call_path=dear, step_limits=limits(launch_idle_ms=0.2))
+
+
+def test_the_phases_that_take_most_of_the_compile_are_said():
+    base = sample.helped()
+    phases = {"dynamo_s": 1.4, "aot_s": 0.01, "inductor_s": 2.5}
+    compiled = dataclasses.replace(base.compile_time, phases=phases)
+    text = explained(dataclasses.replace(base, compile_time=compiled))
+    assert "  compile phases: Dynamo tracing 1.40 s, Inductor 2.50 s\n" in text
+    nothing = dataclasses.replace(base.compile_time, phases={})
+    assert "compile phases" not in explained(dataclasses.replace(base, compile_time=nothing))

@@ -4,6 +4,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
+import polars as pl
 import pytest
 from truths import PLANTS, SCENARIOS, TOLERANCE, compare
 
@@ -48,6 +49,17 @@ def test_the_effects_add_up_to_the_difference(name, tables_of):
     timed = dict(tables["step_counts"].select("stance", "timed_step_ms").iter_rows())
     difference = timed["compiled"] - timed["eager"]
     assert tables["waterfall"]["ms"].sum() == pytest.approx(difference, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if "loader" in name])
+def test_loading_stands_at_the_line_that_asks_for_a_batch(name, tables_of):
+    details = tables_of(name)["account_details"]
+    waited = details.filter(pl.col("what").str.contains("DataLoader"), pl.col("ms") > 1)
+    assert set(waited["stance"]) == {"eager", "compiled"}
+    script = f"{device_and_script(name)[1]}.py"
+    for file, line in waited.select("file", "line").unique().iter_rows():
+        assert file.endswith(f"/{script}")
+        assert "next(batches)" in (SCENARIOS / script).read_text().splitlines()[line - 1]
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])

@@ -10,14 +10,13 @@ that waited for them, the device's times are moved.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from traceview.derive.intervals import Interval
 from traceview.derive.window_checks import (
-    Notes,
     in_step_with_host,
     note_unlinked,
     of_one_device,
@@ -35,6 +34,8 @@ _LOST = (
     "not recorded, though it was used: the profiler had no access to it (CUPTI), or its events are "
     "lost. What kernels took and why the device idled is not said",
 )
+
+_OTHERS = "left out: the step is accounted on the process that has the marked steps, or most events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +107,16 @@ def windows(tables: Tables) -> Iterator[Window]:
         frames = (tables[name] for name in ("kernels", "kernel_launches", "cpu_ops"))
         key = (pass_name, rank, stance)
         mine = [frame.filter(_is_of(frame, *key)) for frame in frames]
-        yield _window(key, mine, cut=_is_cut(tables, key), timed_on=_clocks(tables, key))
+        cut = bool(_damage(tables, key, "truncated"))
+        others = [(said, _OTHERS) for said in _damage(tables, key, "other_process")]
+        yield _window(key, mine, cut=cut, timed_on=_clocks(tables, key), notes=others)
 
 
-def _is_cut(tables: Tables, key: tuple[str, int | None, str]) -> bool:
-    """Whether the trace of a window ends before its end."""
+def _damage(tables: Tables, key: tuple[str, int | None, str], kind: str) -> list[str]:
+    """What was counted of that kind in the trace of a window: ``truncated`` ends before its end."""
     traces = tables["profile_windows"].filter(_is_of(tables["profile_windows"], *key))
-    cut = tables["unreadable"].filter(kind="truncated")["file"]
-    return bool(traces["file"].is_in(cut.implode()).any())
+    found = tables["unreadable"].filter(kind=kind)
+    return found.filter(pl.col("file").is_in(traces["file"].implode()))["example"].to_list()
 
 
 def _clocks(tables: Tables, key: tuple[str, int | None, str]) -> set[str]:
@@ -133,9 +136,10 @@ def _window(
     *,
     cut: bool = False,
     timed_on: Collection[str] = (),
+    notes: Iterable[tuple[str, str]] = (),
 ) -> Window:
     kernels, launches, ops = frames
-    notes: Notes = []
+    notes = [*notes]
     used = "device" in timed_on or bool(launches["kind"].is_in(["launch", "graph_launch"]).any())
     on_device = kernels.height > 0 or used
     kernels = in_step_with_host(plausible(kernels, [launches, ops], notes), launches, notes)

@@ -253,6 +253,19 @@ def test_a_cut_that_leaves_no_whole_step_leaves_no_account(left):
     assert "accounting" not in profile_tables(tables)
 
 
+def test_what_other_processes_of_the_trace_did_is_noted():
+    tables = window([op("aten::view", 100, 300)])
+    assert next(windows(tables)).notes == ()
+    trace = {**HEAD, "file": "raw/t.json"}
+    tables.put("profile_windows", from_rows("profile_windows", [trace]))
+    said = "80 of 100 host events are not of process 7"
+    unread = {"pass": "cold", "file": "raw/t.json", "kind": "other_process", "example": said}
+    tables.put("unreadable", from_rows("unreadable", [unread]))
+    what, why = notes(tables)[0]
+    assert what == f"{said} (profiler window of compiled steps)"
+    assert why.startswith("left out: the step is accounted on the process that has the marked")
+
+
 def test_other_ranks_have_their_own_timed_step():
     tables = window([op("aten::view", 100, 300)])
     both = pl.concat(

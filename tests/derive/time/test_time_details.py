@@ -44,6 +44,18 @@ def test_kernels_by_name_and_copies_by_direction():
     }  # fmt: skip
 
 
+def test_generated_foreach_kernels_are_a_category_of_the_step():
+    name, category = "triton_for_fused_add_mul_0", "generated_foreach"
+    kernels = [
+        kernel(0, 120, 0, 1, name, category), kernel(200, 80, 150, 2, name, category),
+        kernel(400, 50, 350, 3, "multi_tensor_apply_kernel", "optimizer"),
+    ]  # fmt: skip
+    tables = window((), (), kernels)
+    row = step(tables)[0]["generated_foreach"]
+    assert (row["kind"], row["profiled_ms"], row["count"]) == ("busy", pytest.approx(0.2), 2)
+    assert rows_of(tables, "generated_foreach") == {(name, None, None): 200}
+
+
 def test_kernels_stand_at_the_line_of_their_operator():
     kernels = [kernel(0, 100, 0, 1, "k", cpu_op_id=0), kernel(100, 60, 1, 2, "k", cpu_op_id=1)]
     tables = window((), (), kernels, op_sources=[source(0, 7), source(1, 9)])
@@ -150,3 +162,28 @@ def test_an_operator_that_the_marked_step_lacks_hides_its_neighbours():
     assert rows_of(tables, "python") == {
         ("Python", None, None): 50 + 200, ("Python", "/u/train.py", 7): 600,
     }  # fmt: skip
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def loader_tables(*lines):
+    """500 µs in a loader's mark; the marked step has it at each of ``lines``."""
+    marked = [
+        row
+        for n, at in enumerate(lines)
+        for row in (
+            line_op(2 * n, f"/u/train.py:{at}", "line", 1000 * n, 900, None, at),
+            line_op(2 * n + 1, LOADER, "user_annotation", 1000 * n + 10, 800, 2 * n, at),
+        )
+    ]
+    return window([mark(LOADER, 100, 500), op("aten::cat", 700, 50)], line_ops=marked)
+
+
+def test_data_loading_stands_at_the_line_that_asks_for_a_batch():
+    assert rows_of(loader_tables(12), "data_loading") == {(LOADER, "/u/train.py", 12): 500}
+    assert rows_of(loader_tables(12, 12), "data_loading") == {(LOADER, "/u/train.py", 12): 500}
+
+
+def test_two_loaders_of_one_name_have_no_line():
+    assert rows_of(loader_tables(12, 40), "data_loading") == {(LOADER, None, None): 500}

@@ -6,7 +6,7 @@ import polars as pl
 
 from traceview.derive.time import causes, host
 from traceview.derive.time.accounting import Account
-from traceview.derive.time.python_lines import python_lines
+from traceview.derive.time.python_lines import loader_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 
@@ -27,7 +27,8 @@ def account_details(tables: Tables, window: Window, account: Account) -> pl.Data
     """Rows of one window; each category's rows add up to it."""
     sources, line_ops = (window.own(tables[name]) for name in ("op_sources", "line_ops"))
     places = sources.select(pl.col("op_id").alias("op"), "file", "line").unique("op")
-    parts = [_stretches(account, places, python_lines(account.line, sources, line_ops))]
+    python = python_lines(account.line, sources, line_ops)
+    parts = [_stretches(account, places, python, loader_lines(line_ops))]
     if account.busy:
         parts.append(_kernels(window, account, places))
     found = pl.concat(parts).group_by(_KEY, maintain_order=True).agg(
@@ -50,9 +51,12 @@ def _times(column: str) -> pl.Expr:
     return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)
 
 
-def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> pl.DataFrame:
+def _stretches(
+    account: Account, places: pl.DataFrame, python: pl.DataFrame, loaders: pl.DataFrame
+) -> pl.DataFrame:
     """What the host did, by call or operator or as Python, at the user's line.
 
+    ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks.
     What lies beside the host's line is a sum over the window: how often is not counted.
     """
     line = account.line.select("row", "name", "op", "call_name")
@@ -60,6 +64,7 @@ def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> 
         account.rows.join(line, on="row", how="left", maintain_order="left")
         .join(places, on="op", how="left")
         .join(python, on="row", how="left", suffix="_python")
+        .join(loaders, on="name", how="left", suffix="_loader")
     )
     plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
     plain |= pl.col("name").str.starts_with(host.REGION)
@@ -75,8 +80,10 @@ def _stretches(account: Account, places: pl.DataFrame, python: pl.DataFrame) -> 
     seen = pl.when(plain & pl.col("file_python").is_not_null())
     return rows.select(
         pl.col("cause").alias("category"), what.alias("what"),
-        seen.then("file_python").otherwise("file").alias("file"),
-        seen.then("line_python").otherwise("line").alias("line"),
+        *(
+            seen.then(f"{key}_python").otherwise(pl.coalesce(key, f"{key}_loader")).alias(key)
+            for key in ("file", "line")
+        ),
         "ns", "profiled", count=pl.when(~beside).then(1),
     )  # fmt: skip
 

@@ -8,12 +8,14 @@ from traceview.derive.time import causes, host
 from traceview.derive.time.spans import inside
 from traceview.derive.windows import Window
 
+#: torch's mark around a loader's next batch.
+DATA_LOADER = r"^enumerate\(DataLoader\)#"
 #: Marks in which all has one cause, the strongest first: (pattern, for a device, for a host).
 _WHOLE = (
     (r"^traceview own\b", causes.OWN, causes.OWN),
     (r"\(dynamo_timed\)$", causes.COMPILE, causes.HOST_COMPILE),
     (r"^traceview gc ", causes.GC, causes.HOST_GC),
-    (r"^enumerate\(DataLoader\)#", causes.DATA_LOADING, causes.HOST_DATA_LOADING),
+    (DATA_LOADER, causes.DATA_LOADING, causes.HOST_DATA_LOADING),
 )
 _OPTIMIZER = r"^Optimizer\."
 #: Calls that return when the device has done all of its work, beside those that say so.

@@ -2,14 +2,15 @@
 
 A stretch between two operators of a timing window is the one between the same two operators in the
 step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's; a
-call's is the line with most time in calls of that name there.
+call's is the line with most time in calls of that name there. Loading data (torch's own mark around
+a loader's next batch) stands at the line that asks for the batch in that step.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.time import host
+from traceview.derive.time import host, labels
 
 _END = pl.col("start_ns") + pl.col("duration_ns")
 #: Operators around a stretch, and the runtime call that it is (null: Python).
@@ -37,6 +38,15 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     )  # fmt: skip
     found = between.join(dearest, on=_SPOT, how="inner", nulls_equal=True)
     return found.select("row", "file", "line")
+
+
+def loader_lines(line_ops: pl.DataFrame) -> pl.DataFrame:
+    """``name``, ``file`` and ``line`` of loaders' marks that stand at one line alone."""
+    marks = line_ops.filter(
+        pl.col("name").str.contains(labels.DATA_LOADER), pl.col("file").is_not_null()
+    )
+    places = marks.select("name", "file", "line").unique(maintain_order=True)
+    return places.unique("name", keep="none", maintain_order=True)
 
 
 def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:

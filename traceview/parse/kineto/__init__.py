@@ -6,6 +6,7 @@ splitter     slices of whole events, in any layout
 repair       events that are no valid JSON
 columns      events to columns
 reader       events to raw frames
+processes    the one process that a trace is read for
 about        what a trace says of itself
 nesting      which host event lies in which
 steps        marks of steps

@@ -16,7 +16,7 @@ import polars as pl
 #: Between the arguments of ``written``; JSON has no such byte.
 JOINT = b"\0"
 _ARGUMENTS = attrgetter("args")
-_WHAT = attrgetter("name", "cat", "tid")
+_WHAT = attrgetter("name", "cat", "tid", "pid")
 #: Stands for "not there" among whole numbers until they are a polars column.
 MISSING = -(2**63)
 
@@ -30,7 +30,8 @@ class Numbered(dict[Any, int]):
 
 
 class Columns:
-    """Rows of events: ``what`` (name, category, thread) and ``written`` by number, and numbers.
+    """Rows of events: ``what`` (name, category, thread, process) and ``written`` by number, and
+    numbers.
 
     ``written`` names arguments that are kept as one text, as they stand in the trace, ``times``
     attributes of the event, ``numbers`` arguments that are whole numbers.

@@ -18,6 +18,7 @@ from traceview.parse.damage import Damage
 from traceview.parse.kineto.about import About, about
 from traceview.parse.kineto.columns import JOINT, Columns
 from traceview.parse.kineto.events import NO_ARGS, Event, decode_events
+from traceview.parse.kineto.processes import main_process, without
 from traceview.parse.kineto.repair import mend
 from traceview.parse.kineto.splitter import Slice, Splitter, UnknownLayout
 from traceview.parse.kineto.stream import pieces
@@ -86,13 +87,48 @@ def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
         damage.count(name, "unknown_format", None, str(error))
     device = _events(gathered.device, _SIZES, name, damage)
     host = _events(gathered.host, _INPUTS, name, damage)
+    memory = gathered.memory.frame()
+    pids = _pids(gathered.host)
+    pid = main_process(host.rows["what"], host.whats["name"].to_list(), pids)
+    if set(pids) - {None, pid}:
+        _of_one_process(host, device, pid, pids, name, damage)
+        memory = memory.filter(~_others(memory, _pids(gathered.memory), pid))
     starts: list[Any] = [sort.rows["start_ns"].min() for sort in (device, host) if sort.rows.height]
     zero = min(starts, default=None)
     for sort in (device, host):
         sort.rows = sort.rows.with_columns(pl.col("start_ns") - pl.lit(zero, pl.Int64))
     host.rows = _in_order(host.rows)
-    memory = gathered.memory.frame().sort("ts", nulls_last=True)
-    return RawFrames(device, host, memory, zero, gathered.pid, about(parts.head + parts.tail))
+    memory = memory.sort("ts", nulls_last=True)
+    known = pid if isinstance(pid, int) else None
+    return RawFrames(device, host, memory, zero, known, about(parts.head + parts.tail))
+
+
+def _pids(columns: Columns) -> list[Any]:
+    """The process by ``what``."""
+    return [pid for *_, pid in columns.whats]
+
+
+def _others(rows: pl.DataFrame, pids: list[Any], mine: Any) -> pl.Series:  # noqa: ANN401
+    """Whether each of ``rows`` is of another process than ``mine``."""
+    other = pl.Series("other", [pid not in (None, mine) for pid in pids], dtype=pl.Boolean)
+    return other.gather(rows["what"])
+
+
+def _of_one_process(
+    host: Events,
+    device: Events,
+    pid: Any,  # noqa: ANN401
+    pids: list[Any],
+    name: str,
+    damage: Damage,
+) -> None:
+    """Leaves the events of process ``pid``; what others did is counted."""
+    others = _others(host.rows, pids, pid)
+    said = f"{others.sum()} of {host.rows.height} host events are not of process {pid}"
+    damage.count(name, "other_process", None, said, times=len(set(pids) - {None, pid}))
+    host.rows, device.rows = without(host.rows, device.rows, others)
+    mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
+    host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
 
 
 class _Gathered:
@@ -102,19 +138,15 @@ class _Gathered:
         self.device = Columns(_SIZES, _TIMES, (*_IDS, "device", "stream", "bytes"))
         self.host = Columns(_INPUTS, _TIMES, (*_IDS, "sequence", "forward_thread"))
         self.memory = Columns(_SIZES, ("ts",), _MEMORY_NUMBERS)
-        self.pid: int | None = None
 
     def add(self, events: list[Event]) -> None:
         spans = [event for event in events if event.cat in KINDS and event.ph == "X"]
         if None in map(_ARGS, spans):
             for event in spans:
                 event.args = event.args or NO_ARGS
-        host = [event for event in spans if event.cat in _HOST]
-        self.host.add(host)
+        self.host.add([event for event in spans if event.cat in _HOST])
         self.device.add([event for event in spans if event.cat in _GPU])
         self.memory.add([event for event in events if event.name == _MEMORY and event.args])
-        if self.pid is None and host and isinstance(host[0].pid, int):
-            self.pid = host[0].pid
 
 
 def _decoded(parts: Splitter, name: str, damage: Damage) -> Iterator[list[Event]]:
@@ -145,7 +177,7 @@ def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage)
     ts, dur = rows["ts"], rows["dur"]
     sound = ((ts.abs() < FARTHEST_US) & dur.is_between(0, LONGEST_US)).fill_null(False)
     if not sound.all():
-        names = [what for what, _, _ in whats]
+        names = [what for what, *_ in whats]
         for what, start, length in rows.filter(~sound).select("what", "ts", "dur").iter_rows():
             damage.count(name, "bad_event", None, f"{names[what]}: ts {start}, dur {length}")
         rows = rows.filter(sound)
@@ -169,11 +201,11 @@ def _ns(us: pl.Series) -> pl.Series:
     return exact
 
 
-def _whats(whats: Iterable[tuple[str, str, object]]) -> pl.DataFrame:
+def _whats(whats: Iterable[tuple[str, str, object, object]]) -> pl.DataFrame:
     """Name, kind and tid by number. The collector's cheap ranges are operators: they are marks."""
     rows = [
         (name or None, "user_annotation" if name.startswith(_OURS) else KINDS[cat], str(tid))
-        for name, cat, tid in whats
+        for name, cat, tid, _ in whats
     ]
     schema = dict.fromkeys(("name", "kind", "tid"), pl.String)
     return pl.DataFrame(rows, schema=schema, orient="row")
