@@ -1,4 +1,7 @@
-"""The diagnosis on a terminal, in about 30 lines: verdict, dearest findings, what to do."""
+"""The diagnosis on a terminal, in about 30 lines: verdict, dearest findings, what to do.
+
+What else there is to say (``brief``) has the lines that are left.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ _RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m"
 _OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
 _SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
 _NARROWEST, _WIDEST = 20, 100
+_SCREEN = 30
+#: What is left out first, where there is no room, stands last.
+_BRIEF = (brief.unfused, brief.call_path, brief.compile_phases)
 _FINDINGS = 3
 _SYMPTOMS = 3
 _SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
@@ -28,22 +34,27 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
     Escape codes are written only if ``color``; those in the diagnosis' own texts never are.
     """
     columns = max(_NARROWEST, min(width, _WIDEST))
-    lines = [
-        *(
-            _job(diagnosis, columns, color)
-            if diagnosis.job
-            else _measured(diagnosis, columns, color)
-        ),
-        *_findings(diagnosis, columns, color),
-        *_ending(diagnosis, columns, color),
-    ]
-    return "\n".join(lines)
+    first = list((_job if diagnosis.job else _measured)(diagnosis, columns, color))
+    last = [*_findings(diagnosis, columns, color), *_ending(diagnosis, columns, color)]
+    more = [] if diagnosis.job else _more(diagnosis, columns, _SCREEN - len(first) - len(last))
+    return "\n".join([*first, *more, *last])
 
 
 def _measured(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     """What was measured of a run."""
     yield from _verdict(diagnosis, width, color)
     yield from _facts(diagnosis, width)
+
+
+def _more(diagnosis: Diagnosis, width: int, room: int) -> list[str]:
+    """Fusion, the call path and compile phases, as far as they fit into ``room`` lines."""
+    lines: list[str] = []
+    for clause in _BRIEF:
+        said = clause(diagnosis)
+        wrapped = wrap(one_line(said, 400), width, "  ") if said else []
+        if len(lines) + len(wrapped) <= room:
+            lines += wrapped
+    return lines
 
 
 def _job(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
@@ -84,13 +95,7 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
         yield from wrap(one_line(f"where the time went, per step: {effects}", 200), width, "  ")
     yield from _limit(diagnosis, width)
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
-    for said in (
-        brief.unfused(diagnosis),
-        brief.call_path(diagnosis),
-        agreement.summary(diagnosis),
-        " · ".join(parts),
-        brief.compile_phases(diagnosis),
-    ):
+    for said in (agreement.summary(diagnosis), " · ".join(parts)):
         if said:
             yield from wrap(one_line(said, 400), width, "  ")
 
