@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
 import subprocess
 import sys
@@ -76,7 +75,7 @@ def blown_up(run: Path, megabytes: float) -> float:
     timed = [trace for trace in traces if "lines" not in trace.name]
     written = 0.0
     for trace in timed:
-        small = json.loads(gzip.decompress(trace.read_bytes()))
+        small = gzip.decompress(trace.read_bytes())
         plain = trace.with_suffix("")
         repeated(small, megabytes / len(timed), plain)
         written += plain.stat().st_size / 1e6
