@@ -17,7 +17,7 @@ import argparse
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ import torch
 import triton
 import triton.language as tl
 
-from traceview.collectors.child import ceilings
+from traceview.collectors.child.ceilings import Way, write_ceilings
+from traceview.collectors.child.device_limits import seconds_of
 
 RUNS, LAST_RUNS, FINALISTS = 3, 30, 4
 REST_S, SUSTAINED_S = 2.0, 1.0
@@ -41,14 +42,6 @@ DTYPES = {
     "float32": (torch.float32, False),
     "float32, TF32": (torch.float32, True),
 }
-
-
-class Way(NamedTuple):
-    """``amount`` of work (bytes or operations) at every ``act``."""
-
-    how: str
-    amount: float
-    act: Callable[[], object]
 
 
 class Tuned(NamedTuple):
@@ -81,17 +74,8 @@ def _copied(source, target, count, BLOCK: tl.constexpr):
 
 
 def rate(way: Way, flush: torch.Tensor, runs: int) -> float:
-    """Amount a second, by the median of ``runs`` between the device's events."""
-    pairs = []
-    for _ in range(runs):
-        pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        flush.zero_()
-        pair[0].record()
-        way.act()
-        pair[1].record()
-        pairs.append(pair)
-    torch.cuda.synchronize()
-    return way.amount / statistics.median(start.elapsed_time(end) / 1e3 for start, end in pairs)
+    """Amount a second, by the median of ``runs``, timed as the collector times its own."""
+    return way.amount / statistics.median(seconds_of(torch, flush, way.act, runs))
 
 
 def tuned(ways: Iterator[Way], flush: torch.Tensor, until: float) -> Tuned:
@@ -111,7 +95,7 @@ def tuned(ways: Iterator[Way], flush: torch.Tensor, until: float) -> Tuned:
     sustained, end = most, time.monotonic() + SUSTAINED_S
     while time.monotonic() < end:
         sustained = rate(best, flush, LAST_RUNS)
-    return Tuned(best.how, most, sustained)
+    return Tuned(best.size, most, sustained)
 
 
 def copies() -> Iterator[Way]:
@@ -119,11 +103,11 @@ def copies() -> Iterator[Way]:
         count, how = size // 8, f"{size >> 20} MiB"
         source = torch.randn(count, device="cuda")
         target = torch.empty_like(source)
-        yield Way(f"copy_, {how}", size, partial(target.copy_, source))
+        yield Way(partial(target.copy_, source), size, f"copy_, {how}")
         for block, warps in itertools.product((512, 1024, 2048, 4096, 8192), (2, 4, 8, 16)):
             copy = _copied[(triton.cdiv(count, block),)]
             act = partial(copy, source, target, count, BLOCK=block, num_warps=warps)
-            yield Way(f"Triton, {how}, block {block}, {warps} warps", size, act)
+            yield Way(act, size, f"Triton, {how}, block {block}, {warps} warps")
 
 
 def products(dtype: torch.dtype) -> Iterator[Way]:
@@ -132,7 +116,7 @@ def products(dtype: torch.dtype) -> Iterator[Way]:
         torch.backends.cuda.preferred_blas_library(library)
         for layout in ("NN", "NT", "TN", "TT"):
             a, b = _factor(layout[0], m, k, dtype), _factor(layout[1], k, n, dtype)
-            yield Way(f"{library} {m}x{n}x{k} {layout}", 2.0 * m * n * k, partial(torch.mm, a, b))
+            yield Way(partial(torch.mm, a, b), 2.0 * m * n * k, f"{library} {m}x{n}x{k} {layout}")
 
 
 def _factor(layout: str, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
@@ -149,7 +133,7 @@ def measured() -> dict[str, tuple[float, str]]:
         time.sleep(REST_S)
         torch.backends.cuda.matmul.allow_tf32 = tf32
         kept = Kept()
-        ceilings.write_ceilings(torch, kept, device=True)  # type: ignore[arg-type]
+        write_ceilings(torch, kept, device=True)  # type: ignore[arg-type]
         torch.cuda.empty_cache()
         if not tf32:
             found |= kept.found

@@ -124,6 +124,11 @@ def size(value: float | None) -> str:
     return f"{amount:.0f} B" if unit == "B" else f"{_three(amount)} {unit}"
 
 
+def size_cell(value: float | None) -> str:
+    """``size`` for a table whose caption says what a dash means."""
+    return size(value) if given(value) else "–"
+
+
 def count(value: float | None) -> str:
     """A count, possibly a mean per step: ``1,234``, ``12.5``."""
     if not given(value):

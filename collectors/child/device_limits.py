@@ -27,7 +27,7 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     seed = torch.Generator(device="cuda").manual_seed(0)
     arena = torch.empty(room, dtype=torch.uint8, device="cuda").random_(generator=seed)
     flush = room // 8 // 4096 * 4096  # cleared before every run: as triton.testing.do_bench does
-    timed = partial(_timed, torch, arena[-flush:])
+    timed = partial(seconds_of, torch, arena[-flush:])
     arena = arena[:-flush]
     yield Task("launch", partial(_launch, torch))
     yield Task("kernel gap", partial(_kernel_gap, torch))
@@ -37,7 +37,7 @@ def device_tasks(torch: Any) -> Iterator[Task]:
         yield Task(f"matmul {name}", partial(_matmul, torch, arena, timed, seed, name))
 
 
-def _timed(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> list[float]:
+def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> list[float]:
     """Seconds of each run between two events."""
     pairs = []
     for _ in range(runs):

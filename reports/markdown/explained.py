@@ -103,17 +103,13 @@ def _fusion(x: Explanation) -> str:
 def _passes(x: Explanation) -> str:
     rows = [
         (escape(p.stage.replace("_", " ")), code(p.compile_id or "") or "–",
-         fmt.cell(p.nodes_before, 0), fmt.cell(p.nodes_after, 0), _bytes(p.read_bytes_before),
-         _bytes(p.read_bytes_after))
+         fmt.cell(p.nodes_before, 0), fmt.cell(p.nodes_after, 0),
+         fmt.size_cell(p.read_bytes_before), fmt.size_cell(p.read_bytes_after))
         for p in x.passes[:_FEW]
     ]  # fmt: skip
     heads = ("Pass or graph", "Compile", "Nodes before", "Nodes after",
              "Read and written before, per call", "after")  # fmt: skip
     return table(heads, rows, 4) + more(len(x.passes), "passes", _FEW) if rows else ""
-
-
-def _bytes(size: int | None) -> str:
-    return "–" if size is None else fmt.size(size)
 
 
 def _calls(x: Explanation) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 from traceview.compile_id import CompileId, compile_key
@@ -224,18 +224,15 @@ class Process:
             return head != doubled and (over or again)
         if frame != 0 or number != 0:
             return False
-        return any(c.compile_id.frame_id is not None for c in self._of_epoch())
+        here = (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)
+        return any(c.compile_id.frame_id is not None for c in here)
 
     def _has_later(self, known: Compile, frame: int | None) -> bool:
         """Whether frame 0 is opened although others were after it: then its own opening is lost."""
         if frame != 0:
             return False
-        return any(
-            c.opened and c.line > known.line and c.compile_id.frame_id for c in self._of_epoch()
-        )
-
-    def _of_epoch(self) -> Iterator[Compile]:
-        return (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)
+        later = takewhile(lambda c: c.line > known.line, reversed(self.compiles.values()))
+        return any(c.opened and c.compile_id.frame_id for c in later)
 
     def stack(self, frames: object) -> tuple[StackFrame, ...]:
         """A list of interned stack frames, outermost first; what is damaged is left out."""
