@@ -52,6 +52,16 @@ class Compiles:
         )
 
 
+def current_compile_id() -> str | None:
+    """Of the compile that goes on in this thread, as torch writes it; None where none does."""
+    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
+    try:
+        found = context.current_compile_id()  # type: ignore[union-attr]
+    except (AttributeError, AssertionError):
+        return None
+    return None if found is None else str(found)
+
+
 def _cpu_s() -> float:
     """CPU seconds of this process and of its children that have ended (C++ compilers)."""
     spent = os.times()

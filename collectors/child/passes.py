@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from .compiles import current_compile_id
 from .importhook import after_import
 from .recorder import Recorder
 
@@ -58,7 +59,7 @@ class Passes:
     def _tell(self, stage: str, before: int | None, after: int | None) -> None:
         if before is not None and after is not None:
             self._recorder.write(
-                "graph_pass", stage=stage, compile_id=_compile_id(), patterns=after - before
+                "graph_pass", stage=stage, compile_id=current_compile_id(), patterns=after - before
             )
 
 
@@ -68,12 +69,3 @@ def _matched() -> int | None:
         return int(counters["inductor"]["pattern_matcher_count"])  # type: ignore[index]
     except (TypeError, KeyError, ValueError):
         return None
-
-
-def _compile_id() -> str | None:
-    context = getattr(sys.modules.get("torch._guards"), "CompileContext", None)
-    try:
-        found = context.current_compile_id()  # type: ignore[union-attr]
-    except (AttributeError, AssertionError):
-        return None
-    return None if found is None else str(found)

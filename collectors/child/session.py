@@ -15,6 +15,7 @@ from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames
 from .gate import region_of
+from .guard_timings import GuardTimer
 from .guards import keep_guard_lines
 from .listener import Calls
 from .logs import quiet_stderr
@@ -75,6 +76,8 @@ class Session:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
         self._try("patterns of graph passes", Passes(self._parts.recorder).listen)
+        if self._config.pass_name == "cold":
+            self._try("cost of guards", GuardTimer(self._parts.recorder).listen)
         self._try("lines of guards", lambda: keep_guard_lines(self._parts.torch))
         watch_resets(self._parts, lambda: self._driver.step_now)
         if self._config.mode == "eager":

@@ -405,3 +405,25 @@ def test_the_first_call_of_a_later_region_is_the_first(tmp_path):
     assert lines[0] == lines[1]
     text = script.read_text().splitlines()
     assert "range(20)" in text[lines[1] - 2]
+
+
+def test_the_dearest_guards_are_timed_by_what_they_read(tmp_path):
+    script = """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(30))
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        torch.compile(Net(), backend="eager")(torch.ones(2, 4))
+    """
+    run = run_child(write_script(tmp_path, script))
+    whole, *parts = run.of("guard_timing")
+    assert (whole["source_name"], whole["compile_id"]) == (None, "0/0")
+    dearest = parts[0]["source_name"]
+    assert dearest.startswith("L['self']._modules['layers']")
+    assert 0.5 * whole["us"] < sum(part["us"] for part in parts) < 1.2 * whole["us"]
+    assert sum(part["guards"] for part in parts) <= whole["guards"]

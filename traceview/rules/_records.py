@@ -78,7 +78,7 @@ _TABLES = {
     _collected("what torch wrote to stderr"): ("warnings", "autotune_choices"),
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
-        "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
+        "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
     ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),

@@ -185,7 +185,8 @@ def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:
     counted = first_rank(rows(tables, "guard_costs", compile_key=lookup.owner["compile_key"]))
     for row in [row for row in counted if row["source_name"] is not None][:1]:
         text = f"{plural(row['guards'], 'guard')} start from {row['source_name']}"
-        yield Evidence(text, "guard_costs")
+        timed = "" if row["us"] is None else f": {milliseconds(row['us'] / 1000)} of a look-up"
+        yield Evidence(text + timed, "guard_costs")
     for row in [row for row in counted if row["kind"] is not None][:2]:
         yield Evidence(f"{plural(row['guards'], 'guard')} of kind {row['kind']}", "guard_costs")
 

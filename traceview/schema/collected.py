@@ -167,6 +167,17 @@ PATTERN_COUNTS = table(
     Column("patterns", pl.Int32, "matched in the graph and the graphs inside it"),
 )
 
+GUARD_TIMINGS = table(
+    "guard_timings",
+    "a compile's guards, all or those of one branch of torch's tree: what evaluating them takes",
+    Column("pid", pl.Int64, "process id"),
+    Column("compile_id", pl.String, "as torch gives it"),
+    Column("source_name", pl.String, "what all of them start from: L['self']._modules['layers']; null: the whole set"),
+    Column("guards", pl.Int32, "guards of the branch that are in no other row but the whole set's"),
+    Column("us", pl.Float64, "host time of one evaluation, every guard looked at; of a branch: what a set costs more with it"),
+    Column("evaluations", pl.Int32, "of how many it is the median"),
+)
+
 RESETS = table(
     "resets",
     "one torch.compiler.reset() of the script's (at most 1000 a process)",
@@ -273,6 +284,6 @@ NOTES = table(
 )
 
 TABLES = (
-    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, PATTERN_COUNTS, RESETS, MEMORY, PROFILE_WINDOWS,
+    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, PATTERN_COUNTS, GUARD_TIMINGS, RESETS, MEMORY, PROFILE_WINDOWS,
     CEILINGS, OUTPUT_TRIALS, OUTPUT_CHECKS, SOURCES, NOTES,
 )  # fmt: skip

@@ -186,7 +186,7 @@ GUARD_COSTS = table(
     _FILE,
     _LINE,
     Column("guards", pl.Int32, "guards it stands for"),
-    Column("us", pl.Float64, "host time of one evaluation; null: not measured (torch times a whole set only)"),
+    Column("us", pl.Float64, "host time of one evaluation; null: not measured"),
     _HOW,
 )
 

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+from traceview.derive.compiler import guards as compiler_guards
 from traceview.derive.compiler.first_calls import parts_of
 from traceview.derive.compiler.phase_names import LABELS, PARTS, part_of
 from traceview.derive.compiler.trace import chrome_trace
@@ -89,6 +90,38 @@ def test_guards_are_counted_by_kind_and_by_what_they_read(tables_of):
     assert sources["L['self']"]["file"].endswith("mlp_training.py")
     assert sum(kinds.values()) == sum(row["guards"] for row in sources.values()) == 76
     assert all(row["us"] is None for row in rows[1:])  # torch times no single guard
+
+
+def test_what_the_collector_timed_takes_its_guards_out_of_the_roots(tables_of):
+    tables = tables_of("healthy-mlp_training")
+    compile_ = tables["compiles"].filter(compile_id="0/0").row(0, named=True)
+    pid = int(compile_["compile_key"].split(":")[1])
+    head = {"pass": "cold", "rank": compile_["rank"], "pid": pid, "compile_id": "0/0"}
+    branch = "L['self']._modules['first']"
+    timed = [
+        {**head, "source_name": None, "guards": 76, "us": 9.0, "evaluations": 7},
+        {**head, "source_name": branch, "guards": 18, "us": 6.5, "evaluations": 7},
+    ]
+    counted = {row["source_name"]: row for row in tables["guard_costs"].iter_rows(named=True)}
+    more = tables.copy()
+    more.put("guard_timings", from_rows("guard_timings", timed))
+    whole, *rows = compiler_guards.guard_costs(more)
+    assert (whole["guards"], whole["us"]) == (76, 9.0)
+    assert whole["how"] == "all of them evaluated, median of 7"
+    sources = {row["source_name"]: row for row in rows if row.get("source_name")}
+    assert next(iter(sources)) == branch
+    assert (sources[branch]["us"], sources[branch]["guards"]) == (6.5, 18)
+    assert sources[branch]["line"] == 19
+    left = sources["L['self']"]
+    assert left["guards"] == counted["L['self']"]["guards"] - 18
+    assert left["guard"] == "others that start from L['self']"
+    assert sum(row["guards"] for row in sources.values()) == 76
+
+    twice = more["compiles"].with_columns(
+        compile_key=pl.col("compile_key").str.replace(rf":{pid}:\d+:", f":{pid}:99:")
+    )
+    more.put("compiles", pl.concat([more["compiles"], twice]))
+    assert all(row["how"] != whole["how"] for row in compiler_guards.guard_costs(more)), "a reset"
 
 
 def test_the_tree_is_counted_and_not_what_tracing_asked_for(tables_of):

@@ -1,5 +1,6 @@
 """What the compiler did and what it costs: fusion in words, passes, guards, call path, first call.
 
+keys         a compile as the collector knows it
 fx           graphs' texts and the bytes that their operations move
 lowered      one compiled graph: operations, scheduler nodes, kernels
 notes        fusion in words; ``gemms``: epilogues and prologues; ``reasons``: torch's words

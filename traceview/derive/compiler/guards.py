@@ -1,22 +1,27 @@
 """Table ``guard_costs``: a compile's guards, by kind and by what they read.
 
-Torch times a whole set once, right after making it (``profile_guard_manager``), with the CPU's
-caches cold: several times what a look-up costs in the profile. Of its guard managers only the root
-can be evaluated from Python, so single guards are counted and not priced.
+The collector times the set, and by what they read the guards that take a good part of that (table
+``guard_timings``); the others are counted. Torch times a whole set once, right after making it
+(``profile_guard_manager``), with the CPU's caches cold: several times what a look-up costs in the
+profile.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import Any
 
 import polars as pl
 
+from traceview.derive.compiler.keys import process_and_id
 from traceview.tables import Tables
 
 Row = dict[str, Any]
 TIMED = "torch timed the set once, when it was made: colder than a look-up"
-COUNTED = "counted in torch's tree of guards; single guards are not timed"
+EVALUATED = "all of them evaluated, median of {}"
+APART = "timed with and without them, median of {}"
+COUNTED = "counted in torch's tree of guards, not timed"
 ASKED = "guards asked for while tracing; torch's tree of them is not in the log"
 AMBIENT = "ambient state"
 
@@ -26,36 +31,57 @@ _COMPILE = (
     "guard_latency_us",
 )  # fmt: skip
 _NAME = pl.when(pl.col("source_name") != "").then("source_name").otherwise("guard")
+_STARTING = "that start from {}"
 #: The local or global that a guard starts from: L['self'], G['torch']; ambient for neither.
-_ROOT = _NAME.str.extract(r"^[\w(.]*?([LG]\['[^']{1,200}'\])").fill_null(AMBIENT)
+_ROOT = r"^[\w(.]*?([LG]\['[^']{1,200}'\])"
 
 
 def guard_costs(tables: Tables) -> list[Row]:
     """Rows of ``guard_costs``: per compile the set, then its kinds, then what they read."""
-    guards = tables["guards"].with_columns(root=_ROOT)
+    guards = tables["guards"].with_columns(root=_NAME.str.extract(_ROOT).fill_null(AMBIENT))
     kinds = _most_first(guards, ("compile_key",), "kind")
     sources = _most_first(guards, ("compile_key",), "root")
     places = _most_first(guards, ("compile_key", "root"), "file", "line")
+    timings = _timings(tables)
     rows: list[Row] = []
     for compile_ in tables["compiles"].select(_COMPILE).iter_rows(named=True):
-        key, latency = compile_["compile_key"], compile_["guard_latency_us"]
+        key = compile_["compile_key"]
         counted = sum(row["guards"] for row in kinds[key,])
         if compile_["is_forward"] is False or not (counted or compile_["guard_count"]):
             continue
-        how = COUNTED if counted else ASKED
-        head = {name: compile_[name] for name in _HEAD}
-        whole = {
-            "file": compile_["co_filename"],
-            "line": compile_["co_firstlineno"],
-            "guards": counted or compile_["guard_count"],
-            "us": latency,
-            "how": how if latency is None else TIMED,
-        }
+        timed = timings[key]
+        mine = guards.filter(compile_key=key) if timed else guards.clear()
+        branches = [_branch(compile_, row, mine) for row in timed[1:]]
+        inside = _sum_by_root(branches)
         grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
-        grouped += [_source(compile_, row, places[key, row["root"]]) for row in sources[key,]]
-        rows.append(head | whole)
-        rows += [head | row | {"how": COUNTED} for row in grouped]
+        grouped += [row for row, _ in branches]
+        for row in sources[key,]:
+            if left := max(0, row["guards"] - inside[row["root"]]):
+                grouped.append(_root(compile_, row, left, places[key, row["root"]]))
+        head = {name: compile_[name] for name in _HEAD}
+        rows.append(head | _whole(compile_, counted, timed[:1]))
+        rows += [{**head, "how": COUNTED, **row} for row in grouped]
     return rows
+
+
+def _timings(tables: Tables) -> dict[str, list[Row]]:
+    """Compile key → its rows of ``guard_timings``, the whole set first.
+
+    None where torch, after a reset, gave the same compile id to another compile.
+    """
+    keys = defaultdict(list)
+    for key in tables["compiles"]["compile_key"].unique():
+        keys[process_and_id(key)].append(key)
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in tables["guard_timings"].iter_rows(named=True):
+        named = keys[row["pid"], row["compile_id"]]
+        if len(named) != 1:
+            continue
+        if row["source_name"] is None:
+            found[named[0]] = [row]
+        elif found[named[0]]:
+            found[named[0]].append(row)
+    return found
 
 
 def _most_first(
@@ -71,16 +97,60 @@ def _most_first(
     return found
 
 
-def _source(compile_: Row, source: Row, places: list[Row]) -> Row:
-    """What the guards that start from one local or global are, with the line of most of them."""
-    name, times = source["root"], source["guards"]
+def _whole(compile_: Row, counted: int, timed: list[Row]) -> Row:
+    """The set: evaluated by the collector, else timed by torch, else only counted."""
+    us, how = compile_["guard_latency_us"], COUNTED if counted else ASKED
+    if timed:
+        us, how = timed[0]["us"], EVALUATED.format(timed[0]["evaluations"])
+    elif us is not None:
+        how = TIMED
+    return {
+        "file": compile_["co_filename"],
+        "line": compile_["co_firstlineno"],
+        "guards": counted or compile_["guard_count"],
+        "us": us,
+        "how": how,
+    }
+
+
+def _branch(compile_: Row, timed: Row, guards: pl.DataFrame) -> tuple[Row, str]:
+    """A branch that was timed, with the line of most of its guards; and the root it starts from."""
+    name = timed["source_name"]
+    below = guards.filter(pl.col("source_name").str.contains(name, literal=True))
+    places = below.group_by("file", "line", maintain_order=True).agg(guards=pl.len())
+    row = _of_source(compile_, name, timed["guards"], places.to_dicts())
+    told = {"guard": _STARTING.format(name), "us": timed["us"]}
+    root = re.match(_ROOT, name)
+    how = APART.format(timed["evaluations"])
+    return {**row, **told, "how": how}, root[1] if root else AMBIENT
+
+
+def _sum_by_root(branches: list[tuple[Row, str]]) -> Counter[str]:
+    """Root → guards of its branches that were timed."""
+    found = Counter[str]()
+    for row, root in branches:
+        found[root] += row["guards"]
+    return found
+
+
+def _root(compile_: Row, source: Row, left: int, places: list[Row]) -> Row:
+    """What starts from one local or global and is in none of its branches that were timed."""
+    if source["guards"] == 1:
+        what = source["guard"]
+    else:
+        what = _STARTING.format(source["root"])
+        what = f"all {what}" if left == source["guards"] else f"others {what}"
+    return {**_of_source(compile_, source["root"], left, places), "guard": what}
+
+
+def _of_source(compile_: Row, name: str, guards: int, places: list[Row]) -> Row:
+    """What reads one source, with the line of most of these guards."""
     told = Counter[tuple[str, int]]()
     for row in places:
         if place := _place(compile_, row["file"], row["line"]):
             told[place] += row["guards"]
     file, line = told.most_common(1)[0][0] if told else (None, None)
-    what = source["guard"] if times == 1 else f"all that start from {name}"
-    return {"source_name": name, "guards": times, "file": file, "line": line, "guard": what}
+    return {"source_name": name, "guards": guards, "file": file, "line": line}
 
 
 def _place(compile_: Row, file: str | None, line: int | None) -> tuple[str, int] | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from traceview.derive.compiler.fx import Graph, Parse, added, counted
+from traceview.derive.compiler.keys import process_and_id
 from traceview.derive.compiler.lowered import Lowered
 from traceview.tables import Tables
 
@@ -41,14 +42,14 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     fused: dict[str, list[Lowered]] = defaultdict(list)
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)
-    counted, ids = _patterns(tables["pattern_counts"]), Counter(map(_id, by_compile))
+    counted, ids = _patterns(tables["pattern_counts"]), Counter(map(process_and_id, by_compile))
     rows: list[Row] = []
     for key, graphs in by_compile.items():
         mine = list(_passes(graphs, parse))
         mine += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
-        if mine and ids[_id(key)] == 1:
+        if mine and ids[process_and_id(key)] == 1:
             head = mine[0]
-            _count(mine, counted.get((head["pass"], head["rank"], *_id(key)), {}))
+            _count(mine, counted.get((head["pass"], head["rank"], *process_and_id(key)), {}))
         rows += mine
     return rows
 
@@ -59,12 +60,6 @@ def _patterns(counts: pl.DataFrame) -> dict[tuple[object, ...], dict[str, list[i
     for *compile, stage, patterns in counts.select(_COUNTED).iter_rows():
         found[tuple(compile)][stage].append(patterns)
     return found
-
-
-def _id(key: str | None) -> tuple[int, str]:
-    """Process and compile id in a compile's key; they repeat after a reset."""
-    _, pid, _, compile_id = (key or ":0::").rsplit(":", 3)
-    return int(pid), compile_id
 
 
 def _count(rows: list[Row], counted: dict[str, list[int]]) -> None:

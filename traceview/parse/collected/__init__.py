@@ -23,6 +23,7 @@ _OPTIONAL = (
     ("ceilings", "ceiling"),
     ("resets", "reset"),
     ("pattern_counts", "graph_pass"),
+    ("guard_timings", "guard_timing"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
 )
@@ -31,8 +32,8 @@ _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources and notes of one pass; input_sizes, ceilings, resets, pattern_counts
-    and the comparison of outputs where there was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources and notes of one pass; input_sizes and those of ``_OPTIONAL`` where
+    there was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
