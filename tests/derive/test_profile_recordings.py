@@ -168,3 +168,12 @@ def test_a_device_with_a_queue_does_not_idle(tables_of):
 def test_a_step_that_waits_for_launches_says_so(tables_of):
     rows = stance(tables_of("gpu-launch_bound"), "accounting", "compiled")
     assert share(rows, pl.col("category") == "idle_launch_bound", "ms") > 0.7
+
+
+def test_waits_in_a_graph_stand_at_the_line_that_copies(tables_of):
+    details = stance(tables_of("gpu-cg_skip_cpu"), "account_details", "compiled")
+    waits = details.filter(pl.col("category").is_in(["idle_sync", "idle_copy_wait", "copy"]))
+    copies = waits.filter(pl.col("what").str.contains("^cuda|to the device"))
+    assert set(copies["line"]) == {19}  # x.to(device) in forward; line 34 calls the graph
+    assert copies["in_graph"].all()
+    assert copies["count"].to_list() == [8.0] * 3

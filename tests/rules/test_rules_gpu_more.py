@@ -44,14 +44,14 @@ class TestSkipCpu:
         place = {"user_file": FILE, "user_line": line, "user_function": "forward"} if line else {}
         return {"compile_key": KEY, "event": event, "reason": reason, **place, **columns}
 
-    def idle(self, sync_file=None):
+    def idle(self, *, in_graph=True):
         account = {"stance": "compiled", "clock": "device"}
         return {
             "speedups": [STEP],
             "step_counts": [COUNTS],
             "accounting": [{**account, "category": "idle_launch_bound", "kind": "idle", "ms": 0.2}],
             "account_details": [
-                {**account, "category": "idle_sync", "file": sync_file, "ms": 0.1},
+                {**account, "category": "idle_sync", "in_graph": in_graph, "ms": 0.1},
             ],
         }
 
@@ -76,9 +76,10 @@ class TestSkipCpu:
         assert one.severity == "warning"
         assert one.about == {f"{FILE}:9"}
 
-    def test_waits_of_the_users_own_lines_are_not_its_cost(self, make):
+    def test_waits_outside_of_graphs_are_not_its_cost(self, make):
         skip = self.event("skipping cudagraphs due to cpu device (arg0_1)", event="skip")
-        tables = make(compiles=[compile_row()], cudagraph_events=[skip], **self.idle(FILE))
+        idle = self.idle(in_graph=False)
+        tables = make(compiles=[compile_row()], cudagraph_events=[skip], **idle)
         assert found(cg_skip_cpu, tables)[0].cost.ms_per_step == pytest.approx(0.2)
 
     @pytest.mark.parametrize(

@@ -107,16 +107,27 @@ def windows(tables: Tables) -> Iterator[Window]:
         frames = (tables[name] for name in ("kernels", "kernel_launches", "cpu_ops"))
         key = (pass_name, rank, stance)
         mine = [frame.filter(_is_of(frame, *key)) for frame in frames]
-        cut = bool(_damage(tables, key, "truncated"))
-        others = [(said, _OTHERS) for said in _damage(tables, key, "other_process")]
+        cut, others = _is_cut(tables, key), _left_out(tables, key)
         yield _window(key, mine, cut=cut, timed_on=_clocks(tables, key), notes=others)
 
 
-def _damage(tables: Tables, key: tuple[str, int | None, str], kind: str) -> list[str]:
-    """What was counted of that kind in the trace of a window: ``truncated`` ends before its end."""
-    traces = tables["profile_windows"].filter(_is_of(tables["profile_windows"], *key))
-    found = tables["unreadable"].filter(kind=kind)
-    return found.filter(pl.col("file").is_in(traces["file"].implode()))["example"].to_list()
+def _is_cut(tables: Tables, key: tuple[str, int | None, str]) -> bool:
+    """Whether the trace of a window, a run's own or a left one, ends before its end."""
+    own, left = (
+        tables[table].filter(_is_of(tables[table], *key))[name]
+        for table, name in (("profile_windows", "file"), ("traces", "name"))
+    )
+    cut = tables["unreadable"].filter(kind="truncated")["file"]
+    return bool(cut.is_in([*own, *left]).any())
+
+
+def _left_out(tables: Tables, key: tuple[str, int | None, str]) -> list[tuple[str, str]]:
+    """What a window's trace holds of other processes."""
+    merged = tables["traces"].filter(_is_of(tables["traces"], *key) & (pl.col("other_events") > 0))
+    return [
+        (f"other processes in the same trace ({processes:,}; host events: {events:,})", _OTHERS)
+        for processes, events in merged.select("other_processes", "other_events").iter_rows()
+    ]
 
 
 def _clocks(tables: Tables, key: tuple[str, int | None, str]) -> set[str]:

@@ -211,7 +211,7 @@ def _cost(tables: Tables) -> tuple[Cost, Confidence]:
 
 
 def _copies_ms(tables: Tables) -> float:
-    """Idle time at copies and synchronisation in compiled graphs: outside, each has its line."""
+    """Idle time at copies and synchronisation in compiled graphs."""
     details = first_rank(rows(tables, "account_details", stance="compiled", clock="device"))
-    inside = (row for row in details if row["category"] in _COPY_WAITS and row["file"] is None)
+    inside = (row for row in details if row["category"] in _COPY_WAITS and row["in_graph"])
     return float(sum(row["ms"] or 0.0 for row in inside))

@@ -34,6 +34,7 @@ ACCOUNT_DETAILS = table(
     Column("what", pl.String, "kernel, runtime call, operator, or words for Python time"),
     _FILE,
     _LINE,
+    Column("in_graph", pl.Boolean, "an operator of a compiled graph ran it: where it held the host, the line is that of the graph's nodes, or of the graph's call"),
     Column("ms", pl.Float64, "per step, on the step as timed"),
     Column("profiled_ms", pl.Float64, "per step, as profiled"),
     Column("count", pl.Float64, "times per step; null: not counted (launch latency, the device's own doing)"),

@@ -54,6 +54,8 @@ TRACES = table(
     Column("zero_ns", pl.Int64, "Unix time of start_ns 0 of its rows, ns; null: the trace does not tell"),
     Column("span_ns", pl.Int64, "from its first event to the end of its last"),
     Column("events", pl.Int64, "device executions, host calls, operators and marks"),
+    Column("other_processes", pl.Int32, "other processes in the same file (a merged trace), which are left out"),
+    Column("other_events", pl.Int64, "host events of theirs"),
 )
 
 TABLES = (INPUTS, JOBS, TRACES)

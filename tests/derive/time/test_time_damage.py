@@ -244,6 +244,14 @@ def test_steps_that_a_cut_took_kernels_from_do_not_count():
     assert profile_tables(cut_trace(4, 4, 4, 2, 0))["step_counts"]["kernels"][0] == 4
 
 
+def test_a_left_trace_that_is_cut_counts_its_whole_steps_too():
+    tables = cut_trace(4, 4, 4, 2, 0)
+    tables.put("profile_windows", from_rows("profile_windows", []))
+    assert next(windows(tables)).steps == 4  # the cut one is another file
+    tables.put("traces", from_rows("traces", [{**HEAD, "name": "raw/t.json"}]))
+    assert next(windows(tables)).steps == 2
+
+
 @pytest.mark.parametrize("left", [(2, 0, 0), (0, 0, 0)])
 def test_a_cut_that_leaves_no_whole_step_leaves_no_account(left):
     tables = cut_trace(*left)
@@ -256,12 +264,10 @@ def test_a_cut_that_leaves_no_whole_step_leaves_no_account(left):
 def test_what_other_processes_of_the_trace_did_is_noted():
     tables = window([op("aten::view", 100, 300)])
     assert next(windows(tables)).notes == ()
-    trace = {**HEAD, "file": "raw/t.json"}
-    tables.put("profile_windows", from_rows("profile_windows", [trace]))
-    said = "80 of 100 host events are not of process 7"
-    unread = {"pass": "cold", "file": "raw/t.json", "kind": "other_process", "example": said}
-    tables.put("unreadable", from_rows("unreadable", [unread]))
+    merged = {**HEAD, "name": "t.json", "other_processes": 2, "other_events": 1234}
+    tables.put("traces", from_rows("traces", [merged]))
     what, why = notes(tables)[0]
+    said = "other processes in the same trace (2; host events: 1,234)"
     assert what == f"{said} (profiler window of compiled steps)"
     assert why.startswith("left out: the step is accounted on the process that has the marked")
 

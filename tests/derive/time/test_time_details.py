@@ -84,6 +84,42 @@ def test_a_synchronisation_stands_at_the_line_of_the_operator_around_it():
     assert found == {("cudaStreamSynchronize", "/u/train.py", 12): pytest.approx(150 + 50)}
 
 
+def in_graph(*nodes):
+    """A copy in a graph that line 30 calls; ``nodes``: lines of the graph's device_put."""
+    ops = [
+        op("Torch-Compiled Region: 0/0", 50, 500),
+        {**mark("## Call CompiledFxGraph key ##", 80, 400, 0), "graph_key": "key"},
+        {**op("aten::copy_", 90, 300, 1), "graph_key": "key"},
+    ]
+    text = "".join(
+        f"    # File: /u/train.py:{line} in forward, code: x = x.to(device)\n"
+        f'    put_{n}: "f32[4][1]cuda:0" = torch.ops.prims.device_put.default(arg{n}, device)\n\n'
+        for n, line in enumerate(nodes)
+    )
+    tables = window(
+        ops,
+        [call("cudaStreamSynchronize", 100, 250, "sync")],
+        [kernel(0, 200, 0, 1), kernel(900, 50, 890, 2)],
+        op_sources=[source(0, 30)],
+    )
+    graph = {"pass": "cold", "compile_key": "cold:1:0:0/0", "aot_id": "0_inference"}
+    code = {**graph, "kind": "output_code", "graph_key": "key"}
+    graphs = [{**graph, "kind": "post_grad", "text": text}, code]
+    tables.put("graphs", from_rows("graphs", graphs))
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"), [((19, 19), 19), ((19, 22), 30), ((), 30)], ids=["one", "two", "none"]
+)
+def test_a_wait_in_a_graph_stands_at_its_nodes_line_or_at_the_graphs_call(nodes, line):
+    details = step(in_graph(*nodes))[2]
+    (row,) = (row for row in details if row["category"] == "idle_sync")
+    assert (row["file"], row["line"], row["in_graph"]) == ("/u/train.py", line, True)
+    rest = [row for row in details if row["category"] != "idle_sync"]
+    assert not any(row["in_graph"] for row in rest if row["what"] == "launch latency")
+
+
 def python_tables(**more):
     """Two operators with 300 µs of Python between them, and 600 µs around the step's edges."""
     ops = [op("aten::mul", 100, 50), op("aten::add", 450, 50)]

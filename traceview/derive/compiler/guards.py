@@ -69,11 +69,12 @@ def _timings(tables: Tables) -> dict[str, list[Row]]:
 
     None where torch, after a reset, gave the same compile id to another compile.
     """
-    keys = defaultdict(list)
-    for key in tables["compiles"]["compile_key"].unique():
-        keys[process_and_id(key)].append(key)
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in tables["guard_timings"].iter_rows(named=True):
+    timings = tables["guard_timings"]
+    keys = defaultdict(list)
+    for key in tables["compiles"]["compile_key"].unique() if timings.height else ():
+        keys[process_and_id(key)].append(key)
+    for row in timings.iter_rows(named=True):
         named = keys[row["pid"], row["compile_id"]]
         if len(named) != 1:
             continue

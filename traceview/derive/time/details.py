@@ -6,11 +6,13 @@ import polars as pl
 
 from traceview.derive.time import causes, host
 from traceview.derive.time.accounting import Account
+from traceview.derive.time.graph_lines import graph_lines
 from traceview.derive.time.python_lines import loader_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 
-_KEY = ("category", "what", "file", "line")
+_PLACE = ("file", "line")
+_KEY = ("category", "what", *_PLACE, "in_graph")
 _DIRECTIONS = {
     "HtoD": "copy to the device",
     "DtoH": "copy to the host",
@@ -28,9 +30,10 @@ def account_details(tables: Tables, window: Window, account: Account) -> pl.Data
     sources, line_ops = (window.own(tables[name]) for name in ("op_sources", "line_ops"))
     places = sources.select(pl.col("op_id").alias("op"), "file", "line").unique("op")
     python = python_lines(account.line, sources, line_ops)
-    parts = [_stretches(account, places, python, loader_lines(line_ops))]
+    in_graphs = graph_lines(tables, window, places)
+    parts = [_stretches(account, places, python, loader_lines(line_ops), in_graphs)]
     if account.busy:
-        parts.append(_kernels(window, account, places))
+        parts.append(_kernels(window, account, places, in_graphs))
     found = pl.concat(parts).group_by(_KEY, maintain_order=True).agg(
         pl.col("ns", "profiled").sum(), _times("count")
     )  # fmt: skip
@@ -52,12 +55,17 @@ def _times(column: str) -> pl.Expr:
 
 
 def _stretches(
-    account: Account, places: pl.DataFrame, python: pl.DataFrame, loaders: pl.DataFrame
+    account: Account,
+    places: pl.DataFrame,
+    python: pl.DataFrame,
+    loaders: pl.DataFrame,
+    in_graphs: pl.DataFrame,
 ) -> pl.DataFrame:
     """What the host did, by call or operator or as Python, at the user's line.
 
-    ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks.
-    What lies beside the host's line is a sum over the window: how often is not counted.
+    ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks,
+    ``in_graphs`` by operator, for what holds the host. What lies beside the host's line is a sum
+    over the window: how often is not counted.
     """
     line = account.line.select("row", "name", "op", "call_name")
     rows = (
@@ -65,6 +73,7 @@ def _stretches(
         .join(places, on="op", how="left")
         .join(python, on="row", how="left", suffix="_python")
         .join(loaders, on="name", how="left", suffix="_loader")
+        .join(in_graphs, on="op", how="left", suffix="_graph")
     )
     plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
     plain |= pl.col("name").str.starts_with(host.REGION)
@@ -78,17 +87,23 @@ def _stretches(
         .otherwise(pl.coalesce("name", "call_name"))
     )  # fmt: skip
     seen = pl.when(plain & pl.col("file_python").is_not_null())
+    held = pl.when(pl.col("cause").is_in(_CALLS))
     return rows.select(
         pl.col("cause").alias("category"), what.alias("what"),
         *(
-            seen.then(f"{key}_python").otherwise(pl.coalesce(key, f"{key}_loader")).alias(key)
-            for key in ("file", "line")
+            seen.then(f"{key}_python")
+            .otherwise(pl.coalesce(key, f"{key}_loader", held.then(f"{key}_graph")))
+            .alias(key)
+            for key in _PLACE
         ),
+        pl.col("in_graph").fill_null(False),
         "ns", "profiled", count=pl.when(~beside).then(1),
     )  # fmt: skip
 
 
-def _kernels(window: Window, account: Account, places: pl.DataFrame) -> pl.DataFrame:
+def _kernels(
+    window: Window, account: Account, places: pl.DataFrame, in_graphs: pl.DataFrame
+) -> pl.DataFrame:
     """Kernels by name (copies by direction) at the line of their operator.
 
     What a category has on the device goes to its kernels by their durations.
@@ -96,8 +111,14 @@ def _kernels(window: Window, account: Account, places: pl.DataFrame) -> pl.DataF
     arrow = pl.col("name").str.extract(r"\b([HD]to[HD])\b")
     direction = arrow.replace_strict(_DIRECTIONS, default=None, return_dtype=pl.String)
     copied = pl.when(pl.col("kind") == "memcpy").then(direction)
-    frame = window.main_kernels.join(places, left_on="cpu_op_id", right_on="op", how="left").select(
-        "category", pl.coalesce(copied, "name").alias("what"), "file", "line",
+    kernels = window.main_kernels.join(places, left_on="cpu_op_id", right_on="op", how="left").join(
+        in_graphs, left_on="cpu_op_id", right_on="op", how="left", suffix="_graph"
+    )
+    moved = pl.when(direction.is_not_null())
+    frame = kernels.select(
+        "category", pl.coalesce(copied, "name").alias("what"),
+        *(pl.coalesce(key, moved.then(f"{key}_graph")).alias(key) for key in _PLACE),
+        pl.col("in_graph").fill_null(False),
         ns=pl.col("duration_ns").cast(pl.Float64), count=1,
     )  # fmt: skip
     as_timed, profiled = (
