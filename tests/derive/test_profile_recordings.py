@@ -177,3 +177,24 @@ def test_waits_in_a_graph_stand_at_the_line_that_copies(tables_of):
     assert set(copies["line"]) == {19}  # x.to(device) in forward; line 34 calls the graph
     assert copies["in_graph"].all()
     assert copies["count"].to_list() == [8.0] * 3
+
+
+def test_a_compiled_optimizer_step_runs_foreach_kernels(tables_of):
+    accounting = tables_of("gpu-compiled_optimizer")["accounting"]
+    counts = dict(
+        accounting.filter(pl.col("category").is_in(["optimizer", "generated_foreach"]))
+        .select("stance", "count").iter_rows()
+    )  # fmt: skip
+    assert counts == {"eager": 16, "compiled": 3}
+
+
+def test_the_dearest_guards_of_a_recorded_run_have_names_and_lines(tables_of):
+    tables = tables_of("gpu-compiled_optimizer")
+    costs = tables["guard_costs"].filter(compile_id="0/0").drop_nulls("us")
+    whole, *parts = costs.iter_rows(named=True)
+    assert (whole["source_name"], whole["guards"]) == (None, 97)
+    assert [(row["source_name"], row["guards"], row["line"]) for row in parts] == [
+        ("L['self']._modules['layers']._modules", 72, 18),  # x = x + torch.relu(layer(x))
+        ("L['self'].__dict__", 4, None),
+    ]
+    assert sum(row["us"] for row in parts) < whole["us"]
