@@ -63,6 +63,8 @@ class GuardTimer:
 
 
 _HOOK = "guard_manager_testing_hook_fn"
+#: The manager of all globals: each of them is a branch like a local.
+_GLOBALS = "G"
 
 
 class Part(NamedTuple):
@@ -97,7 +99,13 @@ class _TimedSet:
 
     def parts(self) -> list[Part]:
         """Branches that have no guard in common, those that cost enough; dearest first."""
-        found = self._parts(frozenset([self.tree.source]), self.tree.children)
+        kept = frozenset([self.tree.source, _GLOBALS])
+        tops = [
+            top
+            for child in self.tree.children
+            for top in (child.children if child.source == _GLOBALS else [child])
+        ]
+        found = self._parts(kept, tops)
         return sorted(found, key=lambda part: -part.us)
 
     def _parts(self, kept: frozenset[str], branches: Sequence[_Branch]) -> list[Part]:

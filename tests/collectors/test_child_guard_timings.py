@@ -98,6 +98,13 @@ def test_the_dearest_branches_are_told_and_add_up(made):
     assert {keys["evaluations"] for _, keys in heard.events} == {guard_timings.EVALUATIONS}
 
 
+def test_globals_are_branches_like_locals(made):
+    few = [Manager(f"G['f{number}']", 0.1) for number in range(30)]
+    dear = Manager("G['table']", 4.0)
+    heard = made(Manager("L", 1.0, Manager("G", 0.0, dear, *few)))
+    assert told(heard)[1:] == [("G['table']", 2, 4.0)]
+
+
 def test_values_of_a_dictionary_are_branches(made):
     values = Manager("L['d']", 0.0, keys=(Manager("L['d']['a']", 3.0),))
     assert told(made(Manager("L", 1.0, values)))[1:] == [("L['d']['a']", 2, 3.0)]

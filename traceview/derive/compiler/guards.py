@@ -21,7 +21,7 @@ Row = dict[str, Any]
 TIMED = "torch timed the set once, when it was made: colder than a look-up"
 EVALUATED = "all of them evaluated, median of {}"
 APART = "timed with and without them, median of {}"
-COUNTED = "counted in torch's tree of guards, not timed"
+COUNTED = "counted, not timed"
 ASKED = "guards asked for while tracing; torch's tree of them is not in the log"
 AMBIENT = "ambient state"
 
@@ -31,7 +31,6 @@ _COMPILE = (
     "guard_latency_us",
 )  # fmt: skip
 _NAME = pl.when(pl.col("source_name") != "").then("source_name").otherwise("guard")
-_STARTING = "that start from {}"
 #: The local or global that a guard starts from: L['self'], G['torch']; ambient for neither.
 _ROOT = r"^[\w(.]*?([LG]\['[^']{1,200}'\])"
 
@@ -51,7 +50,7 @@ def guard_costs(tables: Tables) -> list[Row]:
             continue
         timed = timings[key]
         mine = guards.filter(compile_key=key) if timed else guards.clear()
-        branches = [_branch(compile_, row, mine) for row in timed[1:]]
+        branches = [_branch(compile_, row, timed[1:], mine) for row in timed[1:]]
         inside = _sum_by_root(branches)
         grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
         grouped += [row for row, _ in branches]
@@ -114,16 +113,20 @@ def _whole(compile_: Row, counted: int, timed: list[Row]) -> Row:
     }
 
 
-def _branch(compile_: Row, timed: Row, guards: pl.DataFrame) -> tuple[Row, str]:
+def _branch(compile_: Row, timed: Row, every: list[Row], guards: pl.DataFrame) -> tuple[Row, str]:
     """A branch that was timed, with the line of most of its guards; and the root it starts from."""
     name = timed["source_name"]
     below = guards.filter(pl.col("source_name").str.contains(name, literal=True))
     places = below.group_by("file", "line", maintain_order=True).agg(guards=pl.len())
     row = _of_source(compile_, name, timed["guards"], places.to_dicts())
-    told = {"guard": _STARTING.format(name), "us": timed["us"]}
+    inner = any(name in other["source_name"] for other in every if other is not timed)
+    told = {
+        "guard": _starting(name, whole=not inner),
+        "us": timed["us"],
+        "how": APART.format(timed["evaluations"]),
+    }
     root = re.match(_ROOT, name)
-    how = APART.format(timed["evaluations"])
-    return {**row, **told, "how": how}, root[1] if root else AMBIENT
+    return row | told, root[1] if root else AMBIENT
 
 
 def _sum_by_root(branches: list[tuple[Row, str]]) -> Counter[str]:
@@ -139,9 +142,12 @@ def _root(compile_: Row, source: Row, left: int, places: list[Row]) -> Row:
     if source["guards"] == 1:
         what = source["guard"]
     else:
-        what = _STARTING.format(source["root"])
-        what = f"all {what}" if left == source["guards"] else f"others {what}"
+        what = _starting(source["root"], whole=left == source["guards"])
     return {**_of_source(compile_, source["root"], left, places), "guard": what}
+
+
+def _starting(name: str, *, whole: bool) -> str:
+    return f"{'all' if whole else 'others'} that start from {name}"
 
 
 def _of_source(compile_: Row, name: str, guards: int, places: list[Row]) -> Row:
