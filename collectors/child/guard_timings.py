@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from .compiles import current_compile_id
 from .recorder import Recorder
 
-#: Branches that cost less of the whole set are not taken apart further, nor told on their own.
-LEAST_SHARE = 0.1
+#: Branches that cost less of the whole set are not taken apart further, nor told on their own; nor
+#: are those that cost so little that it may be the clock's doing.
+LEAST_SHARE, LEAST_US = 0.1, 1.0
 #: The median of so many evaluations.
 EVALUATIONS = 7
 #: Time for one set, and for all of a process. Torch's own timing of a set, which empties the
@@ -95,7 +96,7 @@ class _TimedSet:
         self.tree = _branch(root)
         whole = self._check(self.tree.sources)
         self.us = statistics.median(whole() for _ in range(EVALUATIONS))
-        self._least_us = LEAST_SHARE * self.us
+        self._least_us = max(LEAST_US, LEAST_SHARE * self.us)
 
     def parts(self) -> list[Part]:
         """Branches that have no guard in common, those that cost enough; dearest first."""

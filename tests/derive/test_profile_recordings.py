@@ -191,10 +191,10 @@ def test_a_compiled_optimizer_step_runs_foreach_kernels(tables_of):
 def test_the_dearest_guards_of_a_recorded_run_have_names_and_lines(tables_of):
     tables = tables_of("gpu-compiled_optimizer")
     costs = tables["guard_costs"].filter(compile_id="0/0").drop_nulls("us")
-    whole, *parts = costs.iter_rows(named=True)
+    whole, layers = costs.iter_rows(named=True)
     assert (whole["source_name"], whole["guards"]) == (None, 97)
-    assert [(row["source_name"], row["guards"], row["line"]) for row in parts] == [
-        ("L['self']._modules['layers']._modules", 72, 18),  # x = x + torch.relu(layer(x))
-        ("L['self'].__dict__", 4, None),
-    ]
-    assert sum(row["us"] for row in parts) < whole["us"]
+    assert (layers["source_name"], layers["guards"]) == (
+        "L['self']._modules['layers']._modules", 72,
+    )  # fmt: skip
+    assert layers["line"] == 18  # x = x + torch.relu(layer(x))
+    assert 1 < layers["us"] < whole["us"]
