@@ -49,13 +49,12 @@ def guard_costs(tables: Tables) -> list[Row]:
         if compile_["is_forward"] is False or not (counted or compile_["guard_count"]):
             continue
         timed = timings[key]
-        mine = guards.filter(compile_key=key) if timed else guards.clear()
-        branches = [_branch(compile_, row, timed[1:], mine) for row in timed[1:]]
-        inside = _sum_by_root(branches)
+        branches = _branches(compile_, timed[1:], guards)
         grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
-        grouped += [row for row, _ in branches]
+        grouped += branches
         for row in sources[key,]:
-            if left := max(0, row["guards"] - inside[row["root"]]):
+            inside = [b["guards"] for b in branches if _root_of(b["source_name"]) == row["root"]]
+            if (left := row["guards"] - sum(inside)) > 0:
                 grouped.append(_root(compile_, row, left, places[key, row["root"]]))
         head = {name: compile_[name] for name in _HEAD}
         rows.append(head | _whole(compile_, counted, timed[:1]))
@@ -113,28 +112,27 @@ def _whole(compile_: Row, counted: int, timed: list[Row]) -> Row:
     }
 
 
-def _branch(compile_: Row, timed: Row, every: list[Row], guards: pl.DataFrame) -> tuple[Row, str]:
-    """A branch that was timed, with the line of most of its guards; and the root it starts from."""
-    name = timed["source_name"]
-    below = guards.filter(pl.col("source_name").str.contains(name, literal=True))
-    places = below.group_by("file", "line", maintain_order=True).agg(guards=pl.len())
-    row = _of_source(compile_, name, timed["guards"], places.to_dicts())
-    inner = any(name in other["source_name"] for other in every if other is not timed)
-    told = {
-        "guard": _starting(name, whole=not inner),
-        "us": timed["us"],
-        "how": APART.format(timed["evaluations"]),
-    }
+def _branches(compile_: Row, timed: list[Row], guards: pl.DataFrame) -> list[Row]:
+    """What was timed by what it reads, with the line of most of these guards."""
+    mine = guards.filter(compile_key=compile_["compile_key"]) if timed else guards.clear()
+    rows = []
+    for row in timed:
+        name = row["source_name"]
+        below = mine.filter(pl.col("source_name").str.contains(name, literal=True))
+        places = below.group_by("file", "line", maintain_order=True).agg(guards=pl.len())
+        inner = any(name in other["source_name"] for other in timed if other is not row)
+        told = {
+            "guard": _starting(name, whole=not inner),
+            "us": row["us"],
+            "how": APART.format(row["evaluations"]),
+        }
+        rows.append(_of_source(compile_, name, row["guards"] or 0, places.to_dicts()) | told)
+    return rows
+
+
+def _root_of(name: str) -> str:
     root = re.match(_ROOT, name)
-    return row | told, root[1] if root else AMBIENT
-
-
-def _sum_by_root(branches: list[tuple[Row, str]]) -> Counter[str]:
-    """Root → guards of its branches that were timed."""
-    found = Counter[str]()
-    for row, root in branches:
-        found[root] += row["guards"]
-    return found
+    return root[1] if root else AMBIENT
 
 
 def _root(compile_: Row, source: Row, left: int, places: list[Row]) -> Row:
