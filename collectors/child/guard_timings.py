@@ -26,6 +26,11 @@ EVALUATIONS = 7
 #: CPU's caches for it, takes as long.
 SET_S, PROCESS_S = 0.03, 0.5
 
+#: Torch's own, for its tests: called with each set, the locals and what built it.
+_HOOK = "guard_manager_testing_hook_fn"
+#: The manager of all globals: each of them is a branch like a local.
+_GLOBALS = "G"
+
 Scope = Mapping[str, Any]
 
 
@@ -37,10 +42,7 @@ class GuardTimer:
         self._left_s = PROCESS_S
 
     def listen(self) -> None:
-        """Take torch's hook for tests of guards, where nobody has; of one rank, if there are more.
-
-        Torch calls it once the set is complete, with the locals that it was made for.
-        """
+        """Take torch's hook, where nobody has; of one rank, if there are more."""
         guards: Any = sys.modules.get("torch._dynamo.guards")
         if getattr(guards, _HOOK, self) is None and os.environ.get("RANK", "0") == "0":
             setattr(guards, _HOOK, self._made)
@@ -61,11 +63,6 @@ class GuardTimer:
         whole = Part(None, timed.tree.guards, timed.us)
         for part in (whole, *timed.parts()):
             self._recorder.write("guard_timing", **part._asdict(), **shared)
-
-
-_HOOK = "guard_manager_testing_hook_fn"
-#: The manager of all globals: each of them is a branch like a local.
-_GLOBALS = "G"
 
 
 class Part(NamedTuple):
