@@ -37,18 +37,12 @@ READ = (
 import sys, time
 from pathlib import Path
 from traceview.inputs import find
-from traceview.parse import textlogs
 from traceview.parse.damage import Damage
+from traceview.reading.parsers import Log, parse
 imports_mb, start, before, damage, rows = peak_mb(), time.perf_counter(), cpu_s(), Damage(), 0
 out = Path(sys.argv[2])
-def batches(source):
-    if source.path is not None:
-        yield from textlogs.read_path(source.path, source.name, damage)
-        return
-    with source.open() as stream:
-        yield from textlogs.read_stream(stream, source.name, damage)
 (source,) = find([sys.argv[1]]).sources
-for number, (name, frame) in enumerate(batches(source)):
+for number, (name, frame) in enumerate(parse(Log(source, "logs", damage))):
     frame.write_parquet(out / f"{name}.{number}.parquet", compression_level=1)
     rows += frame.height
 wall, cpu = time.perf_counter() - start, cpu_s() - before

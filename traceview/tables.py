@@ -20,7 +20,7 @@ T = TypeVar("T")
 MakeTable = Callable[[], pl.DataFrame]
 _JSON = msgspec.json.Encoder()
 _LISTS = (pl.List(pl.String), pl.List(pl.Int64))
-_MANY = 256
+_MANY = 16
 
 
 class Tables:

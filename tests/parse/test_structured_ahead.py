@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from structured_log_tools import artifact, at, kinds_of, record, recorded
 
-from traceview.parse import beside
+from traceview.parse import beside, pieces
 from traceview.parse.cutting import cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.structured import read_file, read_path, read_stream, reading, write_tables
@@ -102,11 +102,12 @@ def test_batches_together_are_the_tables(tmp_path, monkeypatch, name):
 
 def test_tables_are_written_in_pieces(tmp_path, log, monkeypatch):
     monkeypatch.setattr(reading, "BATCH_BYTES", 300_000)
+    monkeypatch.setattr(pieces, "HELD_BYTES", 10_000)
     damage = Damage()
-    pieces = write_tables(read_path(log, "x.log", damage), tmp_path / "out")
-    assert pieces["graphs"] > 1
+    count = write_tables(read_path(log, "x.log", damage), tmp_path / "out")["graphs"]
+    assert count > 1
     written = pl.concat(
-        pl.read_parquet(tmp_path / "out" / f"graphs.{n}.parquet") for n in range(pieces["graphs"])
+        pl.read_parquet(tmp_path / "out" / f"graphs.{n}.parquet") for n in range(count)
     )
     assert written.equals(read_file(log, Damage(), name="x.log")["graphs"])
 

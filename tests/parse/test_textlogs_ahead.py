@@ -1,18 +1,23 @@
 """A large text log is searched by a second process: nothing may change, nor be lost with it."""
 
+import gzip
 import io
 import random
 import signal
 import subprocess
+from pathlib import Path
 
 import polars as pl
 import pytest
 from textlog_runs import HEAD, lines, recorded
 
-from traceview.parse import beside, textlogs
+from traceview.inputs import Source, find
+from traceview.parse import beside
 from traceview.parse.damage import Damage
 from traceview.parse.messages import End, Foreign, Lines, Wanted, pieces, pieces_ahead
-from traceview.parse.textlogs import read_path, read_stream
+from traceview.parse.textlogs import read_stream
+from traceview.reading import parsers
+from traceview.reading.parsers import Log, parse
 
 WANTED = Wanted(frozenset(("fusion", "output_code", "graph_breaks")), (b"AUTOTUNE ",))
 
@@ -30,13 +35,17 @@ def log(tmp_path):
     return path
 
 
+def source(log):
+    return Source(log.name, str(log), "stderr", log.stat().st_size)
+
+
 def here(log):
     with log.open("rb") as stream:
         return list(pieces(stream, WANTED))
 
 
 def test_another_process_finds_the_same(log):
-    found = list(pieces_ahead(log, WANTED))
+    found = list(pieces_ahead(source(log), WANTED))
     assert found == here(log)
     assert {type(piece) for piece in found} == {Lines, Foreign, End}
 
@@ -53,7 +62,7 @@ def test_a_process_that_dies_costs_nothing(log, monkeypatch, after):
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    found = pieces_ahead(log, WANTED)
+    found = pieces_ahead(source(log), WANTED)
     first = [next(found) for _ in range(after)]
     if started:
         started[0].send_signal(signal.SIGKILL)
@@ -65,21 +74,41 @@ def test_a_process_that_cannot_start_costs_nothing(log, monkeypatch):
         raise OSError("no more processes")
 
     monkeypatch.setattr(subprocess, "Popen", refused)
-    assert list(pieces_ahead(log, WANTED)) == here(log)
+    assert list(pieces_ahead(source(log), WANTED)) == here(log)
 
 
-def test_tables_and_damage_of_a_large_file_are_those_of_a_small_one(log, monkeypatch):
+def prefixed(log):
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(b"2026-11-21 10:22:01 trainer-0 " + line for line in lines))
+    return log
+
+
+def packed(log):
+    path = log.with_name("a \udcff.log.gz")  # a name that is no UTF-8
+    path.write_bytes(gzip.compress(prefixed(log).read_bytes())[:-30])
+    return path
+
+
+def refused(*_args, **_more):
+    raise AssertionError("the other process opens the log")
+
+
+@pytest.mark.parametrize("written", [Path, prefixed, packed])
+def test_tables_and_damage_of_a_large_file_are_those_of_a_small_one(log, monkeypatch, written):
     def tables(batches):
         return {name: frame for name, frame in batches if frame.height}
 
     one, other = Damage(), Damage()
-    with log.open("rb") as stream:
-        small = tables(read_stream(stream, "a.log", one))
-    monkeypatch.setattr(textlogs, "AHEAD_BYTES", 0)
-    large = tables(read_path(log, "a.log", other))
-    assert small.keys() == large.keys()
-    assert all(frame.equals(large[name]) for name, frame in small.items())
+    (found,) = find([str(written(log))]).sources
+    small, large = Log(found, "p", one), Log(found, "p", other)
+    here = tables(parse(small))
+    monkeypatch.setattr(parsers, "AHEAD_BYTES", 0)
+    monkeypatch.setattr(Source, "open", refused)
+    there = tables(parse(large))
+    assert here.keys() == there.keys()
+    assert all(frame.equals(there[name]) for name, frame in here.items())
     assert one.frame("logs").equals(other.frame("logs"))
+    assert small.bytes_read == large.bytes_read
 
 
 def read(data):

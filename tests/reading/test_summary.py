@@ -2,12 +2,15 @@
 
 import gzip
 import tarfile
+from hashlib import md5
 from pathlib import Path
 
+import pytest
 from reading_logs import write_log
 
 from traceview.reading import open_tables
-from traceview.reading.processes import host_in_name
+from traceview.reading.processes import host_in_name, world_sizes
+from traceview.tables import from_rows
 
 JOB = Path(__file__).resolve().parents[2] / "fixtures" / "jobs" / "restarted.tar.xz"
 
@@ -32,6 +35,30 @@ def test_host_and_world_size_are_those_that_a_trace_tells(tmp_path, read):
     hosts = dict(tables["inputs"].select("kind", "host").iter_rows())
     assert hosts == {"structured": None, "kineto": "gpu-7.cluster"}
     assert tables["jobs"].drop_nulls("world_size")["world_size"].to_list() == [4]
+
+
+def test_world_size_is_what_a_log_tells_of_the_default_group(tmp_path, read):
+    log = write_log(tmp_path / "logs/t_rank_1.log", 7, 1)
+    payload = b"# World size: 8\nCollective Key,NCCL Est(ms)"
+    digest = md5(payload).hexdigest().encode()
+    lines = payload.replace(b"\n", b"\n\t")
+    with log.open("ab") as file:
+        file.write(
+            b"V1121 10:00:00.000000 7 torch/_logging/_internal.py:1] "
+            b'{"artifact": {"name": "fx_collectives_analytical_estimation"}, "rank": 1, '
+            b'"has_payload": "%b"}\n\t%b\n' % (digest, lines)
+        )
+    write_log(tmp_path / "logs/t_rank_0.log", 6, 0)
+    run, _ = read(tmp_path / "logs")
+    assert open_tables(run)["jobs"].select("ranks", "world_size").rows() == [(2, 8)]
+
+
+@pytest.mark.parametrize(("value", "size"), [("4", 4), ("many", None), (None, None)])
+def test_a_run_of_ours_tells_the_world_size(value, size):
+    setting = {"pass": "cold", "rank": 1, "section": "torch", "name": "world_size", "value": value}
+    other = {**setting, "name": "grad_enabled_steps", "value": "3"}
+    told = world_sizes("environment", from_rows("environment", [setting, other]))
+    assert told.rows() == [(None, 1, size)]
 
 
 def test_a_name_of_another_process_tells_no_host():

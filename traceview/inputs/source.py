@@ -34,7 +34,15 @@ class Source:
     def path(self) -> Path | None:
         """A local file whose bytes are the log's own, neither packed nor prefixed; else None."""
         plain = not self.packed and not self.prefix
-        return self._local() if plain else None
+        return self.local if plain else None
+
+    @property
+    def local(self) -> Path | None:
+        """The local file that the log is, packed and prefixed perhaps; None if it is not one."""
+        if self.copy is not None:
+            path = Path(self.copy)
+            return path if path.is_file() else None
+        return None if self.member is not None or remote.is_url(self.url) else Path(self.url)
 
     def open(self) -> Stream:
         """The log's bytes, unpacked, without line prefixes: forward only, in bounded memory.
@@ -44,15 +52,8 @@ class Source:
         stream = packing.unpacked(self._raw(), self.packed)
         return prefixes.without(stream, self.prefix) if self.prefix else stream
 
-    def _local(self) -> Path | None:
-        if self.copy is not None:
-            path = Path(self.copy)
-            return path if path.is_file() else None
-        return None if self.member is not None or remote.is_url(self.url) else Path(self.url)
-
     def _raw(self) -> Stream:
-        local = self._local()
-        if local is not None:
+        if (local := self.local) is not None:
             return local.open("rb")
         if self.member is not None:
             return archives.open_member(remote.open_url(self.url), self.member)

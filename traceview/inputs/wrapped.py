@@ -76,19 +76,21 @@ class Stripped(Rewritten):
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
-    return re.compile(b"^(?:" + pattern.encode("latin-1") + b")", re.MULTILINE)
+    """With the line feed before it, since a search for what begins with a character is fast."""
+    return re.compile(b"\n(?:" + pattern.encode("latin-1") + b")")
 
 
 def _strip(lines: bytes, pattern: re.Pattern[bytes]) -> bytes:
+    lines = b"\n" + lines
     if not pattern.groups:
-        return pattern.sub(b"", lines)
+        return pattern.sub(b"\n", lines)[1:]
 
     def ranked(match: re.Match[bytes]) -> bytes:
         rank = match[match.lastindex] if match.lastindex else None
         is_torch = rank is not None and _TORCH.match(lines, match.end())
-        return b"[rank%b]:" % rank if is_torch and rank is not None else b""
+        return b"\n[rank%b]:" % rank if is_torch and rank is not None else b"\n"
 
-    return pattern.sub(ranked, lines)
+    return pattern.sub(ranked, lines)[1:]
 
 
 class _Wrapped(msgspec.Struct):

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from traceview.inputs import READ_ERRORS, Source, damage_of
 from traceview.parse.damage import Damage
+from traceview.parse.pieces import in_pieces, write_piece
 from traceview.reading import parts
 from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes
-
-#: Rows wait until all of them take this much memory; then the largest table is written.
-HELD_BYTES = 12 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,7 @@ def read(task: Task) -> parts.Part:
     log, seen = Log(source, task.part, damage), Processes(source)
     with _Writer(folder, part) as writer:
         try:
-            for name, frame in _pieces(parse(log)):
+            for name, frame in in_pieces(parse(log)):
                 writer.add(name, frame)
                 seen.add(name, frame)
         except READ_ERRORS as error:
@@ -115,28 +110,6 @@ class _Writer:
         if self._last is not None:
             self._last.result()
         path = self._folder / f"{name}.{piece}.parquet"
-        self._last = self._thread.submit(_write, frame.drop("pass"), path)
+        self._last = self._thread.submit(write_piece, frame.drop("pass"), path)
         self._part.tables[name] += 1
         self._part.rows += frame.height
-
-
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    """By way of memory: for a small table, polars' own way to a file costs as much again."""
-    packed = BytesIO()
-    frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
-    path.write_bytes(packed.getbuffer())
-
-
-def _pieces(batches: Iterator[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Batches of a table put together, as long as all that waits takes little memory."""
-    waiting: dict[str, list[pl.DataFrame]] = {}
-    held: Counter[str] = Counter()
-    for name, frame in batches:
-        waiting.setdefault(name, []).append(frame)
-        held[name] += int(frame.estimated_size())
-        while held.total() > HELD_BYTES:
-            largest = max(held, key=lambda table: held[table])
-            yield largest, pl.concat(waiting.pop(largest))
-            del held[largest]
-    for name, frames in waiting.items():
-        yield name, pl.concat(frames)

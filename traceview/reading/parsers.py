@@ -14,9 +14,13 @@ from traceview.derive.job.digests import Digests
 from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
+from traceview.parse.messages import End, Piece, Wanted, pieces_ahead
 from traceview.parse.ranks import rank_in_name
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
+#: A text log from this size on takes two processes; packed, it is a tenth.
+AHEAD_BYTES = 16 << 20
+_PACKED_TIMES = 10
 _STANCE = re.compile(r"(?:^|/)(eager|compiled)-\d+(?:-\d+)?(-lines)?\.json")
 
 
@@ -26,6 +30,7 @@ class Log:
     def __init__(self, source: Source, part: str, damage: Damage) -> None:
         self.source, self.part, self.damage = source, part, damage
         self._counted: Counted | None = None
+        self._told: int | None = None
 
     @property
     def name(self) -> str:
@@ -38,9 +43,18 @@ class Log:
             stream = self._counted = Counted(stream)
         return stream
 
+    def pieces_ahead(self, wanted: Wanted) -> Iterator[Piece]:
+        """A text log taken apart by another process, which also counts its bytes."""
+        for piece in pieces_ahead(self.source, wanted):
+            if isinstance(piece, End):
+                self._told = piece.bytes_read
+            yield piece
+
     @property
     def bytes_read(self) -> int | None:
         """Unpacked bytes that were read; of a file, all that it has."""
+        if self._told is not None:
+            return self._told
         if self._counted is not None:
             return self._counted.given
         return self.source.path.stat().st_size if self.source.path is not None else None
@@ -73,8 +87,10 @@ def _digested(batches: Iterable[tuple[str, pl.DataFrame]]) -> Batches:
 
 
 def _text(log: Log) -> Batches:
-    if log.source.path is not None:
-        read = textlogs.read_path(log.source.path, log.name, log.damage, pass_name=log.part)
+    """For a large one another process finds the messages."""
+    size = (log.source.size or 0) * (_PACKED_TIMES if log.source.packed else 1)
+    if log.source.local is not None and size >= AHEAD_BYTES:
+        read = textlogs.read_pieces(log.pieces_ahead, log.name, log.damage, pass_name=log.part)
         yield from read
         return
     with log.open() as stream:

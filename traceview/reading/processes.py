@@ -58,8 +58,8 @@ class Processes:
         for pid, rank, first, last, records in told.iter_rows():
             seen = Seen(pid, rank, "record", rank is None, None, first, last, records)
             self._learn(seen, tables)
-        if table == "traces":
-            for pid, rank, size in frame.select("pid", "rank", "world_size").iter_rows():
+        if (sizes := world_sizes(table, frame)) is not None:
+            for pid, rank, size in sizes.drop_nulls("world_size").iter_rows():
                 self._seen[pid, rank].world_size = size
         if table == "compiles":
             files = frame.select(pid_of(frame).alias("pid"), "rank", "user_file").drop_nulls(
@@ -99,6 +99,22 @@ class Processes:
         seen.world_size = seen.world_size or told.world_size
         seen.tables |= told.tables | set(tables)
         seen.scripts |= told.scripts
+
+
+def world_sizes(table: str, frame: pl.DataFrame) -> pl.DataFrame | None:
+    """pid, rank, world_size: the ranks of its job that a process tells; None if ``table`` can't."""
+    if table == "traces":
+        size = pl.col("world_size")
+    elif table == "configs":
+        frame = frame.filter(section="world")
+        size = pl.col("settings").str.json_path_match("$.world_size")
+    elif table == "environment":
+        frame = frame.filter(section="torch", name="world_size")
+        size = pl.col("value")
+    else:
+        return None
+    number = size.cast(pl.Int32, strict=False).alias("world_size")
+    return frame.select(pid_of(frame).alias("pid"), "rank", number)
 
 
 def pid_of(frame: pl.DataFrame) -> pl.Expr:

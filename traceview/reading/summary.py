@@ -47,7 +47,7 @@ def _input(part: Part, seen: Seen, home: Home) -> dict[str, object]:
 
 
 def _world_sizes(found: Sequence[Part], places: Places) -> dict[str, int]:
-    """Pass → ranks that its job had, as the profiler traces of its ranks say."""
+    """Pass → ranks that its job had, as its logs say."""
     told: dict[str, int] = {}
     for part in found:
         for seen, home in zip(part.processes, places.homes(part), strict=True):

@@ -47,7 +47,7 @@ CONFIGS = table(
     "one set of versions or settings that a process logged, each distinct one once",
     *COMPILE,
     _PID,
-    Column("section", pl.String, "versions, dynamo_config, inductor_config, functorch_config, compiler_config"),
+    Column("section", pl.String, "versions, dynamo_config, inductor_config, functorch_config, compiler_config, world (world_size)"),
     Column("settings", pl.String, "JSON object: name to value"),
     raw=True,
 )

@@ -158,6 +158,29 @@ def test_a_clock_that_is_far_off_is_said():
     assert any(note.startswith("rank 2 compiled 7,193 s apart") for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "told", "said"),
+    [
+        ((0, 5), 8, "logs of 2 of the job's 8 ranks:"),
+        ((0, 5), None, "logs of 2 of at least 6 ranks that the job had:"),
+        ((0, 1), 2, None),
+        ((0, 1), None, None),
+    ],
+)
+def test_ranks_without_a_log_are_counted(ranks, told, said):
+    compiles = [compiled(rank, 0, 5) for rank in ranks]
+    found = story(compiles=compiles, jobs=[{"job": 1, "attempt": 1, "world_size": told}])
+    notes = [note for note in found.notes if "logs of" in note]
+    assert [said in note for note in notes] == [True] * (said is not None)
+
+
+def test_a_process_without_a_rank_may_be_the_one_that_is_missing():
+    nameless = {**compiled(0, 0, 5), "rank": None, "compile_key": "p:9:0:0/0"}
+    found = story(compiles=[compiled(1, 0, 5), nameless], jobs=[{"job": 1, "attempt": 1}])
+    assert not any("logs of" in note for note in found.notes)
+    assert "1 process logged no rank: shown by process id." in found.notes
+
+
 def test_one_host_has_one_clock():
     compiles = [compiled(0, 0, 5), compiled(1, 2, 5)]
     hosts = [{"rank": rank, "pid": 1, "host": "node1"} for rank in (0, 1)]

@@ -101,6 +101,8 @@ def compile_digests(tables: Tables) -> pl.DataFrame:
 
 def collectives(graph: str) -> list[str]:
     """Collectives of a graph in its order: ``all_reduce(scores, 'sum', '0') f32[16, 40]``."""
+    if "c10d_functional" not in graph:
+        return []
     return [
         f"{name.partition('.')[2]}{arguments} {shape}".rstrip()
         for shape, name, arguments in _COLLECTIVE.findall(graph)

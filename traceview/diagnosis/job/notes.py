@@ -24,14 +24,16 @@ def notes(subject: Subject) -> Iterator[str]:
 
 
 def _missing(subject: Subject) -> Iterator[str]:
-    """Ranks without a log."""
+    """Ranks without a log: of how many a log tells, else of as many as the highest rank shows."""
     jobs = subject.tables["jobs"].filter(pl.col("pass") == subject.job.name)
-    size = jobs["world_size"][0] if jobs.height else None
-    known = sum(member.isdigit() for member in subject.job.members)
-    if size is not None and known < size:
+    told = jobs["world_size"][0] if jobs.height else None
+    ranks = [int(member) for member in subject.job.members if member.isdigit()]
+    known, unnamed = len(ranks), len(subject.job.members) - len(ranks)
+    size = max([*ranks, -1]) + 1 if told is None else told
+    if known + unnamed < size:
         of = plural(size, "rank")
-        yield f"There are logs of {known:,} of the job's {of}: the others are not told of."
-    unnamed = len(subject.job.members) - known
+        whose = f"the job's {of}" if told is not None else f"at least {of} that the job had"
+        yield f"There are logs of {known:,} of {whose}: the others are not told of."
     if unnamed and known:
         of = "1 process" if unnamed == 1 else f"{unnamed:,} processes"
         yield f"{of} logged no rank: shown by process id."

@@ -147,6 +147,8 @@ def _trace(raw: RawFrames, head: _Head, name: str) -> pl.DataFrame:
         "zero_ns": raw.about.unix_ns(raw.zero_ns),
         "span_ns": max(ends, default=None),
         "events": sum(frame.height for frame in frames),
+        "other_processes": raw.others[0],
+        "other_events": raw.others[1],
     }
     return from_rows("traces", [row])
 

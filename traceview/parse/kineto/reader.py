@@ -65,7 +65,8 @@ class Events:
 class RawFrames:
     """Events of a trace by what they are; ``start_ns`` counts from ``zero_ns``, the first of them.
 
-    Those of the host are in order of start, the longer first of two that start at once.
+    Those of the host are in order of start, the longer first of two that start at once. They are of
+    one process: ``others`` says how many more the trace holds, and how many host events of theirs.
     """
 
     device: Events
@@ -74,6 +75,7 @@ class RawFrames:
     zero_ns: int | None
     pid: int | None
     about: About
+    others: tuple[int, int] = (0, 0)
 
 
 def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
@@ -90,8 +92,9 @@ def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
     memory = gathered.memory.frame()
     pids = _pids(gathered.host)
     pid = main_process(host.rows["what"], host.whats["name"].to_list(), pids)
-    if set(pids) - {None, pid}:
-        _of_one_process(host, device, pid, pids, name, damage)
+    others = 0, 0
+    if more := len(set(pids) - {None, pid}):
+        others = more, _of_one_process(host, device, pid, pids)
         memory = memory.filter(~_others(memory, _pids(gathered.memory), pid))
     starts: list[Any] = [sort.rows["start_ns"].min() for sort in (device, host) if sort.rows.height]
     zero = min(starts, default=None)
@@ -100,7 +103,7 @@ def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
     host.rows = _in_order(host.rows)
     memory = memory.sort("ts", nulls_last=True)
     known = pid if isinstance(pid, int) else None
-    return RawFrames(device, host, memory, zero, known, about(parts.head + parts.tail))
+    return RawFrames(device, host, memory, zero, known, about(parts.head + parts.tail), others)
 
 
 def _pids(columns: Columns) -> list[Any]:
@@ -119,16 +122,13 @@ def _of_one_process(
     device: Events,
     pid: Any,  # noqa: ANN401
     pids: list[Any],
-    name: str,
-    damage: Damage,
-) -> None:
-    """Leaves the events of process ``pid``; what others did is counted."""
+) -> int:
+    """Leaves the events of process ``pid``; how many host events are of others."""
     others = _others(host.rows, pids, pid)
-    said = f"{others.sum()} of {host.rows.height} host events are not of process {pid}"
-    damage.count(name, "other_process", None, said, times=len(set(pids) - {None, pid}))
     host.rows, device.rows = without(host.rows, device.rows, others)
     mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
     host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
+    return int(others.sum())
 
 
 class _Gathered:

@@ -6,14 +6,15 @@ A process that dies costs nothing: its pieces come in a fixed order, so the rest
 from __future__ import annotations
 
 import gc
-import os
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 
+from traceview.inputs.source import Source
 from traceview.parse.beside import received, send
 from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Piece, Wanted
@@ -23,26 +24,27 @@ _BATCH, _BATCH_BYTES = 256, 1 << 16
 _DECODER = msgspec.msgpack.Decoder(list[Piece])
 
 
-def pieces_ahead(path: Path, wanted: Wanted) -> Iterator[Piece]:
-    """What ``pieces`` gives of the file, found by another process."""
+def pieces_ahead(source: Source, wanted: Wanted) -> Iterator[Piece]:
+    """What ``pieces`` gives of the log, opened and searched by another process."""
     got = 0
-    task = msgspec.json.encode(wanted).decode()
-    for piece in received(__name__, [os.fspath(path), task], _DECODER):
+    task = [json.dumps(asdict(source)), msgspec.json.encode(wanted).decode()]
+    for piece in received(__name__, task, _DECODER):
         got += 1
         yield piece
         if isinstance(piece, End):
             return
-    with path.open("rb") as stream:
+    with source.open() as stream:
         yield from islice(pieces(stream, wanted), got, None)
 
 
 def main() -> None:
     """The other process: finds the pieces of the log that the command line names."""
     gc.disable()
+    source = Source(**json.loads(sys.argv[1]))
     wanted = msgspec.json.decode(sys.argv[2], type=Wanted)
     batch: list[Piece] = []
     size = 0
-    with Path(sys.argv[1]).open("rb") as stream:
+    with source.open() as stream:
         for piece in pieces(stream, wanted):
             batch.append(piece)
             size += 0 if isinstance(piece, End) else len(piece.data)

@@ -35,7 +35,8 @@ class Blocks:
     """The blocks of a stream; of a line over 1 MiB the rest is left out.
 
     At the end, ``line`` is the number of the line that would come next, or that has no line feed
-    and is ``incomplete``; ``damage`` is the kind and text of what ended the reading early.
+    and is ``incomplete``; ``damage`` is the kind and text of what ended the reading early, and
+    ``bytes_read`` counts what came before.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -43,6 +44,7 @@ class Blocks:
         self.line = 1
         self.incomplete = False
         self.damage: tuple[str, str] | None = None
+        self.bytes_read = 0
 
     def __iter__(self) -> Iterator[Block]:
         rest = b"\n"  # nothing at all: inside a line of which a part has been given already
@@ -63,10 +65,12 @@ class Blocks:
 
     def _read(self) -> bytes:
         try:
-            return self._stream.read1(_BYTES)
+            data = self._stream.read1(_BYTES)
         except READ_ERRORS as error:
             self.damage = damage_kind(error), str(error)
             return b""
+        self.bytes_read += len(data)
+        return data
 
     def _resumed(self, data: bytes) -> bytes:
         """What follows the long line: its rest may be progress bars, which end with ``\\r``."""

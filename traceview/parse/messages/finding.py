@@ -57,7 +57,7 @@ def pieces(stream: Stream, wanted: Wanted) -> Iterator[Piece]:
             at = run.end()
         yield from _between(block, at, len(block.data), messages, others)
     yield from messages.left()
-    yield End(blocks.line, blocks.incomplete, blocks.damage)
+    yield End(blocks.line, blocks.incomplete, blocks.damage, blocks.bytes_read)
 
 
 def _between(

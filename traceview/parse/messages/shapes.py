@@ -116,11 +116,15 @@ class Foreign(msgspec.Struct, array_like=True, tag="f", gc=False):
 
 
 class End(msgspec.Struct, array_like=True, tag="e", gc=False):
-    """The end: the line that would come next, or is incomplete, and what ended it early."""
+    """The end: the line that would come next, or is incomplete, and what ended it early.
+
+    ``bytes_read`` is how long the log was, unpacked and without prefixes.
+    """
 
     line: int
     incomplete: bool
     damage: tuple[str, str] | None = None
+    bytes_read: int = 0
 
 
 Piece = Lines | Foreign | End

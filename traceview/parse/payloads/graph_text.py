@@ -14,7 +14,7 @@ from traceview.parse.frames import FILE_COMMENT, FILE_PLACE, is_user_file
 
 _PLACE = re.compile(FILE_PLACE)
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
-_NODE = re.compile(r"\n[^\S\n]+(?:\w+ \S{1,2}= [^;\n]+;  )?(\w+)(?: *:[^=\n]*)? = ")
+_NODE = re.compile(r"\n +(?:\w+ \S{1,2}= [^;\n]+;  )?(\w+)(?: *:[^=\n]*)? = ")
 _POST_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
 
 

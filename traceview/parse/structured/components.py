@@ -15,7 +15,8 @@ from traceview.parse.structured.state import Compile, Reader, Row
 _Parts = tuple[str, str | None, str | None]
 """Name, digest and value of a component."""
 
-_LINE = re.compile(r"\[(?P<digest>\w{1,200})\] (?P<name>.{1,300}?): (?P<value>.*)", re.DOTALL)
+_DIGEST = re.compile(r"\[\w{1,200}")
+_NAME_CHARACTERS = 300
 _VALUE_CHARACTERS = 400
 
 
@@ -52,10 +53,10 @@ def _texts(lines: list[object]) -> list[str]:
 def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
     """What is not as it was, then the names of what is gone; ``last`` becomes ``found``."""
     now = dict.fromkeys(found)
-    new, gone = now.keys() - last.keys(), last.keys() - now.keys()
-    changed: list[_Parts] = [_parts(line) for line in found if line in new] if new else []
+    new = {line: _parts(line) for line in now if line not in last}
+    changed: list[_Parts] = [new[line] for line in found if line in new] if new else []
     present = {name for name, _, _ in changed}
-    for line in [line for line in last if line in gone] if gone else ():
+    for line in [line for line in last if line not in now]:
         name = _parts(line)[0]
         del last[line]
         if name not in present:
@@ -65,7 +66,8 @@ def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
 
 
 def _parts(line: str) -> _Parts:
-    match = _LINE.match(line)
-    if match is None:
-        return line[:100], "?", line[:_VALUE_CHARACTERS]
-    return match["name"], match["digest"], match["value"][:_VALUE_CHARACTERS]
+    digest, ended, named = line.partition("] ")
+    name, colon, value = named.partition(": ")
+    if ended and colon and _DIGEST.fullmatch(digest) and 0 < len(name) <= _NAME_CHARACTERS:
+        return name, digest[1:], value[:_VALUE_CHARACTERS]
+    return line[:100], "?", line[:_VALUE_CHARACTERS]

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.module import Module, module
+from traceview.parse.structured import world
 from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 
@@ -84,8 +85,9 @@ def _section(compile: Compile, section: CodeSection) -> None:
 
 
 def _graph(reader: Reader, record: Record, kind: str) -> None:
-    compile = reader.process.find(record)
-    row = reader.process.add("graphs", record, compile, _row(record, kind, text_of(reader, record)))
+    compile, text = reader.process.find(record), text_of(reader, record)
+    row = reader.process.add("graphs", record, compile, _row(record, kind, text))
+    world.of_graph(reader, record, kind, text)
     if compile is None:
         return
     compile.graphs += kind == "dynamo_output"

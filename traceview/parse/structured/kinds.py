@@ -22,6 +22,7 @@ from traceview.parse.structured import (
     phases,
     settings,
     symbols,
+    world,
 )
 from traceview.parse.structured.decode import decode
 from traceview.parse.structured.state import Parser, Reader
@@ -109,6 +110,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], Parser], ...] = (
     (caches.PATTERN, caches.cache_artifact),
     (caches.CODE_STATE, caches.code_state_artifact),
     (graphs.ARTIFACTS, graphs.graph_artifact),
+    (world.ARTIFACTS, world.told),
     (re.compile(r".*_(?:ORIGINAL|MODIFIED)_BYTECODE"), counted),
 )
 

@@ -32,9 +32,8 @@ def metrics_settings(reader: Reader, record: Record, metrics: msgspec.Struct) ->
     """The configurations and versions of one CompilationMetrics object, where they are new."""
     for section in SECTIONS:
         raw = bytes(getattr(metrics, section))
-        if raw != b"null" and reader.process.configs.get(section) != raw:
-            reader.process.configs[section] = raw
-            _keep(reader, record, section, _text(raw))
+        if raw != b"null":
+            keep_changed(reader, record, section, raw)
     found = {name: _text(bytes(getattr(metrics, field))) for field, name in VERSIONS.items()}
     known = {name: value for name, value in found.items() if value}
     # The first line of Python's version is enough; the rest is its compiler.
@@ -50,6 +49,13 @@ def torch_version(reader: Reader, record: Record) -> None:
     _versions(reader, record, {
         name: found[key] for key, name in names.items() if isinstance(found.get(key), str)
     })  # fmt: skip
+
+
+def keep_changed(reader: Reader, record: Record, section: str, raw: bytes) -> None:
+    """Keep a set, JSON or JSON in a string, unless it is the same as the process logged before."""
+    if reader.process.configs.get(section) != raw:
+        reader.process.configs[section] = raw
+        _keep(reader, record, section, _text(raw))
 
 
 def _versions(reader: Reader, record: Record, known: dict[str, str]) -> None:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import polars as pl
-
+from traceview.parse.pieces import in_pieces, write_piece
 from traceview.parse.structured.reading import Batches
-
-_BEHIND = 8  # frames
 
 
 def write_tables(batches: Batches, folder: Path) -> dict[str, int]:
-    """Write ``folder/TABLE.K.parquet`` of every batch; how many pieces each table has.
+    """Write ``folder/TABLE.K.parquet`` of all batches; how many pieces each table has.
 
-    Packing runs in a thread beside the reading, few frames behind it, so that memory stays bounded.
+    Packing runs in a thread beside the reading, one piece behind it, so that memory stays bounded.
     """
-    pieces: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    last: Future[None] | None = None
     folder.mkdir(parents=True, exist_ok=True)
-    behind: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as writer:
-        for table, frame in batches:
-            path = folder / f"{table}.{pieces[table]}.parquet"
-            behind.append(writer.submit(_write, frame, path))
-            pieces[table] += 1
-            if len(behind) > _BEHIND:
-                behind.popleft().result()
-        for future in behind:
-            future.result()
-    return dict(pieces)
-
-
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_parquet(path, compression="zstd", compression_level=1, statistics=False)
+        for table, frame in in_pieces(batches):
+            if last is not None:
+                last.result()
+            last = writer.submit(write_piece, frame, folder / f"{table}.{written[table]}.parquet")
+            written[table] += 1
+        if last is not None:
+            last.result()
+    return dict(written)

@@ -25,7 +25,6 @@ from traceview.parse.messages import (
     Piece,
     Wanted,
     pieces,
-    pieces_ahead,
 )
 from traceview.parse.textlogs.between import Between, ForeignLines, RawLines
 from traceview.parse.textlogs.cudagraphs import Cudagraphs
@@ -53,8 +52,6 @@ TABLES_OF = {
 Batches = Iterator[tuple[str, pl.DataFrame]]
 _Seen = set[tuple[int, str, str, int]]
 _MOST_SEEN = 100_000
-#: From this size on another process finds the messages.
-AHEAD_BYTES = 16 << 20
 
 
 def read_pass(
@@ -82,27 +79,23 @@ def read_pass(
     return sink.frames()
 
 
-def read_path(path: Path, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
-    """``read_stream`` of a file; for a large one another process finds the messages."""
-    if path.stat().st_size >= AHEAD_BYTES:
-        yield from _batches(partial(pieces_ahead, path), name, damage, pass_name)
-        return
-    with path.open("rb") as stream:
-        yield from read_stream(stream, name, damage, pass_name=pass_name)
-
-
 def read_stream(stream: Stream, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
     """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
 
     Everything is looked for: what was captured with torch's messages, and other people's lines
     between them, which are no damage. What no message of any artifact tells of has no table.
     """
-    return _batches(partial(pieces, stream), name, damage, pass_name)
+    return read_pieces(partial(pieces, stream), name, damage, pass_name=pass_name)
 
 
-def _batches(
-    found: Callable[[Wanted], Iterator[Piece]], name: str, damage: Damage, pass_name: str
+def read_pieces(
+    found: Callable[[Wanted], Iterator[Piece]],
+    name: str,
+    damage: Damage,
+    *,
+    pass_name: str = "logs",
 ) -> Batches:
+    """The same of a log that ``found`` takes apart, here or in another process."""
     sink = Sink(pass_name, CompileKeys(pass_name))
     sink.raw_file = name
     readers, raw = _Readers(sink), RawLines(sink, damage)
