@@ -67,6 +67,11 @@ def test_the_best_of_several_causes():
     assert next(f for f in roots if f.symptoms).location.line == 2, "about it, and dearest"
 
 
+def test_of_what_is_about_the_whole_script_a_common_line_says_little():
+    roots = grown(said("int", ms=0.1, line=10), said("size", ms=9.0, line=2), said("limit"))
+    assert shape(roots) == [("size", ["limit"]), "int"]
+
+
 def test_a_cheap_thing_is_no_cause_of_a_dear_one_unless_it_is_the_very_line():
     cheap = said("item", FORWARD, ms=0.001, severity="info", line=5)
     assert shape(grown(cheap, said("cut", FORWARD, ms=1.0))) == ["cut", "item"]

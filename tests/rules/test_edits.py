@@ -51,6 +51,12 @@ def test_an_argument_more(line, new):
     assert text(added(line, "X")) == (new and f"- {line}\n+ {new}")
 
 
+def test_an_argument_for_another():
+    line = "model = torch.compile(net, dynamic=False)"
+    assert text(added(line, "X", dropped="dynamic")) == f"- {line}\n+ model = torch.compile(net, X)"
+    assert text(added(line, "X", dropped="mode")).endswith("(net, dynamic=False, X)")
+
+
 @pytest.mark.parametrize(
     ("line", "in_place", "new"),
     [

@@ -351,7 +351,7 @@ def account(kind, category, ms, stance="compiled"):
     return {"stance": stance, "kind": kind, "category": category, "ms": ms, "clock": "device"}
 
 
-def launch_bound(make, busy=0.3, launch=0.6, mode=None, **more):
+def launch_bound(make, busy=0.3, launch=0.6, mode=None, extra=None, **more):
     columns = {"device_busy_ms": busy, "kernels": 90.0, "launches": 90.0, "graph_launches": 0.0}
     tables = make(
         speedups=speedup(2.0, 1.0),
@@ -366,6 +366,7 @@ def launch_bound(make, busy=0.3, launch=0.6, mode=None, **more):
             {"stance": "compiled", "kind": "launch", "graph_key": key}
             for key in ("f", "f", "f", None)
         ],
+        **(extra or {}),
     )
     return found("ap-launch-bound", tables)
 
@@ -389,13 +390,34 @@ def test_launch_bound(make, busy, launch, fires):
     [
         ({"launches": 2.0, "graph_launches": 1.0}, "replayed already"),
         ({"launches": 1.0}, "little to gather"),
-        ({"mode": "reduce-overhead"}, "none was replayed"),
     ],
 )
 def test_launch_bound_is_information_where_a_cudagraph_gains_nothing(make, more, words):
     (finding,) = launch_bound(make, **more)
     assert (finding.severity, finding.snippet) == ("info", None)
     assert words in finding.what_to_do
+
+
+@pytest.mark.parametrize(
+    ("version", "command"),
+    [("2.13.0", "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT"), ("2.8.0", None)],
+)
+def test_cudagraphs_asked_in_vain_quote_the_reason(make, version, command):
+    reason = "skipping cudagraphs due to skipping cudagraphs due to cpu device (arg0_1)"
+    rows = {
+        "cudagraph_events": [{"event": "skip", "reason": reason}],
+        "runs": [{"torch_version": version}],
+    }
+    (finding,) = launch_bound(make, mode="reduce-overhead", extra=rows)
+    assert "none was replayed: torch left a graph out due to cpu device (arg0_1)." in (
+        finding.what_to_do
+    )
+    assert (finding.severity, finding.snippet and finding.snippet.text) == ("info", command)
+
+
+def test_cudagraphs_asked_in_vain_without_a_reason_ask_the_log(make):
+    (finding,) = launch_bound(make, mode="reduce-overhead")
+    assert finding.snippet.text == "TORCH_LOGS=+cudagraphs python SCRIPT"
 
 
 @pytest.mark.parametrize(

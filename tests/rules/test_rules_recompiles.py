@@ -221,6 +221,16 @@ def test_a_dict_is_read_where_its_entries_are(make):
     assert only(make(recompiles=rows, guards=guards)).location.line == 8
 
 
+def test_the_loop_over_a_dict_comes_before_what_is_done_with_its_entries(make):
+    names = {"L['self'].past[0]": 8, "list(dict.keys(L['self'].past))[0]": 7, "L['self']": 6}
+    guards = [
+        {"compile_key": "cold:1:0:0/0", "source_name": name, "file": FILE, "line": line}
+        for name, line in names.items()
+    ]
+    rows = again("length", source_name="self.past")
+    assert only(make(recompiles=rows, guards=guards)).location.line == 7
+
+
 def test_what_is_read_in_a_library_was_reached_from_the_users_line(make):
     guards = [
         {"compile_key": "cold:1:0:0/0", "source_name": name, "file": file, "line": line}

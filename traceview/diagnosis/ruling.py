@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from traceview.diagnosis.commands import of_target, with_target
 from traceview.diagnosis.excerpts import source_reader
+from traceview.diagnosis.functions import with_functions
 from traceview.diagnosis.model import NotChecked
 from traceview.diagnosis.patches import placed
 from traceview.reading import of_chosen
@@ -45,9 +46,11 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
         choice.installed.rules,
         {rule.name for rule in choice.rules} - unchecked,
     )
+    named = with_functions(read)
     return Ruling(
         tuple(
-            placed(with_target(finding, run.manifest), read, run.manifest.cwd) for finding in kept
+            placed(with_target(named(finding), run.manifest), read, run.manifest.cwd)
+            for finding in kept
         ),
         tuple(
             NotChecked(item.rule, item.code, item.needs, _command(item.command, run.manifest))

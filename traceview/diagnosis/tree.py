@@ -59,8 +59,9 @@ def _causes(
 ) -> tuple[int, ...]:
     """Indices of the findings that may be its cause, the best one first.
 
-    The same line comes first, then what is about the very function, then the dearest. What is cheap
-    causes nothing dear, unless it is the very line.
+    The same line comes first, then what is about the very function, then the dearest; of what is
+    about the whole script a line says little. What is cheap causes nothing dear, unless it is the
+    very line.
     """
     rules = follows.get(finding.rule, ())
 
@@ -68,7 +69,8 @@ def _causes(
         cause = findings[index]
         common = bool(cause.about & finding.about)
         dear = seconds_over_job(cause, steps)
-        return not _same_line(cause, finding), not common, -dear, index
+        here = bool(finding.about) and _same_line(cause, finding)
+        return not here, not common, -dear, index
 
     fit = (
         index

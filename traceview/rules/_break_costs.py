@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from traceview.rules import _breaks, _costs
+from traceview.rules._break_entries import shares
 from traceview.rules._evidence import milliseconds
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Finding, Severity, Snippet
@@ -35,6 +36,7 @@ class Breaks:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._sites = tuple(_breaks.sites(tables))
+        self._shares = dict(zip(map(_line, self._sites), shares(tables, self._sites), strict=True))
         self._counts: Row = first(tables, "step_counts", stance="compiled") or {}
         self._accounts = first_rank(rows(tables, "accounting", stance="compiled"))
         self._at: dict[Line, float] = defaultdict(float)
@@ -95,7 +97,8 @@ class Breaks:
             return Cost(about=about), "heuristic"
         places = len(self._sites) or 1
         unplaced = max(0.0, total - sum(self._at[_line(other)] for other in self._sites))
-        cost = min(total, self._own(site) + unplaced / places) + self._waited(site)
+        share = self._shares.get(_line(site), 1 / places)
+        cost = min(total, self._own(site) + unplaced * share) + self._waited(site)
         fusible = self._fusible_ms()
         apart = self._counts["gap_ms"] is not None
         sure = apart and places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
@@ -174,7 +177,7 @@ def _about(places: int, fusible: float | None, apart: bool) -> str:
     if not apart:
         about += " (this torch's profile does not tell them apart)"
     if places > 1:
-        about += f"; what no line shows is shared evenly by {places} places"
+        about += f"; {places} places share what no line shows, by the graphs entered behind each"
     if fusible:
         about += f"; what fusing across it would save comes on top, at most {milliseconds(fusible)}"
     return about

@@ -27,15 +27,15 @@ def source_line(tables: Tables, place: Location | None) -> str | None:
 
 def without(line: str | None, argument: str) -> Snippet | None:
     """``line`` without a keyword argument of its call."""
-    named = rf"\b{re.escape(argument)}\s*=\s*{_VALUE}"
-    for pattern in map(re.compile, (rf",\s*{named}(?=\s*[,)])", rf"{named}\s*(?:,\s*|(?=\)))")):
-        if line is not None and len(pattern.findall(line)) == 1:
-            return diff(line, pattern.sub("", line))
-    return None
+    rest = _rest(line or "", argument)
+    return diff(line, rest) if line is not None and rest is not None else None
 
 
-def added(line: str | None, argument: str) -> Snippet | None:
-    """``line`` with one more argument in its only call of torch.compile."""
+def added(line: str | None, argument: str, *, dropped: str | None = None) -> Snippet | None:
+    """``line`` with one more argument in its only call of torch.compile.
+
+    ``dropped``: a keyword argument that goes, where it stands there.
+    """
     text = (line or "").strip()
     if _DECORATOR.fullmatch(text):
         return diff(text, f"{text}({argument})")
@@ -45,7 +45,8 @@ def added(line: str | None, argument: str) -> Snippet | None:
         return None
     inside = text[calls[0].end() : end].rstrip()
     comma = "" if not inside else " " if inside.endswith(",") else ", "
-    return diff(text, text[:end].rstrip() + comma + argument + text[end:])
+    new = text[:end].rstrip() + comma + argument + text[end:]
+    return diff(text, (_rest(new, dropped) if dropped else None) or new)
 
 
 def kept(line: str | None, *, in_place: bool) -> Snippet | None:
@@ -63,6 +64,15 @@ def kept(line: str | None, *, in_place: bool) -> Snippet | None:
 def diff(old: str, new: str) -> Snippet:
     """One line for another."""
     return Snippet("diff", f"- {old.strip()}\n+ {new.strip()}")
+
+
+def _rest(line: str, argument: str) -> str | None:
+    """``line`` without a keyword argument; None where it is not there once."""
+    named = rf"\b{re.escape(argument)}\s*=\s*{_VALUE}"
+    for pattern in map(re.compile, (rf",\s*{named}(?=\s*[,)])", rf"{named}\s*(?:,\s*|(?=\)))")):
+        if len(pattern.findall(line)) == 1:
+            return pattern.sub("", line)
+    return None
 
 
 def _closing(text: str, start: int) -> int | None:

@@ -101,13 +101,16 @@ class Owners:
 
         Where there is none (nothing follows, or the frame was skipped), the function that breaks.
         """
-        behind = {
+        return self.behind(*found) or self.about_compiles(*found)
+
+    def behind(self, *found: Row) -> frozenset[str]:
+        """The code that Dynamo compiled behind graph breaks, named as ``about`` does."""
+        return frozenset(
             f"{frame.file}:{frame.line}"
             for row in found
             for frame in self._traced(row)
             if (frame.file, frame.line) in self._resumed
-        }
-        return frozenset(behind) or self.about_compiles(*found)
+        )
 
     @cached_property
     def _resumed(self) -> frozenset[tuple[str, int]]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.rules import _recompiles
+from traceview.rules import _costs, _recompiles, _starts
 from traceview.rules._evidence import milliseconds
-from traceview.rules._recompiles import Cause, Frame
+from traceview.rules._recompiles import Cause, Frame, limited_frames
 from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Evidence, Severity
+from traceview.rules.finding import Cost, Evidence, Severity
 from traceview.tables import Tables
 
 Family = Literal[
@@ -24,6 +24,8 @@ Family = Literal[
 
 #: The second recompile of one function shows that it goes on; one makes two variants, once.
 FEWEST_RECOMPILES = 2
+#: Less than a second in all is noticed by nobody.
+DEAR_SECONDS = 1.0
 
 _FAMILIES: dict[str, Family] = {
     "size": "size", "shape_guard": "size",
@@ -112,9 +114,22 @@ def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:
     return (*cause.evidence(), Evidence(text, "call_path"))
 
 
-def severity(cause: Cause, fewest_recompiles: float) -> Severity:
-    """One more variant is information: it is compiled once, whatever alternates."""
-    return "warning" if recompiles(cause) >= fewest_recompiles else "info"
+def severity(tables: Tables, cause: Cause, cost: Cost, fewest_recompiles: float = 0) -> Severity:
+    """By its seconds; a function that met the recompile limit runs in eager, which costs more.
+
+    One more variant is information: it is compiled once, whatever alternates.
+    """
+    if recompiles(cause) < fewest_recompiles:
+        return "info"
+    met_limit = {_recompiles.frame_of(row) for row in cause.rows} & limited_frames(tables)
+    return "warning" if met_limit else severity_of(tables, cost.seconds)
+
+
+def severity_of(tables: Tables, seconds: float | None) -> Severity:
+    """Warning where seconds of compiling again are much, or where they are not known; else info."""
+    job = _starts.job_seconds(tables) or 0.0
+    dear = seconds is None or seconds >= max(DEAR_SECONDS, _costs.DEAR_SHARE * job)
+    return "warning" if dear else "info"
 
 
 def _subject(of: Family, row: Row) -> str | None:

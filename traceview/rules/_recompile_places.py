@@ -66,13 +66,15 @@ def _guards(tables: Tables, row: Row) -> Iterator[tuple[str, str, int]]:
 
 
 def _distance(source: str, name: str) -> int | None:
-    """0: the same; 1: inside (``cache['a']`` of ``cache``); more: around it, the nearest first."""
+    """0: the same; 1: keys of it; 2: inside (``cache['a']`` of ``cache``); more: around it."""
     if name == source:
         return 0
-    if name.startswith((f"{source}[", f"{source}.")):
+    if name.startswith(f"list(dict.keys({source}))"):  # where it is gone through
         return 1
+    if name.startswith((f"{source}[", f"{source}.")):
+        return 2
     around = source.startswith((f"{name}[", f"{name}."))
-    return 1 + len(source) - len(name) if around else None
+    return 2 + len(source) - len(name) if around else None
 
 
 def _whole(tables: Tables, row: Row, at: tuple[str, int]) -> Location | None:

@@ -191,7 +191,8 @@ class Cause:
     def place(self, files: Collection[str] = ()) -> Location | None:
         """The line that reads what changed, where the log names it; else the function's.
 
-        torch cuts the front off paths in guards: ``files`` are whole ones of the user's.
+        torch cuts the front off paths in guards: ``files`` are whole ones of the user's. It does
+        not say whose line it is: a function that was inlined may stand around it.
         """
         named = next((row for row in self.rows if row["user_line"] is not None), None)
         if named is None or not named["user_file"]:
@@ -199,10 +200,7 @@ class Cause:
         file = named["user_file"]
         if not PurePath(file).is_absolute():
             file = whole_path(file, (self.row["co_filename"], *files))
-        if file is None:
-            return _places.code_object(self.row)
-        function = resumed(named["co_name"]) or named["co_name"]
-        return Location(file, named["user_line"], function)
+        return Location(file, named["user_line"]) if file else _places.code_object(self.row)
 
     def values(self, most: int = 6) -> str:
         """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""

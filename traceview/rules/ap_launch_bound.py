@@ -15,7 +15,9 @@ step or fewer, or a mode that asks for cudagraphs already.
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
 wants fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
-Launches of eager code, such as an optimizer's, need that code to be compiled first.
+Launches of eager code, such as an optimizer's, need that code to be compiled first. Where a mode
+asks for cudagraphs and none is replayed, torch's reason is quoted, if it logged one;
+`TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1` makes an error of it (torch 2.10 and newer).
 
 ## Settings
 - `most_busy_share`: part of the step that the device may be busy.
@@ -32,9 +34,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _edits, _places
+from traceview.rules import _costs, _edits, _places, _sizes, _versions
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import milliseconds, percent
+from traceview.rules._evidence import milliseconds, percent, short
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import Row, first, frame
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Snippet
@@ -58,6 +60,11 @@ FEW_LAUNCHES = 4
 #: Below that part, much of the idle time lies before launches that no cudagraph takes over.
 MOST_IN_GRAPHS = 0.75
 _CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
+_LOG = "TORCH_LOGS=+cudagraphs python SCRIPT"
+_OR_ERROR = "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT"
+#: Older ones may not know that variable.
+_RAISES_SINCE = (2, 10)
+_MORE_WORK = "give each launch more work, a larger batch."
 _REMEDY = (
     "Record the launches as a cudagraph, or give each launch more work with a larger batch. A "
     "cudagraph wants fixed shapes and no writes into inputs, keeps its memory, and the next call "
@@ -81,11 +88,12 @@ def check(
     if busy >= most_busy_share or launch < least_launch_share * idle:
         return
     region = first(tables, "regions")
-    gains_nothing = _gains_nothing(counts, region)
+    instead = _instead(tables, counts, region)
+    what_to_do, snippet = instead or (_REMEDY, _snippet(tables, region))
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
-        severity="info" if gains_nothing else _costs.severity(tables, launch),
+        severity="info" if instead else _costs.severity(tables, launch),
         title=f"The GPU works {percent(busy)} of a compiled step and waits for launches otherwise",
         explanation=(
             f"{counts['kernels'] or 0:.0f} kernels of {_each(counts)} on average need "
@@ -96,20 +104,33 @@ def check(
         confidence=_confidence(tables),
         location=_places.compile_call(region) if region else None,
         evidence=_proof(tables, counts, idle, launch),
-        what_to_do=gains_nothing or _REMEDY,
-        snippet=None if gains_nothing else _snippet(tables, region),
+        what_to_do=what_to_do,
+        snippet=snippet,
     )
 
 
-def _gains_nothing(counts: Row, region: Row | None) -> str | None:
-    """What to do where asking for a cudagraph would gain nothing, None elsewhere."""
+def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snippet | None] | None:
+    """What to do, and to run, where asking for a cudagraph would gain nothing; None elsewhere."""
     if counts["graph_launches"]:
-        return "Cudagraphs are replayed already: give each launch more work with a larger batch."
+        return f"Cudagraphs are replayed already: {_MORE_WORK}", None
     if region is not None and region["mode"] in _CUDAGRAPH_MODES:
-        return f'mode="{region["mode"]}" asks for cudagraphs and none was replayed: see why not.'
+        return _asked_in_vain(tables, region["mode"])
     if counts["launches"] is not None and counts["launches"] <= FEW_LAUNCHES:
-        return "A cudagraph has little to gather here: give each launch more work, a larger batch."
+        return f"A cudagraph has little to gather here: {_MORE_WORK}", None
     return None
+
+
+def _asked_in_vain(tables: Tables, mode: str) -> tuple[str, Snippet | None]:
+    asked = f'mode="{mode}" asks for cudagraphs and none was replayed'
+    skipped = first(tables, "cudagraph_events", event="skip")
+    if skipped is None:
+        return f"{asked}: torch's log says which graphs it records.", Snippet("shell", _LOG)
+    why = f"torch left a graph out due to {short(skipped['reason']).rpartition('due to ')[2]}"
+    version = _versions.torch_version(tables)
+    if version is None or version < _RAISES_SINCE:
+        return f"{asked}: {why}.", None
+    until = "The command fails at the first graph left out, until none is."
+    return f"{asked}: {why}. {until}", Snippet("shell", _OR_ERROR)
 
 
 def _confidence(tables: Tables) -> Confidence:
@@ -146,5 +167,13 @@ def _snippet(tables: Tables, region: Row | None) -> Snippet | None:
     if region is None or region["mode"] is not None or region["options"] is not None:
         return None
     line = _edits.source_line(tables, _places.compile_call(region))
-    asked = 'mode="reduce-overhead"'
-    return _edits.added(line, asked) or Snippet("python", f"torch.compile(..., {asked})")
+    asked, dropped = 'mode="reduce-overhead"', "dynamic" if _varies(tables, region) else None
+    diff = _edits.added(line, asked, dropped=dropped)
+    return diff or Snippet("python", f"torch.compile(..., {asked})")
+
+
+def _varies(tables: Tables, region: Row) -> bool:
+    """Whether dynamic=False had its sizes compiled one by one, each with a cudagraph then."""
+    sizes = tables.once(_sizes.Sizes)
+    found = (sizes.static_region(row) for row, reason in sizes.rows if reason == "static")
+    return any(each and each["region_id"] == region["region_id"] for each in found)

@@ -10,10 +10,11 @@ whole ends later than in eager.
 ## Evidence
 break-even steps = compile seconds / (eager step - compiled step), both measured. The length of
 the job is what `--job-steps` says, or the steps of a script that ended by itself after more than
-a minute.
+a minute. Where the measurement leaves open whether a step got faster, the upper end of its interval
+says what these steps save at most.
 
-A warning only where that length is known; else information, and only where the script that was
-run is shorter than its own break-even.
+A warning only where that length is known and compiling helped or hurt; else information, and only
+where the script that was run ended before it had earned the compile time back.
 
 ## What to do
 Compile less (one repeated block instead of the whole model), keep the cache between starts
@@ -50,19 +51,31 @@ def check(tables: Tables) -> Iterator[Finding]:
     found = _costs.measured(tables)
     if found is None or found["compile_s"] is None or found["speedup"] is None:
         return
-    job = found["job_steps"]
+    job, steps = found["job_steps"], _steps(tables, found)
     if found["outcome"] == "hurt" and job:
         title = "Compiling never pays here: a compiled step is slower than an eager one"
         yield _finding(tables, found, job, title)
     elif found["outcome"] == "helped" and found["break_even_steps"]:
-        run = first(tables, "runs")
-        steps = job or (run["steps_seen"] if run and run["exit_kind"] == "exit" else None)
         if steps and steps < found["break_even_steps"]:
             title = (
                 f"Compiling pays from step {found['break_even_steps']:,} on; "
                 f"the {'job' if job else 'script'} has {steps:,}"
             )
             yield _finding(tables, found, job, title, steps)
+    elif found["outcome"] == "neutral" and steps and found["speedup_high"]:
+        most = steps * found["eager_ms"] * max(0.0, 1 - 1 / found["speedup_high"]) / 1e3
+        if most < found["compile_s"]:
+            title = f"Compiling takes {seconds(found['compile_s'])}; {steps:,} steps save " + (
+                f"{seconds(most)} of it at most" if most else "nothing of it"
+            )
+            yield _finding(tables, found, job, title, steps)
+
+
+def _steps(tables: Tables, found: Row) -> int | None:
+    """Of the job, else of a script that ended by itself."""
+    run = first(tables, "runs")
+    ended: int | None = run["steps_seen"] if run and run["exit_kind"] == "exit" else None
+    return found["job_steps"] or ended
 
 
 def _finding(
@@ -74,7 +87,7 @@ def _finding(
     return Finding(
         code=CODE,
         rule="bm-no-break-even",
-        severity="warning" if job else "info",
+        severity="warning" if job and found["outcome"] != "neutral" else "info",
         title=title,
         explanation=(
             f"Compiling takes {seconds(found['compile_s'])} once. A step takes "

@@ -11,7 +11,8 @@ before. Compiled by itself, one block serves for all of them.
 In the graph that Dynamo captured, the same operations with the same shapes, from the same lines,
 follow each other at least eight times. The cost is the seconds of that compile, by the part of its
 operations that lie in these blocks, less one block. It is about the torch.compile call, which is
-what to change; a line of the block stands beside it.
+what to change; a line of the block stands beside it. Blocks so small that entering each by itself
+would make the step a quarter longer are not named: every start's seconds would be dearly saved.
 
 A warning where that is a quarter or more of a job whose length is known; else information.
 
@@ -55,6 +56,9 @@ LEAST_SECONDS = 3.0
 #: Older ones may not have torch.compiler.nested_compile_region, or not for all that it is asked.
 _NESTED_SINCE = (2, 9)
 
+#: A call of compiled code takes some ten microseconds on the host, whatever it does: of all blocks
+#: together no more than this part of the compiled step.
+_ENTRY_MS, _MOST_ENTERING = 0.01, 0.25
 #: Parameters of modules in a list are named so in the graph's first line.
 _MODULES, _HEAD = re.compile(r"_modules_\d+_"), 100_000
 
@@ -79,11 +83,19 @@ def check(
         found = repeated(operations(graph["text"] or ""))
         if found is None or found.count < fewest_blocks or whole * found.share < least_seconds:
             continue
+        if _too_small(tables, found):
+            continue
         frame = _recompiles.frame_of(compiles[0])
         known = dearest.get(frame)
         if known is None or whole * found.share > (known.cost.seconds or 0.0):
             dearest[frame] = _finding(tables, compiles, graph, found, whole)
     yield from dearest.values()
+
+
+def _too_small(tables: Tables, found: Blocks) -> bool:
+    """Whether calling each block by itself would take much of the step; not where none is timed."""
+    step = _costs.step_ms(tables, "compiled")
+    return step is not None and found.count * _ENTRY_MS > _MOST_ENTERING * step
 
 
 def _finding(

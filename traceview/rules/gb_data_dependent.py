@@ -10,8 +10,9 @@ guarded entries a call, and on a GPU a wait for the device at each decision.
 ## Evidence
 A graph break of torch's type GB0170 (older: GB0035) at the line. The cost is what the profile
 shows of it: Python at the break and entering compiled code once more; on a GPU what the device
-idles meanwhile, and while the value is read. What no line shows is shared evenly by all lines that
-break. It is called measured where what fusion could save on top is small beside it.
+idles meanwhile, and while the value is read. What no line shows is shared by all lines that break,
+by the graphs entered behind each. It is called measured where what fusion could save on top is
+small beside it.
 
 It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
 or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.

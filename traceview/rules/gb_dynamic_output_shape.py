@@ -12,7 +12,7 @@ follows is compiled again or for symbolic sizes.
 ## Evidence
 A graph break of torch's type GB0036, GB0037 or GB0246 at the line. The cost is what the profile
 shows of it: Python at the break, the operator itself and entering compiled code once more. What no
-line shows is shared evenly by all lines that break.
+line shows is shared by all lines that break, by the graphs entered behind each.
 
 It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
 or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.

@@ -66,7 +66,7 @@ def check(
     calls = sum(row["calls_per_step"] or 0 for row in first_rank(rows(tables, "region_costs")))
     sizes = [row["graph_op_count"] for row in rows(tables, "compiles") if row["graph_op_count"]]
     breaks = tables.once(_break_costs.Breaks)
-    sites = sorted(_breaks.resumable(tables), key=lambda site: _dearest(breaks, site))
+    sites = sorted(_breaks.sites(tables), key=lambda site: _dearest(breaks, site))
     if not (counts and counts["compiled_regions"] and calls and sizes and sites):
         return
     graphs = _graphs(tables, counts) / calls

@@ -11,8 +11,8 @@ device before it can launch anything more.
 ## Evidence
 A graph break of torch's type GB0124 at the line. The cost is what the profile shows of it: Python
 at the break and entering compiled code once more; on a GPU what the device idles meanwhile, and
-while the value is read. What no line shows is shared evenly by all lines that break. It is called
-measured where what fusion could save on top is small beside it.
+while the value is read. What no line shows is shared by all lines that break, by the graphs
+entered behind each. It is called measured where what fusion could save on top is small beside it.
 
 It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
 or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.

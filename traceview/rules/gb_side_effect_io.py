@@ -11,8 +11,8 @@ makes the host wait for the device.
 A graph break whose reason names the builtin (GB0059), a logger's method (GB0291) or
 `warnings.warn`, at the line. The cost is what the profile shows of it: Python
 at the break and entering compiled code once more; on a GPU what the device idles meanwhile, and
-while the value is read. What no line shows is shared evenly by all lines that break. It is called
-measured where what fusion could save on top is small beside it.
+while the value is read. What no line shows is shared by all lines that break, by the graphs
+entered behind each. It is called measured where what fusion could save on top is small beside it.
 
 It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
 or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.

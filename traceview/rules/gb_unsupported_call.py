@@ -11,7 +11,8 @@ fuses across the cut, and every call pays for two guarded entries.
 A graph break at the line, of a type that no other rule is about: `.item()`, decisions on values,
 printing, dynamic shapes, what the script itself disables, and an optimizer's or DDP's own code
 have rules of their own. The cost is what the profile shows of it: Python at the break and entering
-compiled code once more. What no line shows is shared evenly by all lines that break.
+compiled code once more. What no line shows is shared by all lines that break, by the graphs
+entered behind each.
 
 It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
 or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.

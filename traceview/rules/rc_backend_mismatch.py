@@ -13,6 +13,9 @@ At least two recompiles of one function with "BACKEND_MATCH failure", in which t
 new backend have the same description, only another id. Where the descriptions differ (another
 backend, mode or `dynamic=`, as in a benchmark of modes), it is meant and no finding.
 
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information.
+
 ## What to do
 Make the backend once, at the top of a module, and call torch.compile once, before the loop.
 Backends given by name ("inductor") and equal `mode=` and `options=` are equal to each other.
@@ -63,12 +66,12 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         if count < fewest_recompiles:
             continue
-        at = _recompiles.spot(tables, cause)
+        at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
         name = _name(cause.row)
         yield Finding(
             code=CODE,
             rule="rc-backend-mismatch",
-            severity="warning",
+            severity=_recompile_kinds.severity(tables, cause, cost),
             title=(
                 f"A new backend object ({name}) for each torch.compile call recompiled "
                 f"{cause.function} {times(count)}"
@@ -77,7 +80,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "Compiled code is kept for the very backend object that made it. This one is made "
                 "anew for each torch.compile call, so what was compiled is never found again."
             ),
-            cost=cause.cost(tables),
+            cost=cost,
             confidence="measured",
             location=_places.compile_call(region) if region else at.place,
             inside=None if region else at.inside,

@@ -13,6 +13,9 @@ At least two recompiles of one function whose deciding guard is on the length or
 same source (`len(cache) == 3`, `not cache`, `list(dict.keys(…))`). A single one, as between an
 empty cache and a full one, makes two variants, once.
 
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information.
+
 ## What to do
 Give the compiled function what does not grow: one tensor of the greatest size that is written at a
 position, or a tuple of fixed length. Append to histories for logs outside of it.
@@ -55,13 +58,13 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         if count < fewest_recompiles:
             continue
-        at = _recompile_places.reading(tables, cause)
+        at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
         what = "the keys" if cause.row["kind"] == "keys" else "the length"
         verb = "grows" if _grows(cause) else "changes" if what == "the length" else "change"
         yield Finding(
             code=CODE,
             rule="rc-container-length",
-            severity="warning",
+            severity=_recompile_kinds.severity(tables, cause, cost),
             title=(
                 f"{_recompiles.opening(what)} of {cause.source} {verb} from call to call, which "
                 f"recompiled {cause.function} {times(count)}"
@@ -71,7 +74,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 + (f" (met: {cause.values()})." if cause.values() else ".")
                 + " It never becomes symbolic, so each new one costs a whole compile."
             ),
-            cost=cause.cost(tables),
+            cost=cost,
             confidence="measured",
             location=at.place,
             inside=at.inside,

@@ -15,8 +15,9 @@ size as guard, or the same dimension changing again. The line is the one where t
 
 Or torch's own error, that a size marked with `mark_dynamic` was set to one value.
 
-A warning from three such recompiles on, or where the function hit the recompile limit; fewer are
-information: a handful of branches is a handful of variants.
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. Fewer than three such recompiles short
+of the limit are information: a handful of branches is a handful of variants.
 
 ## What to do
 Calculate with the size instead of looking it up, or decide outside of the compiled function. Where
@@ -36,7 +37,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _failures, _places, _recompiles, _sizes, _versions
+from traceview.rules import _failures, _places, _recompile_kinds, _recompiles, _sizes, _versions
 from traceview.rules._evidence import from_row, times
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
@@ -61,27 +62,28 @@ def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Fin
     limited = _recompiles.limited_frames(tables)
     sizes = tables.once(_sizes.Sizes)
     for cause in _sizes.of_reason(tables, "pinned"):
-        dear = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
+        many = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
         pin = next(
             (pin for row in cause.rows for pin in sizes.pins(row) if _places.user(pin)), None
         )
-        yield _finding(tables, cause, pin, dear)
+        yield _finding(tables, cause, pin, many)
     for failure in _failures.failures(tables, _BROKEN_MARK):
         yield _broken_mark(tables, failure)
 
 
-def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, dear: bool) -> Finding:
+def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, many: bool) -> Finding:
     spot = _places.Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
+    cost = cause.cost(tables, but_one=_static(cause) and not _were_equal(cause, pin))
     return Finding(
         code=CODE,
         rule="rc-dim-specialized",
-        severity="warning" if dear else "info",
+        severity=_recompile_kinds.severity(tables, cause, cost) if many else "info",
         title=(
             f"{_who(cause, spot.place)} decides on {cause.subject}: "
             f"{cause.function} was compiled again {times(len(cause.rows))}"
         ),
         explanation=_explanation(cause, pin),
-        cost=cause.cost(tables, but_one=_static(cause) and not _were_equal(cause, pin)),
+        cost=cost,
         confidence="measured",
         location=spot.place,
         inside=spot.inside,

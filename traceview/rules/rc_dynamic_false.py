@@ -11,15 +11,17 @@ At least two recompiles of one function because of the size of the same tensor, 
 `dynamic=False` in a torch.compile call or `automatic_dynamic_shapes = False` in the
 configuration.
 
-Information where compiling helped and all sizes are powers of two or multiples of 16, short of the
-recompile limit: that is what padding to a few sizes looks like. Else a warning.
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. Where compiling helped and all sizes
+are powers of two or multiples of 16, short of the limit, it is information: that is what padding to
+a few sizes looks like.
 
 ## What to do
 Leave `dynamic=` out: after the first change torch compiles one graph for all sizes. Where static
 code is worth it, pad to a few sizes instead.
 
 ## Settings
-- `most_padded`: from this many recompiles on it is a warning whatever the sizes are.
+- `most_padded`: from this many recompiles on sizes are not taken for padding.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -31,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traceview.rules import _costs, _places, _recompiles, _sizes
+from traceview.rules import _costs, _places, _recompile_kinds, _recompiles, _sizes
 from traceview.rules._evidence import times
 from traceview.rules._rows import Row
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
@@ -100,7 +102,8 @@ def _padded(cause: _recompiles.Cause) -> bool:
 def _finding(
     tables: Tables, causes: Sequence[_recompiles.Cause], region: Row | None, meant: bool
 ) -> Finding:
-    cause = causes[0]
+    cause, cost = causes[0], _cost(tables, causes)
+    every = _recompiles.Cause(tuple(row for each in causes for row in each.rows))
     setting = "dynamic=False" if region else f"torch._dynamo.config.{_sizes.SWITCH} = False"
     place: Location | None = _places.compile_call(region) if region else None
     proof = Evidence(
@@ -112,7 +115,7 @@ def _finding(
     return Finding(
         code=CODE,
         rule="rc-dynamic-false",
-        severity="info" if meant else "warning",
+        severity="info" if meant else _recompile_kinds.severity(tables, every, cost),
         title=(
             f"{setting}: {cause.function} is compiled anew whenever {cause.subject} changes "
             f"({len(cause.rows)} recompiles)"
@@ -125,7 +128,7 @@ def _finding(
                 for other in causes[1:]
             )
         ),
-        cost=_cost(tables, causes),
+        cost=cost,
         confidence="measured",
         location=place or cause.place(),
         about=frozenset().union(*(each.about for each in causes)),

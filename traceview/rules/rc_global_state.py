@@ -14,8 +14,9 @@ module's `training`, or on dispatch keys that only a mode adds and takes away (i
 State counts only where no variant for that state had been compiled before. The cost is measured
 for a state that can be set once and for all; for modes it is the most that can be saved.
 
-A warning from two recompiles on, that is from three variants. One recompile is information: to
-train and to evaluate are two variants by nature.
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. A single recompile is
+information: to train and to evaluate are two variants by nature.
 
 ## What to do
 Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
@@ -23,7 +24,7 @@ Choose one state for each purpose and enter it around all calls: `torch.inferenc
 device once, before the first call.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is a warning.
+- `fewest_recompiles`: fewer recompiles of one function are information.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -85,11 +86,11 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
         place, inside, others = _where(tables, cause)
-        many = len(states) > 1
+        many, cost = len(states) > 1, _cost(tables, cause, states)
         yield Finding(
             code=CODE,
             rule="rc-global-state",
-            severity=_recompile_kinds.severity(cause, fewest_recompiles),
+            severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
             title=(
                 f"{_upper(_listed(states))} {'differ' if many else 'differs'} between calls, which "
                 f"recompiled {cause.function} {times(count)}"
@@ -99,7 +100,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"differ in {_listed(states)}, and each combination that was met is compiled by "
                 "itself."
             ),
-            cost=_cost(tables, cause, states),
+            cost=cost,
             confidence="measured" if set(states) <= _SET_ONCE else "derived",
             location=place,
             inside=inside,

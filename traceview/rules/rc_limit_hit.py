@@ -10,8 +10,9 @@ for the rest of the job; and it pays for all the failing guards first.
 torch's warning that the limit was hit, or a compile whose outcome is `limit`; the guard behind
 most of the recompiles before it.
 
-An error where calls went on after the limit; a warning where none did, or where the profiled
-steps still ran compiled code and compiling helped.
+An error where calls went on after the limit, and the profiled steps ran no compiled code at all or
+lose much: 5 % of the step, or 0.05 ms and 1 % of it. A warning where compiled code still does most
+of the work. Where no calls went on, it is a warning from a second of compiling on.
 
 ## What to do
 Cure what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where
@@ -33,8 +34,9 @@ from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import from_row, milliseconds, short
 from traceview.rules._families import RECOMPILES
+from traceview.rules._recompile_kinds import severity_of
 from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
 from traceview.tables import Tables
 
 CODE = "TV202"
@@ -43,6 +45,7 @@ FOLLOWS = RECOMPILES
 
 #: Values that a title has room for.
 FEW = 3
+_NOTHING_RAN = " No compiled code at all ran in the profiled steps."
 _LIMIT = re.compile(r"limit \((\d+)\)")
 _REMEDIES = {
     "module_int": (
@@ -89,7 +92,7 @@ def _finding(
     return Finding(
         code=CODE,
         rule="rc-limit-hit",
-        severity="error" if later and not _still_helps(tables) else "warning",
+        severity=_severity(tables, cost, later),
         title=(
             f"{_recompiles.opening(function)} hit the recompile limit"
             f"{f' ({limit})' if limit else ''}{because}"
@@ -98,7 +101,7 @@ def _finding(
             "torch compiles no further variant of it: a call that fits none of the compiled ones "
             "checks them all and then runs in eager, for the rest of the job."
             + (f" {later:,} calls were seen after the last compile." if later else "")
-            + _all_in_eager(tables)
+            + (_NOTHING_RAN if _entered(tables) == 0 else "")
         ),
         cost=cost,
         confidence=confidence,
@@ -124,17 +127,21 @@ def _calls_later(tables: Tables, compiles: list[Row]) -> int:
     return max(0, calls - len(first_rank(compiles)))
 
 
-def _still_helps(tables: Tables) -> bool:
-    """Whether most of the work fits the variants there are: compiled code runs, and it helps."""
-    counts = first(tables, "step_counts", stance="compiled")
-    entered = counts is not None and bool(counts["compiled_regions"])
-    return entered and _costs.outcome(tables) == "helped"
+def _severity(tables: Tables, cost: Cost, later: int) -> Severity:
+    """Where calls go on: whether most of the work still fits the variants there are."""
+    if not later:
+        return severity_of(tables, cost.seconds)
+    entered = _entered(tables)
+    if entered and _costs.outcome(tables) == "helped":
+        return "warning"
+    dear = _costs.severity(tables, cost.ms_per_step) == "warning"
+    return "error" if dear or entered == 0 else "warning"
 
 
-def _all_in_eager(tables: Tables) -> str:
+def _entered(tables: Tables) -> float | None:
+    """Compiled regions that a profiled step entered; None where none was profiled."""
     counts = first(tables, "step_counts", stance="compiled")
-    nothing = counts is not None and counts["compiled_regions"] == 0
-    return " No compiled code at all ran in the profiled steps." if nothing else ""
+    return counts["compiled_regions"] if counts else None
 
 
 def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:

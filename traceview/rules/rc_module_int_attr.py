@@ -11,7 +11,9 @@ recompile limit; from then on the module runs in eager.
 Failed guards of the form `self.step == 0`, which torch itself marks as integer attributes of the
 nn.Module.
 
-A warning from two recompiles on; a single one is information.
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. A single recompile is
+information.
 
 ## What to do
 Count outside of `forward`, or keep the number in a buffer
@@ -19,7 +21,7 @@ Count outside of `forward`, or keep the number in a buffer
 `torch._dynamo.config.allow_unspec_int_on_nn_module = True`.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is a warning.
+- `fewest_recompiles`: fewer recompiles of one function are information.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -36,7 +38,7 @@ from traceview.rules import _places, _recompile_kinds, _recompiles
 from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Finding, Severity, Snippet
+from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV203"
@@ -61,25 +63,25 @@ _PLAIN_NAME = re.compile(r"self\.[A-Za-z_]\w*")
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding an attribute of a module."""
     for cause in _recompile_kinds.causes(tables, "module_int"):
-        count = _recompile_kinds.recompiles(cause)
-        yield _finding(tables, cause, count, _recompile_kinds.severity(cause, fewest_recompiles))
+        yield _finding(tables, cause, fewest_recompiles)
 
 
-def _finding(tables: Tables, cause: _recompiles.Cause, count: int, severity: Severity) -> Finding:
+def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float) -> Finding:
     at, name = _recompiles.spot(tables, cause), _attribute(cause)
-    instances = _instances(tables, cause)
+    instances, count = _instances(tables, cause), _recompile_kinds.recompiles(cause)
+    cost = cause.cost(tables, but_one=instances > 1)
     differs = "differs from instance to instance" if instances > 1 else "changes from call to call"
     return Finding(
         code=CODE,
         rule="rc-module-int-attr",
-        severity=severity,
+        severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
         title=f"{name} {differs} and recompiled {cause.function} {times(count)}",
         explanation=(
             f"{name} is a Python int on the module; torch compiles its value in as a constant and "
             f"guards it. Values met: {cause.values()}. It is read at {_places.short(at.place)}."
             + (f" {instances} compiled instances share one code." if instances > 1 else "")
         ),
-        cost=cause.cost(tables, but_one=instances > 1),
+        cost=cost,
         confidence="measured",
         location=at.place,
         inside=at.inside,

@@ -13,6 +13,9 @@ same source (`___check_obj_id`, `___check_type_id`), or whose compiled code was 
 object is gone. A single one makes two variants, once, whatever alternates. Members of enums are
 values: rc-python-constant.
 
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information.
+
 ## What to do
 Create it once, outside of the calls, and pass the same one again: a class in the module's body, a
 function or object before the loop. Objects of one class do not recompile, only new classes do.
@@ -62,19 +65,19 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         if count < fewest_recompiles:
             continue
-        at = _recompile_places.reading(tables, cause)
+        at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
         source = _source(cause)
         what, remedy = _words(cause, source)
         yield Finding(
             code=CODE,
             rule="rc-object-identity",
-            severity="warning",
+            severity=_recompile_kinds.severity(tables, cause, cost),
             title=(
                 f"{_recompiles.opening(source)} is {what} from call to call, which recompiled "
                 f"{cause.function} {times(count)}"
             ),
             explanation=_explanation(cause, source),
-            cost=cause.cost(tables),
+            cost=cost,
             confidence="derived" if cause.row["kind"] == "type_id" else "measured",
             location=at.place,
             inside=at.inside,

@@ -11,9 +11,10 @@ shape is a whole compile, until the recompile limit; from then on new shapes run
 At least two recompiles of one function for a size, where its variants guard one parameter with
 different sizes, or torch itself says that the tensor is a parameter.
 
-A warning from three recompiles on, or where the function hit the recompile limit; two are
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. Two recompiles short of the limit are
 information. So are more where the parameters are those of modules that share their code and are
-compiled one by one, short of the limit: each has its own shape for good.
+compiled one by one: each has its own shape for good.
 
 ## What to do
 Hand in `parameter.data`, a plain tensor: then torch makes its sizes symbolic. Or set
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompile_places, _recompiles, _sizes, _versions
+from traceview.rules import _recompile_kinds, _recompile_places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import times
 from traceview.rules._rows import Row
 from traceview.rules.finding import Finding, Snippet
@@ -61,17 +62,18 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
         cause = _recompiles.Cause(tuple(found))
         own = sizes.of_instances(cause)
         if len(found) >= FEWEST_RECOMPILES:
-            dear = frame in limited or (len(found) > most_shapes and not own)
-            yield _finding(tables, cause, own, dear)
+            many = frame in limited or (len(found) > most_shapes and not own)
+            yield _finding(tables, cause, own, many)
 
 
-def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, dear: bool) -> Finding:
+def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, many: bool) -> Finding:
     spot = _recompiles.spot(tables, cause)
     called = "is that of modules" if own else "is called with parameters"
+    cost = cause.cost(tables, but_one=not own)
     return Finding(
         code=CODE,
         rule="rc-param-shape",
-        severity="warning" if dear else "info",
+        severity=_recompile_kinds.severity(tables, cause, cost) if many else "info",
         title=(
             f"{cause.function} {called} of many shapes and was compiled again for each "
             f"({times(len(cause.rows))})"
@@ -80,7 +82,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, dear: bool) ->
             "torch never makes the sizes of a parameter symbolic, nor those of what is calculated "
             f"with it (here {cause.source}): every new shape costs a compile of its own."
         ),
-        cost=cause.cost(tables, but_one=not own),
+        cost=cost,
         confidence="derived" if own else "measured",
         location=spot.place,
         inside=spot.inside,

@@ -12,6 +12,9 @@ At least two recompiles of one function whose deciding guard compares the same s
 value, or checks which object it is (enums). A single change is not named: an int or float that
 changes once is made symbolic, and two values that alternate are two compiled variants.
 
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information.
+
 ## What to do
 Decide outside of the compiled function what the value decides inside; pass numbers as tensors.
 For a learning rate under a compiled `optimizer.step`: make it a tensor and change it in place.
@@ -49,14 +52,14 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         if count < fewest_recompiles:
             continue
-        at = _recompiles.spot(tables, cause)
+        at, cost = _recompiles.spot(tables, cause), _cost(tables, cause)
         yield Finding(
             code=CODE,
             rule="rc-python-constant",
-            severity="warning",
+            severity=_recompile_kinds.severity(tables, cause, cost),
             title=(f"{_subject(cause)} changes and recompiled {cause.function} {times(count)}"),
             explanation=_explanation(cause),
-            cost=_cost(tables, cause),
+            cost=cost,
             confidence="derived" if _cured_at_a_cost(cause) else "measured",
             location=at.place,
             inside=at.inside,

@@ -12,6 +12,9 @@ value, until the recompile limit.
 At least two recompiles of code behind a break whose deciding guard is on `___stack0` and the like,
 or on the `range` that it iterates over.
 
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information.
+
 ## What to do
 Take away the break, of which this is a consequence. Where it has to stay, move it out of the loop,
 or compile what stands between two breaks as a function of its own.
@@ -48,20 +51,20 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         count = _recompile_kinds.recompiles(cause)
         if count < fewest_recompiles:
             continue
-        at = _recompiles.spot(tables, cause)
+        at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
         what = "the place in its loop" if cause.is_loop else cause.source
         values = cause.values()
         yield Finding(
             code=CODE,
             rule="rc-resumed-value",
-            severity="warning",
+            severity=_recompile_kinds.severity(tables, cause, cost),
             title=f"{_recompiles.opening(cause.function)} is compiled again {times(count)}: "
             f"{what} is a constant there",
             explanation=(
                 "What Python hands across a graph break is compiled in as a constant and guarded."
                 + (f" Values met: {values}." if values else "")
             ),
-            cost=cause.cost(tables),
+            cost=cost,
             confidence="derived",  # without the break the code in front of it is another, too
             location=at.place,
             inside=at.inside,

@@ -11,8 +11,9 @@ from then on new ones run in eager.
 Recompiles of one function whose deciding guard is on such a property of a tensor ("dtype mismatch",
 "stride mismatch", "rank mismatch", …), or on whether two arguments are one tensor.
 
-A warning from two recompiles on. A single one is information: two variants are compiled once,
-whatever alternates.
+A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
+where the function met the recompile limit; else information. A single recompile is
+information: two variants are compiled once, whatever alternates.
 
 ## What to do
 Bring the tensor into one form before the compiled call: `.to(dtype)`, `.contiguous()` (or one
@@ -20,7 +21,7 @@ Bring the tensor into one form before the compiled call: `.to(dtype)`, `.contigu
 costs much more.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is a warning.
+- `fewest_recompiles`: fewer recompiles of one function are information.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -72,14 +73,14 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     """One finding a function and property."""
     for cause in _recompile_kinds.causes(tables, "tensor"):
         count = _recompile_kinds.recompiles(cause)
-        at = _recompile_places.reading(tables, cause)
+        at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
         kind, sources = str(cause.row["kind"]), _sources(cause)
         what = _recompiles.SUBJECTS[kind].format(source=sources)
         values = _values(cause)
         yield Finding(
             code=CODE,
             rule="rc-tensor-meta",
-            severity=_recompile_kinds.severity(cause, fewest_recompiles),
+            severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
             title=(
                 f"{_opening(what)} changes from call to call"
                 f"{f' ({values})' if values else ''}, which recompiled {cause.function} "
@@ -89,7 +90,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"Compiled code is made for one form of its tensors, and {what} is part of it. "
                 "Each form that has not been met before is compiled once more."
             ),
-            cost=cause.cost(tables),
+            cost=cost,
             confidence="measured",
             location=at.place,
             inside=at.inside,

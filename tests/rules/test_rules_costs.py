@@ -1,0 +1,165 @@
+"""Severity follows cost: recompiles and their limit, breaks beside each other, what cannot pay."""
+
+import pytest
+
+from traceview.rules import catalogue, run_rules
+
+RULES = {rule.name: rule for rule in catalogue()}
+FILE = "/u/train.py"
+STEP = {"eager_ms": 1.0, "compiled_ms": 1.0, "speedup": 1.0, "outcome": "neutral"}
+
+
+def found(rule, tables):
+    findings, unchecked = run_rules(tables, [RULES[rule]])
+    assert unchecked == ()
+    return findings
+
+
+def code(number, line=5, name="forward", **columns):
+    """A row of ``compiles`` and ``recompiles`` about one code object."""
+    return {
+        "compile_key": f"cold:1:0:0/{number}", "compile_id": f"0/{number}", "co_name": name,
+        "co_filename": FILE, "co_firstlineno": line, **columns,
+    }  # fmt: skip
+
+
+def recompiled(seconds, times=3, outcome="ok", **more):
+    """Tables of a function that a string had compiled ``times`` times more."""
+    changes = {"order": 0, "kind": "value", "guard": "mode == 'a'", "source_name": "mode"}
+    compiles = [code(n, frame_compile_id=n, duration_us=1e6 * seconds) for n in range(times + 1)]
+    compiles[-1]["outcome"] = outcome
+    return {
+        "compiles": compiles,
+        "recompiles": [code(n, **changes, old=f"'{n}'") for n in range(1, times + 1)],
+        **more,
+    }
+
+
+# -- recompiles ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(0.02, "info"), (0.5, "warning")])
+def test_recompiles_are_graded_by_their_seconds(make, seconds, severity):
+    (finding,) = found("rc-python-constant", make(**recompiled(seconds)))
+    assert finding.cost.seconds == pytest.approx(3 * seconds)
+    assert finding.severity == severity
+
+
+@pytest.mark.parametrize(("steps", "severity"), [(10_000, "warning"), (10_000_000, "info")])
+def test_in_a_job_of_known_length_they_are_graded_by_their_part_of_it(make, steps, severity):
+    job = [{**STEP, "job_steps": steps, "compile_s": 5.0}]
+    (finding,) = found("rc-python-constant", make(**recompiled(2.0, speedups=job)))
+    assert finding.severity == severity
+
+
+def test_cheap_recompiles_up_to_the_limit_are_a_warning(make):
+    (finding,) = found("rc-python-constant", make(**recompiled(0.01, 8, outcome="limit")))
+    assert finding.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("entered", "eager_ms", "severity"),
+    [(0.0, 1.0, "error"), (0.5, 0.9, "error"), (0.5, 0.999, "warning")],
+)
+def test_the_limit_is_an_error_where_it_costs_much(make, entered, eager_ms, severity):
+    tables = make(
+        **recompiled(0.01, 8, outcome="limit"),
+        regions=[{"pid": 1, "region_id": 0, "name": "Net", "calls": 500}],
+        step_counts=[{"stance": "compiled", "compiled_regions": entered, "step_ms": 1.0}],
+        speedups=[{**STEP, "eager_ms": eager_ms}],
+    )
+    (finding,) = found("rc-limit-hit", tables)
+    assert finding.severity == severity
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(0.01, "info"), (0.5, "warning")])
+def test_a_limit_that_no_call_meets_costs_its_seconds(make, seconds, severity):
+    regions = [{"pid": 1, "region_id": 0, "name": "Net", "calls": 9}]
+    (finding,) = found("rc-limit-hit", make(**recompiled(seconds, 8, "limit", regions=regions)))
+    assert finding.severity == severity
+
+
+# -- breaks beside each other --------------------------------------------------------------------
+
+
+def broken(line, gb_id, number, **columns):
+    return {
+        "compile_key": f"cold:1:0:0/{number}", "compile_id": f"0/{number}", "gb_id": gb_id,
+        "gb_type": "a break", "user_file": FILE, "user_line": line, "user_function": "forward",
+        "user_stack": f'[{{"file": "{FILE}", "line": {line}, "function": "forward"}}]', **columns,
+    }  # fmt: skip
+
+
+def entered(*numbers):
+    part = {"part": "pregraph_bytecode", "calls": 1.0}
+    return [{"compile_id": f"0/{number}", **part} for number in numbers]
+
+
+def costs(make, **tables):
+    counts = {"gap_ms": 0.4, "gaps": 1.0, "compiled_regions": 2.0}
+    made = make(step_counts=[{"stance": "compiled", **counts}], **tables)
+    names = ("gb-item", "gb-side-effect-io", "gb-frame-skipped")
+    return {name: [f.cost.ms_per_step for f in found(name, made)] for name in names}
+
+
+def test_breaks_share_what_no_line_shows_by_the_graphs_behind_them(make):
+    breaks = [broken(7, "GB0124", 0), broken(9, "GB0291", 1)]
+    compiles = [code(0), code(1, 7, "torch_dynamo_resume_in_forward_at_7")]
+    shared = costs(make, graph_breaks=breaks, compiles=compiles, call_path=entered(0, 1))
+    assert shared == {"gb-item": [0.4], "gb-side-effect-io": [0.0], "gb-frame-skipped": []}
+
+
+def test_functions_compiled_alone_are_the_business_of_the_frame_that_was_given_up(make):
+    breaks = [broken(7, "GB0036", 0, frame_skipped=True), broken(21, "GB0124", 1)]
+    compiles = [code(0, outcome="skipped"), code(1, 20, "note"), code(2, 30, "expert")]
+    region = {"region_id": 0, "target_file": FILE, "target_line": 5}
+    shared = costs(
+        make, graph_breaks=breaks, compiles=compiles, regions=[region], call_path=entered(1, 2)
+    )
+    assert shared == {"gb-item": [0.0], "gb-side-effect-io": [], "gb-frame-skipped": [0.4]}
+
+
+def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):
+    stack = f'[{{"file": "{FILE}", "line": 9}}, {{"file": "{FILE}", "line": 40}}]'
+    breaks = [broken(7, "GB0124", 0), broken(9, "GB0291", 1)]
+    compiles = [code(0), code(2, 40, "inner", stack=stack)]
+    shared = costs(make, graph_breaks=breaks, compiles=compiles, call_path=entered(2))
+    assert (shared["gb-item"], shared["gb-side-effect-io"]) == ([0.0], [0.4])
+
+
+# -- what cannot pay -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("eager_ms", "high", "words"),
+    [(1.0, 1.5, "save 0.13 s of it at most"), (1.0, 0.99, "save nothing"), (100.0, 1.5, None)],
+)
+def test_a_script_too_short_whatever_the_speedup_is(make, eager_ms, high, words):
+    row = {**STEP, "eager_ms": eager_ms, "compile_s": 9.0, "speedup_low": 0.7}
+    run = {"pid": 1, "steps_seen": 400, "exit_kind": "exit"}
+    tables = make(speedups=[{**row, "speedup_high": high}], runs=[run])
+    findings = found("bm-no-break-even", tables)
+    assert [f.severity for f in findings] == (["info"] if words else [])
+    if words:
+        assert findings[0].title.startswith("Compiling takes 9.0 s; 400 steps")
+        assert words in findings[0].title
+
+
+def test_a_script_that_was_stopped_tells_no_length(make):
+    row = {**STEP, "compile_s": 9.0, "speedup_low": 0.7, "speedup_high": 1.4}
+    run = {"pid": 1, "steps_seen": 400, "exit_kind": "stopped"}
+    assert found("bm-no-break-even", make(speedups=[row], runs=[run])) == ()
+
+
+@pytest.mark.parametrize(("step_ms", "fires"), [(0.3, False), (3.0, True)])
+def test_blocks_that_are_too_small_to_be_entered_one_by_one_are_not_named(make, step_ms, fires):
+    lines = ['        x: "f32[4]" = torch.embedding(l_x_)']
+    for n in range(10):
+        lines += [f'        a{n}_{k}: "f32[4]" = torch.op{k}(x)' for k in range(5)]
+    graph = {"compile_key": "cold:1:0:0/0", "compile_id": "0/0", "kind": "dynamo_output"}
+    tables = make(
+        compiles=[code(0, duration_us=9e6)],
+        graphs=[{**graph, "text": "\n".join(lines)}],
+        speedups=[{**STEP, "compiled_ms": step_ms}],
+    )
+    assert bool(found("ct-repeated-blocks", tables)) == fires
