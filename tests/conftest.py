@@ -28,6 +28,12 @@ def pytest_collection_finish():
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Of pytest-xdist, for -n auto: one more than processors, since some tests mostly wait."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Of pytest-xdist, where -n is given and no --dist: a worker gets whole groups, in order."""
     if config.getoption("dist") != "load":

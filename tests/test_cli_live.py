@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_runs import command, diagnose
+from cli_runs import Cli, diagnose
 
 from traceview.run import Run
 
@@ -142,28 +142,34 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
-def refused(folder, *words):
-    done = subprocess.run(command(*words), capture_output=True, cwd=folder, check=False)
-    assert done.stdout == b""
-    assert b"Traceback" not in done.stderr
-    return done.returncode, done.stderr.decode()
+@pytest.fixture
+def refused(monkeypatch, capfd, tmp_path):
+    """A function: words → the exit code, and what was said where nothing was run."""
+    monkeypatch.chdir(tmp_path)
+    cli = Cli(monkeypatch, capfd)
+
+    def refuse(*words):
+        assert cli(*words).out == ""
+        return cli.code, cli.err
+
+    return refuse
 
 
-def test_what_cannot_be_run(tmp_path):
+def test_what_cannot_be_run(refused, tmp_path):
     (tmp_path / "bad.py").write_text("def f(:\n")
-    code, said = refused(tmp_path, "diagnose", "--", "no.py")
+    code, said = refused("diagnose", "--", "no.py")
     assert (code, "no.py can't be opened" in said) == (2, True)
-    code, said = refused(tmp_path, "diagnose", "bad.py")
+    code, said = refused("diagnose", "bad.py")
     assert (code, "line 1: nothing was run" in said) == (2, True)
-    code, said = refused(tmp_path, "diagnose", "-m", "no_such_module")
+    code, said = refused("diagnose", "-m", "no_such_module")
     assert (code, "no module named no_such_module" in said) == (2, True)
 
 
-def test_an_interpreter_without_torch(tmp_path):
+def test_an_interpreter_without_torch(refused, tmp_path):
     words = [sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"]
     subprocess.run(words, check=True)
     (tmp_path / "a.py").write_text("")
     python = tmp_path / "env" / "bin" / "python"
-    code, said = refused(tmp_path, "diagnose", "--python", python, "a.py")
+    code, said = refused("diagnose", "--python", python, "a.py")
     assert (code, "has no torch" in said) == (2, True)
     assert list(tmp_path.glob("traceview-*")) == []

@@ -46,9 +46,11 @@ def test_nothing_generic_lands_in_site_packages(wheel):
 @pytest.mark.packaging
 def test_the_wheel_works_where_torch_is_not(wheel, tmp_path):
     """Installed alone in a bare environment, the commands that need no torch answer."""
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    env = str(tmp_path / "env")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True)
     python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", env]
+    subprocess.run([*pip, "install", "--quiet", "--no-compile", str(wheel)], check=True)
     listed = subprocess.run(
         [python, "-m", "traceview", "rules"], capture_output=True, text=True, cwd=tmp_path
     )

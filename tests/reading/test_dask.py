@@ -40,7 +40,7 @@ def scheduler(tmp_path_factory):
         started = [
             subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.{module}", *more, *where],
-                stdout=log, stderr=log, env=environment,
+                stdout=log, stderr=log, env=environment, start_new_session=True,
             )
             for module, *more in commands
         ]  # fmt: skip
@@ -49,20 +49,22 @@ def scheduler(tmp_path_factory):
             break
         time.sleep(0.1)
     yield json.loads(file.read_text())["address"]
-    for process in reversed(started):
-        process.send_signal(signal.SIGTERM)
-    for process in started:
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    for process in started:  # with its own: a nanny that is asked waits for the worker it restarts
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def test_a_cluster_reads_what_this_process_reads(scheduler, tmp_path):
+@pytest.fixture
+def dask(scheduler):
+    executor = Dask(scheduler)
+    yield executor
+    executor._client.close()
+
+
+def test_a_cluster_reads_what_this_process_reads(dask, tmp_path):
     logs = unpack("bad-dd_rank_skew", tmp_path) / "raw" / "cold" / "structured"
     tables = []
-    for name, executor in (("here", Serial()), ("there", Dask(scheduler))):
+    for name, executor in (("here", Serial()), ("there", dask)):
         run = Run.create(tmp_path / name, Manifest(target_kind="logs"))
         found = read_all(run, find([str(logs)]), executor)
         assert [part.error for part in found] == [None, None]
@@ -73,7 +75,7 @@ def test_a_cluster_reads_what_this_process_reads(scheduler, tmp_path):
     assert here["inputs"].equals(there["inputs"])
 
 
-def test_a_killed_worker_of_the_cluster_costs_its_own_item_only(scheduler):
-    results = dict(Dask(scheduler).map(die_of_three, range(5)))
+def test_a_killed_worker_of_the_cluster_costs_its_own_item_only(dask):
+    results = dict(dask.map(die_of_three, range(5)))
     assert isinstance(results.pop(3), WorkerDied)
     assert results == {0: 0, 1: 2, 2: 4, 4: 8}

@@ -123,6 +123,19 @@ class Dask:
     def map(
         self, function: Callable[[T], R], items: Iterable[T]
     ) -> Iterator[tuple[T, R | Exception]]:
+        """Dask blames a worker's death on all items that it had: each of them has a turn alone."""
+        suspects: list[T] = []
+        for item, result in self._submitted(function, items):
+            if isinstance(result, WorkerDied):
+                suspects.append(item)
+            else:
+                yield item, result
+        for item in suspects:
+            yield from self._submitted(function, [item])
+
+    def _submitted(
+        self, function: Callable[[T], R], items: Iterable[T]
+    ) -> Iterator[tuple[T, R | Exception]]:
         from distributed import KilledWorker, as_completed
 
         submitted = [(self._client.submit(function, item, pure=False), item) for item in items]

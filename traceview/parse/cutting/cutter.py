@@ -117,8 +117,8 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
     """Lines with the tab lines after them; the rest of one that is too long is left out."""
     rest = b""
     skipping = False
-    while block := stream.read(BLOCK_BYTES):
-        data = rest + block
+    blocks = iter(lambda: stream.read(BLOCK_BYTES), b"")  # reads no more once it has ended
+    while len(data := _longer(rest, blocks)) > len(rest):
         start, seen = 0, max(0, len(rest) - 1)
         for match in _START.finditer(data, seen):
             end = match.start()
@@ -141,6 +141,18 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
     if rest and not skipping:
         ended = rest.endswith(b"\n")
         yield Chunk(line, offset, rest, 0, len(rest) - ended, ended)
+
+
+def _longer(rest: bytes, blocks: Iterator[bytes]) -> bytes:
+    """``rest`` and what follows, until a line starts in it or it is too long: joined only once."""
+    held, size = [rest], len(rest)
+    for block in blocks:
+        starts = _START.search(held[-1][-1:] + block)
+        held.append(block)
+        size += len(block)
+        if starts or size > MAX_RECORD_BYTES:
+            break
+    return b"".join(held)
 
 
 def _digest(payload: bytes) -> str:
