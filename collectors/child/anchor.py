@@ -16,7 +16,9 @@ class Anchor:
     """Chooses the anchor and notices when another one takes over.
 
     An optimizer becomes the anchor when two of its steps in a row had calls of a region before
-    them; until then, and without one, the first region called is.
+    them; until then, and without one, the first region called is. A script that makes an optimizer
+    for each trial or fold moves the anchor with each; when no more moves are left, the steps of
+    those that come in the place of one that is gone are counted.
     """
 
     def __init__(self, control: Control) -> None:
@@ -26,6 +28,7 @@ class Anchor:
         self.left = 0
         self._optimizer: weakref.ref[Any] | None = None
         self._candidate: weakref.ref[Any] | None = None
+        self._heir: weakref.ref[Any] | None = None
         self._hits = 0
         self._calls_seen = 0
         self._steps = 0
@@ -74,6 +77,14 @@ class Anchor:
             if self._anchor_lives():
                 self._hits = 0
         return self._hits >= needed and self._adopt_optimizer(optimizer)
+
+    def inherits(self, optimizer: object) -> bool:
+        """Whether it steps in the place of an anchor that is gone, when no more moves are left."""
+        if self._moves <= MAX_MOVES or self._optimizer is None or self._optimizer() is not None:
+            return False
+        if self._heir is None or self._heir() is None:
+            self._heir = weakref.ref(optimizer)
+        return self._heir() is optimizer
 
     def _anchor_lives(self) -> bool:
         """Whether the anchor has moved on since this was last asked."""

@@ -77,6 +77,8 @@ class Calls:
         elif anchor.stepped(optimizer):
             self._driver.restart()
             self._driver.edge()
+        elif anchor.inherits(optimizer):
+            self._driver.step += 1
         elif not control.regions:
             self._uncompiled_step()
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child.anchor import Anchor
+from traceview.collectors.child.anchor import MAX_MOVES, Anchor
 from traceview.collectors.child.config import Config
 from traceview.collectors.child.frames import Frames
 from traceview.collectors.child.gate import counting, region_of
@@ -263,6 +263,28 @@ def test_an_optimizer_of_steps_without_compiled_calls_is_no_anchor():
     control.regions.append(Region(0, "f"))
     anchor, optimizer = Anchor(control), Optimizer()
     assert not any(anchor.stepped(optimizer) for _ in range(100))
+
+
+def test_each_fold_has_an_optimizer_of_its_own_and_all_their_steps_count():
+    control = Control()
+    region = Region(0, "f")
+    control.regions.append(region)
+    anchor, moves, counted = Anchor(control), 0, []
+    anchor.called(region)
+    for _ in range(MAX_MOVES + 3):
+        optimizer, own = Optimizer(), 0
+        for _ in range(10):
+            region.counted += 1
+            if anchor.is_optimizer(optimizer):
+                own += 1
+            elif anchor.stepped(optimizer):
+                moves += 1
+            else:
+                own += anchor.inherits(optimizer)
+        counted.append(own)
+        del optimizer
+    assert moves == MAX_MOVES
+    assert counted[MAX_MOVES:] == [8, 10, 10]
 
 
 def test_another_region_takes_over_after_fifty_calls_without_the_anchor():

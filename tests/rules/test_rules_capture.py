@@ -312,6 +312,59 @@ def test_what_dynamo_cannot_trace(make, gb_id, context, explanation, said, paste
         compile(finding.snippet.text, "snippet", "exec")
 
 
+@pytest.mark.parametrize(
+    ("context", "said", "pastes"),
+    [
+        ("module: time, qualname: perf_counter, skip reason: x", "Read clocks outside",
+         "is_compiling"),
+        ("module: <unknown module>, qualname: Random.random, skip reason: x", "torch.rand(())", ""),
+    ],
+)  # fmt: skip
+def test_clocks_and_random_numbers_have_remedies_of_their_own(make, context, said, pastes):
+    row = a_break("GB0007", "Attempted to call function marked as skipped", context=context)
+    finding = only("gb-unsupported-call", make(graph_breaks=[row]))
+    assert said in finding.what_to_do
+    assert pastes in (finding.snippet.text if finding.snippet else "")
+    skipped = make(graph_breaks=[{**row, "frame_skipped": True}], compiles=[COMPILE])
+    assert ("torch.rand(())" in only("gb-frame-skipped", skipped).what_to_do) is not bool(pastes)
+
+
+def test_a_setting_that_torchs_hint_names_is_the_remedy(make):
+    hints = ["Set torch._dynamo.config.allow_rnn=True to enable experimental support for RNN"]
+    row = a_break("GB0014", "Attempted to wrap RNN, GRU, or LSTM", hints=hints)
+    finding = only("gb-unsupported-call", make(graph_breaks=[row]))
+    assert finding.snippet.text == "torch._dynamo.config.allow_rnn = True"
+    assert "torch.compiler.disable" in finding.what_to_do
+    assert "compiles what follows" in finding.explanation, "no compile is known"
+    finding = only("gb-unsupported-call", make(graph_breaks=[row], compiles=[COMPILE]))
+    assert "nothing behind it was compiled" in finding.explanation
+    rest = {
+        **COMPILE, "compile_key": "cold:1:0:1/0", "co_firstlineno": 7,
+        "co_name": "torch_dynamo_resume_in_forward_at_7",
+    }  # fmt: skip
+    finding = only("gb-unsupported-call", make(graph_breaks=[row], compiles=[COMPILE, rest]))
+    assert "compiles what follows" in finding.explanation
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("if torch.equal(x, self.last):", "`if` at train.py:7 branches on a tensor's value"),
+        ("same = torch.equal(x, y)", "`equal()` at train.py:7 asks for a tensor's value"),
+    ],
+)
+def test_an_operator_that_answers_with_a_bool_is_a_decision_on_values(make, code, said):
+    stack = (SCRIPT, 7, "forward", code)
+    row = a_break("GB0033", "Data dependent operator", stack, context="aten.equal.default")
+    finding = only("gb-data-dependent", make(graph_breaks=[row]))
+    assert finding.title == said
+    assert "(a == b).all()" in finding.snippet.text
+    assert found("gb-unsupported-call", make(graph_breaks=[row])) == ()
+    row["context"] = "aten._local_scalar_dense.default"
+    assert found("gb-data-dependent", make(graph_breaks=[row])) == ()
+    assert len(found("gb-item", make(graph_breaks=[row]))) == 1
+
+
 def test_the_words_of_torch_2_6(make):
     builtin = a_break(None, "Graph break due to unsupported builtin rdkit.Fast. This function is")
     title = only("gb-unsupported-call", make(graph_breaks=[builtin])).title

@@ -182,6 +182,15 @@ def test_on_a_busy_machine_python_must_fill_the_step(make):
     assert [finding.severity for finding in found("ap-not-in-model", make(**rows))] == ["warning"]
 
 
+@pytest.mark.parametrize(("line", "ms"), [(31, 1.5), (50, 2.4)])
+def test_at_the_compiled_call_a_thread_that_stands_still_is_no_python(make, line, ms):
+    """Profiled steps of 6.25 ms with 2.5 ms of work in them; timed ones take 4 ms."""
+    rows = step(("python", 3.75), details=[python(3.75, line=line)], blocks=threads(99.0))
+    rows["accounting"][-1]["ms"] = 2.5
+    (finding,) = found("ap-not-in-model", make(**rows, regions=[REGION]))
+    assert finding.cost.ms_per_step == pytest.approx(ms)
+
+
 @pytest.mark.parametrize(
     "detail",
     [

@@ -14,7 +14,9 @@ from traceview.tables import Tables
 
 #: torch's ids (torch/_dynamo/graph_break_registry.json): Tensor.item() and what calls it.
 ITEM = frozenset({"GB0124"})
-#: A "data dependent operator" (GB0033) that is ``tolist`` or a NumPy scalar on its way to Python.
+#: A "data dependent operator": it gives Python a value of a tensor's.
+VALUE_OPERATOR = "GB0033"
+#: The one that is ``tolist`` or a NumPy scalar on its way to Python; others answer a question.
 _SCALAR = "_local_scalar_dense"
 DATA_DEPENDENT = frozenset({"GB0170", "GB0035", "GB0034"})
 LOGGING = frozenset({"GB0291", "GB0296"})
@@ -31,15 +33,21 @@ Kind = Callable[[Row], bool]
 
 def is_item(row: Row) -> bool:
     """A tensor's value is turned into a Python number."""
-    if row["gb_id"] == "GB0033" and _SCALAR in (row["context"] or ""):
-        return True
+    if row["gb_id"] == VALUE_OPERATOR:
+        return _reads_scalar(row)
     return row["gb_id"] in ITEM or "Tensor.item" in (row["gb_type"] or "")
 
 
 def is_data_dependent(row: Row) -> bool:
-    """Control flow depends on a tensor's value."""
+    """Control flow depends on a tensor's value, or ``torch.equal`` asks for it."""
+    if row["gb_id"] == VALUE_OPERATOR:
+        return not _reads_scalar(row)
     kind = row["gb_type"] or ""
     return row["gb_id"] in DATA_DEPENDENT or kind.startswith("Data-dependent")
+
+
+def _reads_scalar(row: Row) -> bool:
+    return _SCALAR in f"{row['gb_type']} {row['context']}"
 
 
 def is_io(row: Row) -> bool:

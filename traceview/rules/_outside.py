@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from traceview.derive.time.causes import UNNAMED
+from traceview.rules import _places
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
@@ -74,6 +75,12 @@ def compiled_share(tables: Tables) -> float | None:
     )
     ms = float(backward["duration_ns"].sum()) / 1e6 / counts["steps"]
     return float(sum(share for share in shares if share) + ms / counts["step_ms"])
+
+
+def calling(tables: Tables) -> frozenset[Location]:
+    """The user's own lines that call compiled callables."""
+    found = (_places.first_call(row) for row in first_rank(rows(tables, "regions")))
+    return frozenset(Location(place.file, place.line) for place in found if place)
 
 
 def thread_shares(tables: Tables) -> ThreadShares | None:

@@ -193,6 +193,12 @@ def if_users(file: str, line: int, function: str | None) -> Location | None:
     return Location(file, line, function) if is_user_frame(frame) else None
 
 
+def first_call(region: Row) -> Location | None:
+    """The user's own line that called what torch.compile gave back, the first time."""
+    called = _frames(region["first_call_stack"])
+    return _of_frame(called[-1]) if called else None
+
+
 def region_of(tables: Tables, compile_key: str | None) -> Row | None:
     """The region that a compile belongs to, of the same process."""
     owners = {row["compile_key"]: region for region, row in assign_regions(tables)}

@@ -29,7 +29,6 @@ of the mode compiles again. Under `no_grad` the results no longer carry gradient
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import polars as pl
@@ -157,11 +156,4 @@ def _cost(tables: Tables, saved: int | None, autograd_ms: float | None) -> float
 
 def _called_at(region: Row | None) -> Location | None:
     """The user's line that calls the compiled callable; else where it was compiled."""
-    try:
-        stack = json.loads((region or {}).get("first_call_stack") or "[]")
-    except ValueError:
-        stack = []
-    last = stack[-1] if isinstance(stack, list) and stack else {}
-    if region is None or not isinstance(last, dict) or not last.get("file"):
-        return _places.compile_call(region) if region else None
-    return Location(last["file"], int(last["line"]), last.get("function"))
+    return (_places.first_call(region) or _places.compile_call(region)) if region else None

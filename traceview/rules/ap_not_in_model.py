@@ -11,7 +11,8 @@ can become twice as fast at most, however good the compiled code is.
 Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
 in stretches of Python between operators, and in copies from pageable memory; on a GPU only what the
 device waits for. It is at least 30 % of the step, and calls of compiled code with their backward
-are less than half of it.
+are less than half of it. Python at the line that calls compiled code counts as no more than what
+the timed step leaves beside all other work: a thread that waits for its next call looks alike.
 
 A warning where it is more than half of the step and the host works meanwhile; else information:
 waiting (for a queue, a file, a network, a sleep) may be what the script is for.
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traceview.rules import _costs, _outside, _places
 from traceview.rules._evidence import milliseconds, percent
@@ -80,7 +82,7 @@ def check(
     step, accounted = _costs.step_ms(tables, "compiled"), _outside.accounted_ms(tables)
     if not step or not accounted:
         return
-    found = [part.scaled(step / accounted) for part in _outside.parts(tables)]
+    found = [_at_most(tables, part, step, accounted) for part in _outside.parts(tables)]
     outside = sum(part.ms for part in found)
     if outside < max(LEAST_MS, least_share * step):
         return
@@ -92,6 +94,19 @@ def check(
     waits = _waits(tables, named[0], share)
     severity: Severity = "warning" if share > warn_share and waits is False else "info"
     yield _finding(tables, named, outside, share, inside, severity, waits=waits is True)
+
+
+def _at_most(tables: Tables, part: Part, step: float, accounted: float) -> Part:
+    """``part`` of the step as timed.
+
+    At the line that calls compiled code, a thread that stands still until its next call looks like
+    Python, and profiled steps may be apart for longer than timed ones: there it is at most what
+    the step leaves beside the rest of the account.
+    """
+    scaled = part.scaled(step / accounted)
+    if part.kind != "python" or not part.places or part.places[0] not in _outside.calling(tables):
+        return scaled
+    return replace(scaled, ms=max(0.0, min(scaled.ms, step - (accounted - part.ms))))
 
 
 def _waits(tables: Tables, part: Part, share: float) -> bool | None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _breaks, _costs, _places, _recompiles
+from traceview.rules import _break_costs, _breaks, _callees, _costs, _places, _recompiles
 from traceview.rules._evidence import from_row, seconds, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
@@ -34,6 +34,11 @@ from traceview.tables import Tables
 
 CODE = "TV104"
 NEEDS = frozenset({"graph_breaks", "compiles"})
+
+_TAKE_OUT = (
+    "Take this line out of the loop or block: decide before it, after it, or in the caller. If "
+    "only the loop's body is worth compiling, make it a function and compile that one."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -69,11 +74,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             inside=site.inside,
             about=site.about,
             evidence=(*site.evidence(), *_outcomes(frames)),
-            what_to_do=(
-                "Take this line out of the loop or block: decide before it, after it, or in the "
-                "caller. If only the loop's body is worth compiling, make it a function and "
-                "compile that one."
-            ),
+            what_to_do=_callees.DRAW if _callees.is_random(_callees.callee(site)) else _TAKE_OUT,
         )
 
 

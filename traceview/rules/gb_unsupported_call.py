@@ -20,7 +20,8 @@ or below 1 %; also where compiling did not hurt and nothing more runs compiled a
 ## What to do
 Compute once, outside, what does not depend on the tensors. Make an operator of what works on
 tensors, with `torch.library.custom_op` and a fake implementation: that keeps the graph whole,
-though nothing fuses into it.
+though nothing fuses into it. Read clocks outside; draw random numbers as tensors. Some calls have a
+setting with which Dynamo traces them: torch's hint names it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
@@ -31,28 +32,18 @@ though nothing fuses into it.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _break_kinds, _breaks, _places
+from traceview.rules import _break_costs, _break_kinds, _breaks, _callees, _places
 from traceview.rules._evidence import short
+from traceview.rules._rows import rows
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
 
 CODE = "TV107"
 NEEDS = frozenset({"graph_breaks"})
 
-#: Where torch names the callee, by the type of the break: in its context or its explanation.
-_CALLEES = (
-    re.compile(r"module: (?P<module>[\w.]+), qualname: (?P<name>[\w.<>]+)"),
-    re.compile(r"qualname: (?P<name>[\w.<>]+)"),
-    re.compile(r"method `(?P<name>\w+)` of class `(?P<module>[\w.]+)`"),
-    re.compile(r"builtin operator `(?P<name>\w+)`"),
-    re.compile(r"trace the function `(?P<name>[^`]+)`"),
-    re.compile(r"enter a `(?P<name>[^`]+)` context manager"),
-    re.compile(r"unsupported builtin (?P<name>[\w.]+\w)"),  # torch 2.6
-)
 _CUSTOM_OP = """\
 @torch.library.custom_op("mylib::my_call", mutates_args=())
 def my_call(x: torch.Tensor) -> torch.Tensor:
@@ -61,6 +52,10 @@ def my_call(x: torch.Tensor) -> torch.Tensor:
 @my_call.register_fake
 def _(x):
     return torch.empty_like(x)  # shape, dtype and device of what it gives back"""
+_CLOCK = """\
+if torch.compiler.is_compiling():
+    return function(*args, **kwargs)
+...  # what reads the clock, in eager only"""
 _ONCE = "If it does not depend on the tensors, compute it once, outside of the compiled function."
 
 
@@ -68,29 +63,17 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a line that Dynamo cannot trace."""
     breaks = tables.once(_break_costs.Breaks)
     for site in _breaks.resumable(tables, _break_kinds.is_rest):
-        callee = _callee(site)
-        remedy, snippet = _remedy(callee)
+        callee = _callees.callee(site)
+        remedy, snippet = _switched(site) or _remedy(callee)
         yield breaks.finding(
             site,
             code=CODE,
             rule="gb-unsupported-call",
             title=f"{_shown(site, callee)} at {_places.short(site.place)} {_breaks.effect(tables)}",
-            explanation=_why(site),
+            explanation=_why(tables, site),
             what_to_do=remedy,
             snippet=snippet,
         )
-
-
-def _callee(site: _breaks.Site) -> str | None:
-    """The callee as torch names it, ``zlib.crc32``; None where that would tell the user nothing."""
-    for row in site.rows:
-        for text in filter(None, (row["context"], row["explanation"], row["gb_type"])):
-            for pattern in _CALLEES:
-                if found := pattern.search(text):
-                    parts = found.groupdict()
-                    name = ".".join(filter(None, (parts.get("module"), parts["name"])))
-                    return None if name.startswith("type.") else name
-    return None
 
 
 def _shown(site: _breaks.Site, callee: str | None) -> str:
@@ -99,19 +82,46 @@ def _shown(site: _breaks.Site, callee: str | None) -> str:
     return f"`{short(site.source, 60)}`" if site.source else "Code that Dynamo cannot trace"
 
 
-def _why(site: _breaks.Site) -> str:
-    """torch's own words for it, and its first hint that is not to write to torch."""
+def _why(tables: Tables, site: _breaks.Site) -> str:
+    """torch's own words for it, and its first hint that is not to write to torch.
+
+    Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
+    """
     row = site.rows[0]
+    resumed = not rows(tables, "compiles") or tables.once(_places.Owners).behind(*site.rows)
+    then = "compiles what follows by itself" if resumed else "nothing behind it was compiled"
     hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
     hint = short(next(hints, None), 200).rstrip(".")
     return (
         f"Dynamo cannot trace it ({short(row['gb_type'])}), so it ends the graph, lets Python run "
-        "it, and compiles what follows by itself." + (f" torch's hint: {hint}." if hint else "")
+        f"it, and {then}." + (f" torch's hint: {hint}." if hint else "")
+    )
+
+
+def _switched(site: _breaks.Site) -> tuple[str, Snippet] | None:
+    """A setting of torch's that lets Dynamo trace it: an LSTM, a class made in the function."""
+    name = _callees.switch(site)
+    if name is None:
+        return None
+    setting = f"torch._dynamo.config.{name} = True"
+    return (
+        f"Let Dynamo trace it with {setting}, which may compile for long; or call it in a method "
+        "of its own under @torch.compiler.disable: the graph still ends there, but what follows "
+        "is compiled too.",
+        Snippet("python", setting),
     )
 
 
 def _remedy(callee: str | None) -> tuple[str, Snippet | None]:
     """Python's own library knows no tensors; a call into another package may become an operator."""
+    if _callees.is_clock(callee):
+        return (
+            "Read clocks outside of the compiled call (a profiler tells its parts), or leave them "
+            "out of compiled code with is_compiling(): compiled parts have no times of their own.",
+            Snippet("python", _CLOCK),
+        )
+    if _callees.is_random(callee):
+        return _callees.DRAW, None
     if callee is None or callee.partition(".")[0].lstrip("_") in sys.stdlib_module_names:
         return f"{_ONCE} If it is only needed there, call it before or after.", None
     return (
