@@ -193,3 +193,9 @@ def test_a_page_fault_takes_some_time_and_what_is_not_counted_has_no_cost(monkey
     monkeypatch.setattr(host_limits, "page_faults", lambda: 0)
     with pytest.raises(NotMeasured, match="not counted"):
         host_limits._page_fault(torch, time.monotonic() + 1.0)
+
+
+def test_a_page_fault_that_other_work_disturbs_is_not_measured(monkeypatch):
+    monkeypatch.setattr(host_limits, "_fault_seconds", lambda torch: -1e-7)
+    with pytest.raises(NotMeasured, match="disturbed"):
+        host_limits._page_fault(torch, time.monotonic() + 0.1)
