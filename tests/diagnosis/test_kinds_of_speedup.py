@@ -39,6 +39,14 @@ def test_a_slower_step_says_what_it_lost():
     )
 
 
+def test_what_is_unexplained_is_no_cause():
+    assert said(fusion=-1.5, other_idle=-0.1, unexplained=-0.4) == (
+        "Of the 2.00 ms saved, 1.50 ms come from fusion (fewer and shorter kernels); "
+        "0.100 ms come from other causes; 0.400 ms are unexplained."
+    )
+    assert said(fusion=-1.5, unexplained=0.4).endswith("; 0.400 ms are lost and unexplained.")
+
+
 def test_kinds_that_hardly_count_are_not_named():
     assert said(fusion=-1.0, library_choice=-0.01, unexplained=-0.01) == (
         "Of the 1.02 ms saved, 1.00 ms come from fusion (fewer and shorter kernels)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceview.derive.time.causes import UNNAMED
+from traceview.derive.time.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.words import milliseconds
 
@@ -56,9 +56,13 @@ def kinds_of_speedup(effects: Sequence[Effect]) -> str:
     clauses = [f"{total}, {_list(came, 'come from', 'from')}"]
     if went:
         clauses.append(_list(went, *back))
-    if abs(elsewhere) >= least:
-        verb = "come from" if elsewhere > 0 else back[0]
-        clauses.append(f"{milliseconds(abs(elsewhere))} {verb} other causes")
+    unexplained = sign * sum(e.ms for e in effects if e.effect == UNEXPLAINED)
+    if abs(others := elsewhere - unexplained) >= least:
+        verb = "come from" if others > 0 else back[0]
+        clauses.append(f"{milliseconds(abs(others))} {verb} other causes")
+    if abs(unexplained) >= least:
+        which = "" if unexplained > 0 else "saved and " if change > 0 else "lost and "
+        clauses.append(f"{milliseconds(abs(unexplained))} are {which}unexplained")
     return "; ".join(clauses) + "."
 
 
