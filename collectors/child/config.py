@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +44,8 @@ class Config:
             variables=tuple(data.get("variables") or ()),
             **given,
         )
+
+
+def is_first_rank() -> bool:
+    """Whether this process is to do what one rank does for all."""
+    return os.environ.get("RANK", "0") == "0"

@@ -7,7 +7,6 @@ difference between two copies, one with it and one without.
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .compiles import current_compile_id
+from .config import is_first_rank
 from .recorder import Recorder
 
 #: Branches that cost less of the whole set are not taken apart further, nor told on their own; nor
@@ -44,7 +44,7 @@ class GuardTimer:
     def listen(self) -> None:
         """Take torch's hook, where nobody has; of one rank, if there are more."""
         guards: Any = sys.modules.get("torch._dynamo.guards")
-        if getattr(guards, _HOOK, self) is None and os.environ.get("RANK", "0") == "0":
+        if getattr(guards, _HOOK, self) is None and is_first_rank():
             setattr(guards, _HOOK, self._made)
 
     def _made(self, wrapper: Any, scope: Scope, _builder: object) -> None:
@@ -107,15 +107,25 @@ class _TimedSet:
         return sorted(found, key=lambda part: -part.us)
 
     def _parts(self, kept: frozenset[str], branches: Sequence[_Branch]) -> list[Part]:
-        """What in ``branches`` costs enough, halved until it is one branch, then its children."""
-        if not branches or time.perf_counter() > self._until:
+        """What costs enough in ``branches``, which hang on the sources ``kept``."""
+        return self._halved(kept, self._check(kept), branches) if branches else []
+
+    def _halved(
+        self, kept: frozenset[str], bare: Callable[[], float], branches: Sequence[_Branch]
+    ) -> list[Part]:
+        """Those, halved until it is one branch, then its children; ``bare`` evaluates ``kept``."""
+        if time.perf_counter() > self._until:
             return []
-        us = self._cost(kept, kept.union(*(branch.sources for branch in branches)))
+        full = self._check(kept.union(*(branch.sources for branch in branches)))
+        us = statistics.median(full() - bare() for _ in range(EVALUATIONS))
         if us < self._least_us:
             return []
         half = len(branches) // 2
         if half:
-            return self._parts(kept, branches[:half]) + self._parts(kept, branches[half:])
+            return [
+                *self._halved(kept, bare, branches[:half]),
+                *self._halved(kept, bare, branches[half:]),
+            ]
         return self._inside(kept, us, branches[0])
 
     def _inside(self, kept: frozenset[str], us: float, branch: _Branch) -> list[Part]:
@@ -126,11 +136,6 @@ class _TimedSet:
             guards = branch.guards - sum(part.guards for part in inner)
             inner.append(Part(branch.source, guards, left_us))
         return inner
-
-    def _cost(self, without: frozenset[str], having: frozenset[str]) -> float:
-        """µs that the guards on some more sources take: both sets by turns, the median."""
-        less, more = self._check(without), self._check(having)
-        return statistics.median(more() - less() for _ in range(EVALUATIONS))
 
     def _check(self, kept: frozenset[str]) -> Callable[[], float]:
         """A function: evaluate the guards on these sources once, µs of host time."""

@@ -9,7 +9,7 @@ from typing import Any
 from .ceilings import write_ceilings
 from .clock import BlockTimer, gpu_in_use
 from .compiles import Compiles
-from .config import Config
+from .config import Config, is_first_rank
 from .driver import Driver
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
@@ -170,8 +170,7 @@ class Session:
         parts, config = self._parts, self._config
         compiled = any(region.first_called for region in parts.control.regions)
         wanted = config.pass_name == "cold" and config.profile and compiled
-        first = os.environ.get("RANK", "0") == "0"
-        if not (wanted and first) or ended_by_exception():
+        if not (wanted and is_first_rank()) or ended_by_exception():
             return
         parts.recorder.write("phase", phase="ceilings", detail=None, step=None, stance=None)
         device = parts.timer.device or gpu_in_use(parts.torch)

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from traceview.derive.syntax import Function, functions_around
+
 _TIME_NAMES = ("time", "perf_counter", "monotonic", "process_time")
 CLOCKS = frozenset(
     [f"time.{name}{suffix}" for name in _TIME_NAMES for suffix in ("", "_ns")]
@@ -20,7 +22,7 @@ TIMEIT_CALLS = frozenset({"timeit.timeit", "timeit.repeat"})
 EVENT = "torch.cuda.Event"
 _MODULES = ("time", "timeit")
 
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | Function
 #: The enclosing statements of a node, outermost first, each with the field it stands in.
 Path = tuple[tuple[ast.AST, str], ...]
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -84,12 +86,7 @@ def import_names(tree: ast.Module) -> dict[str, str]:
 
 def scope_at(tree: ast.Module, line: int, function: str | None) -> Scope:
     """The innermost function around ``line``, of that name if there is one; else the module."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
+    around = functions_around(tree, line)
     named = [node for node in around if node.name == function]
     if function == "<module>" or not around:
         return tree

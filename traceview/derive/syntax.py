@@ -8,6 +8,8 @@ import warnings
 #: Longer sources are not a script that somebody wrote.
 MOST_CHARACTERS = 1_000_000
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 def syntax_tree(source: str) -> ast.Module | None:
     """The tree, or None for what is too long or is no Python of this version."""
@@ -21,12 +23,17 @@ def syntax_tree(source: str) -> ast.Module | None:
         return None
 
 
-def function_at(tree: ast.Module, line: int) -> str | None:
-    """The innermost function that ``line`` stands in, its head included; None outside of all."""
-    around = [
+def functions_around(tree: ast.Module, line: int) -> list[Function]:
+    """The functions that ``line`` stands in, their heads included, in no order."""
+    return [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
+
+
+def function_at(tree: ast.Module, line: int) -> str | None:
+    """The innermost of those by its name; None outside of all."""
+    around = functions_around(tree, line)
     return max(around, key=lambda node: node.lineno).name if around else None

@@ -69,17 +69,18 @@ def _timings(tables: Tables) -> dict[str, list[Row]]:
     """
     found: dict[str, list[Row]] = defaultdict(list)
     timings = tables["guard_timings"]
-    keys = defaultdict(list)
-    for key in tables["compiles"]["compile_key"].unique() if timings.height else ():
-        keys[process_and_id(key)].append(key)
+    if timings.is_empty():
+        return found
+    known = process_and_id(tables["compiles"]["compile_key"].unique())
+    keys = {mine: key for key, mine in known.items()}
     for row in timings.iter_rows(named=True):
-        named = keys[row["pid"], row["compile_id"]]
-        if len(named) != 1:
+        key = keys.get((row["pid"], row["compile_id"]))
+        if key is None:
             continue
         if row["source_name"] is None:
-            found[named[0]] = [row]
-        elif found[named[0]]:
-            found[named[0]].append(row)
+            found[key] = [row]
+        elif found[key]:
+            found[key].append(row)
     return found
 
 

@@ -42,14 +42,14 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     fused: dict[str, list[Lowered]] = defaultdict(list)
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)
-    counted, ids = _patterns(tables["pattern_counts"]), Counter(map(process_and_id, by_compile))
+    counted, ids = _patterns(tables["pattern_counts"]), process_and_id(by_compile)
     rows: list[Row] = []
     for key, graphs in by_compile.items():
         mine = list(_passes(graphs, parse))
         mine += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
-        if mine and ids[process_and_id(key)] == 1:
+        if mine and key in ids:
             head = mine[0]
-            _count(mine, counted.get((head["pass"], head["rank"], *process_and_id(key)), {}))
+            _count(mine, counted.get((head["pass"], head["rank"], *ids[key]), {}))
         rows += mine
     return rows
 

@@ -29,7 +29,7 @@ def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.Data
     words = {name: operator_word(name) for name in ops["name"].unique()}
     word = pl.col("name").replace_strict(words, return_dtype=pl.String).replace(_NODES)
     inside = ops.with_columns(word=word).join(
-        _nodes(tables, window), on=["graph_key", "word"], how="left", maintain_order="left"
+        _nodes(tables, window, ops), on=["graph_key", "word"], how="left", maintain_order="left"
     )
     placed = ops.join(places, left_on="op_id", right_on="op", how="left", maintain_order="left")
     around = placed.select(_PLACE)[nearest(placed["line"].is_not_null(), parents(ops))]
@@ -40,10 +40,14 @@ def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.Data
     ).filter("in_graph").unique("op")  # fmt: skip
 
 
-def _nodes(tables: Tables, window: Window) -> pl.DataFrame:
-    """``graph_key``, ``word``, ``file``, ``line``: nodes of that word that stand at one line."""
+def _nodes(tables: Tables, window: Window, ops: pl.DataFrame) -> pl.DataFrame:
+    """``graph_key``, ``word``, ``file``, ``line``: nodes of that word that stand at one line.
+
+    Of the graphs that ``ops`` belong to.
+    """
     graphs = window.own(tables["graphs"])
-    keys = graphs.filter(kind="output_code").drop_nulls("graph_key").select(*_GRAPH, "graph_key")
+    codes = graphs.filter(kind="output_code").join(ops, on="graph_key", how="semi")
+    keys = codes.select(*_GRAPH, "graph_key")
     texts = graphs.filter(kind="post_grad").select(*_GRAPH, "text")
     known = keys.join(texts, on=_GRAPH, nulls_equal=True).unique("graph_key")
     rows = [
