@@ -5,6 +5,8 @@ None where it is not recorded, or too little to be worth a line.
 
 from __future__ import annotations
 
+import math
+
 from traceview.diagnosis.explanation import CallPart, FusionNote, StepLimit
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import format as fmt
@@ -40,12 +42,15 @@ def _note(note: FusionNote) -> str:
 def call_path(diagnosis: Diagnosis) -> str | None:
     """The dearest part of a compiled call, and the look-up if it is another, with its guards.
 
-    Nothing where the device hides it: it hardly ever waits for the host's launches.
+    Nothing where the device hides it: it hardly ever waits for the host's launches. Nor where a
+    part takes longer than the step: then others were profiled than those that were timed.
     """
     parts = sorted(diagnosis.explanation.call_path, key=_ms, reverse=True)
     limit = _limit(diagnosis)
     waited = limit.launch_idle_ms if limit and diagnosis.verdict.clock == "device" else None
     if not parts or not _worth_saying(_ms(parts[0]), diagnosis):
+        return None
+    if _ms(parts[0]) > (diagnosis.verdict.compiled_ms or math.inf):
         return None
     if waited is not None and not _worth_saying(waited, diagnosis):
         return None

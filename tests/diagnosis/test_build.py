@@ -76,6 +76,15 @@ def test_recompiles_are_a_chain_of_deciding_guards(diagnose):
     assert (link.guard, link.old, link.new, link.seconds) == ("x.size(0) == 4", "4", "5", 3.0)
 
 
+def test_profiled_steps_that_are_other_steps_are_said_to_be(diagnose):
+    counts = rows()["step_counts"][1] | {"timed_step_ms": 0.05, "unexplained_ms": -5.1}
+    far = counts | {"step_ms": 6.6}
+    said = "The profiled compiled steps took 6.60 ms where timed ones take 0.050 ms"
+    assert any(note.startswith(said) for note in diagnose(step_counts=[far]).notes)
+    near = counts | {"unexplained_ms": -0.01}
+    assert not any("other steps" in note for note in diagnose(step_counts=[near]).notes)
+
+
 def test_the_limit_is_part_of_the_chain(diagnose):
     limited = compiled("0/2", outcome="limit", duration_us=None)
     (chain,) = diagnose(

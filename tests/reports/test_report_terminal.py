@@ -164,6 +164,10 @@ def test_a_call_path_that_costs_next_to_nothing_is_not_said():
     assert "call path" in explained(call_path=dear, step_limits=limits(launch_idle_ms=0.2))
 
 
+def test_a_call_path_longer_than_the_step_is_not_of_that_step():
+    assert "call path" not in explained(call_path=parts(us_per_call=3700.0, ms=3.7), step_limits=())
+
+
 def test_the_phases_that_take_most_of_the_compile_are_said():
     base = sample.helped()
     phases = {"dynamo_s": 1.4, "aot_s": 0.01, "inductor_s": 2.5}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from traceview.derive.likeness import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.diagnosis.words import milliseconds, plural
@@ -40,6 +41,7 @@ def notes(
                 *_compiling(tables, focus),
                 *_collector(tables),
                 *_profiler(verdict, counts),
+                *_other_steps(tables, focus),
                 *_page_faults(tables, focus),
                 *_ranks(tables),
             ]
@@ -116,6 +118,18 @@ def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str
             f"A step costs more under the profiler than without it ({', '.join(dearer)}): the "
             "accounting is scaled to the time without."
         )
+
+
+def _other_steps(tables: Tables, focus: Focus) -> Iterator[str]:
+    for row in focus.rows(tables["step_counts"]):
+        if far_longer(row["unexplained_ms"], row["timed_step_ms"], row["beside_step_ms"]):
+            profiled, timed = map(milliseconds, (row["step_ms"], row["timed_step_ms"]))
+            yield (
+                f"The profiled {row['stance']} steps took {profiled} where timed ones take "
+                f"{timed}, which is more than the profiler can cost: they were other steps, and "
+                "where their time went tells nothing of the timed ones. A run of more steps is "
+                "profiled again at its end."
+            )
 
 
 def _page_faults(tables: Tables, focus: Focus) -> Iterator[str]:

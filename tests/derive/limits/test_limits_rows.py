@@ -305,3 +305,13 @@ def test_a_cache_that_is_slower_than_memory_was_held_up():
 def test_nothing_profiled_gives_no_tables():
     assert limit_tables(Tables({}), []) == {}
     assert isinstance(derived([], [])["kernel_limits"], pl.DataFrame)
+
+
+@pytest.mark.parametrize(("unexplained_ms", "told"), [(-0.1, 1.4), (-5.2, None), (None, 1.4)])
+def test_idle_time_of_other_steps_than_the_timed_ones_is_not_told(unexplained_ms, told):
+    idle = {"category": "idle_launch_bound", "kind": "idle", "ms": 1.4, "clock": "device"}
+    counts = {"step_ms": 6.6, "timed_step_ms": 0.2, "unexplained_ms": unexplained_ms}
+    found = derived(
+        [kernel(0, 10)], [], accounting=[{**STANCE, **idle}], step_counts=[{**STANCE, **counts}]
+    )
+    assert found["step_limits"]["launch_idle_ms"].to_list() == [told]

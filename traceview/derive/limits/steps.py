@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from traceview.derive.likeness import far_longer
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.fusible import fusible
 from traceview.derive.limits.generated import GeneratedCode
@@ -41,8 +42,13 @@ def step_limit(
         "limit_ms": _scaled(_limit(rows, ceilings.gap_us or 0.0), scale),
         "fusible_ms": _scaled(_fusible(window, code, ceilings), scale),
         "idle_ms": _sum(row["ms"] for row in idle),
-        "launch_idle_ms": _launch_idle(idle),
+        "launch_idle_ms": None if _is_unlike(counts) else _launch_idle(idle),
     }
+
+
+def _is_unlike(counts: Row) -> bool:
+    known = (counts.get(f"{name}_ms") for name in ("unexplained", "timed_step", "beside_step"))
+    return far_longer(*known)
 
 
 def _launch_idle(idle: Sequence[Row]) -> float | None:
