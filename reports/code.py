@@ -38,15 +38,8 @@ def language_of(text: str) -> str:
 
 def highlight(text: str, language: str) -> list[Markup]:
     """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
-    lines: list[Markup] = []
-    current: list[Markup] = []
-    for token, value in _lexer(language).get_tokens(clean(text)):
-        first, *others = value.split("\n")
-        current.append(_piece(token, first))
-        for other in others:
-            lines.append(Markup("").join(current))
-            current = [_piece(token, other)]
-    return lines  # the lexer ends every text with one newline, so nothing is left in current
+    pieces = (_piece(token, value) for token, value in _lexer(language).get_tokens(clean(text)))
+    return [Markup(line) for line in "".join(pieces).split("\n")[:-1]]  # a lexer adds a newline
 
 
 def plain(text: str) -> list[Markup]:
@@ -65,8 +58,11 @@ def _class(token: _TokenType) -> str | None:
     return next((name for kind, name in _CLASSES if token in kind), None)
 
 
-def _piece(token: _TokenType, text: str) -> Markup:
-    name = _class(token)
-    if not name or not text.strip():
-        return escape(text)
-    return Markup('<span class="{}">{}</span>').format(name, text)
+def _piece(token: _TokenType, text: str) -> str:
+    name, escaped = _class(token), str(escape(text))
+    if not name:
+        return escaped
+    return "\n".join(
+        f'<span class="{name}">{line}</span>' if line.strip() else line
+        for line in escaped.split("\n")
+    )
