@@ -171,6 +171,22 @@ class TestDynamicRerecord:
         assert one.title.startswith("5 cudagraphs of forward")
         assert (one.location.line, one.severity, one.cost.seconds) == (40, "info", None)
 
+    @pytest.mark.parametrize(
+        ("sources", "meant"),
+        [
+            (["L['t']"], "one for each value of t"),
+            (["L['t']", "L['x'].size()[0]"], "one for each size that its inputs had"),
+        ],
+    )
+    def test_a_number_is_no_size(self, make, sources, meant):
+        symbols = [
+            {"compile_id": "0/0", "event": "create", "source_name": source} for source in sources
+        ]
+        tables = self.tables(make, [f"({n},)" for n in range(40)], symbols=symbols)
+        (one,) = found(cg_dynamic_rerecord, tables)
+        assert one.title.endswith(meant)
+        assert ("Pass t in tensors" in one.what_to_do) == (len(sources) == 1)
+
     def test_the_cost_is_what_blocks_with_recordings_take_longer(self, make):
         spans = [("dynamo", 0), *(("cudagraph_recording", step) for step in range(10, 50))]
         tables = self.tables(

@@ -1,7 +1,7 @@
 """
 ## What it finds
-`mode="reduce-overhead"` (or "max-autotune") with inputs of many sizes: one cudagraph is recorded
-for each of them.
+`mode="reduce-overhead"` (or "max-autotune") with inputs of many sizes, or Python numbers of many
+values: one cudagraph is recorded for each of them.
 
 ## Why it costs
 A cudagraph replays one size only. Symbolic sizes save the recompiles, not the recordings: each new
@@ -16,7 +16,8 @@ A warning where the sizes are many and recording them takes a part of the steps 
 else information: a few dozen sizes that all come early may be meant.
 
 ## What to do
-Pad the inputs to a few sizes: steps of 64, or powers of two. Or leave graphs with symbolic sizes
+Pad the inputs to a few sizes: steps of 64, or powers of two. Pass a Python number as a tensor on
+the device: one cudagraph then does for every value. Or leave graphs with symbolic sizes
 out of cudagraphs: `torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True`. Some of
 their kernels may still be recorded: look at the log again.
 
@@ -54,6 +55,8 @@ _MEANT = 32
 _SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
 _NUMBER = re.compile(r"\d{1,18}")
 _RUN = re.compile(r"^\[([^\]]+)\]")
+#: ``x.size()[0]``, ``x.stride()[0]`` and ``x.storage_offset()``.
+_OF_TENSOR = "()"
 _RECORDING = "cudagraph_recording"
 
 
@@ -95,14 +98,21 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     total, about = _lost_s(tables)
     count = len(trees)
     name = f" of {_recompiles.function_name(compiles[0]['co_name'])}" if compiles else ""
+    numbers = _numbers(tables, compile_id)
+    of_what = f"value of {', '.join(numbers)}" if numbers else "size that its inputs had"
+    cure = (
+        f"Pass {' and '.join(numbers)} in tensors on the device"
+        if numbers
+        else "Pad the inputs to a few sizes"
+    )
     return Finding(
         code=CODE,
         rule="cg-dynamic-rerecord",
         severity=_severity(tables, count, total),
-        title=f"{count} cudagraphs{name}: one for each size that its inputs had",
+        title=f"{count} cudagraphs{name}: one for each {of_what}",
         explanation=(
-            "A cudagraph replays one size only: each new one runs once to warm up, is recorded at "
-            "its next call, and keeps its cudagraph."
+            f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one runs "
+            "once to warm up, is recorded at its next call, and keeps its cudagraph."
         ),
         cost=Cost(seconds=total, about=about),
         confidence="measured" if total is not None else "heuristic",
@@ -110,13 +120,22 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
         about=_places.about(*compiles),
         evidence=tuple(_proof(tables, trees)),
         what_to_do=(
-            "Pad the inputs to a few sizes, or leave graphs with symbolic sizes out of cudagraphs "
-            "(launches are then made one by one; compare)."
+            f"{cure}, or leave graphs with symbolic sizes out of cudagraphs (launches are then "
+            "made one by one; compare)."
         ),
         snippet=Snippet(
             "python", "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True"
         ),
     )
+
+
+def _numbers(tables: Tables, compile_id: str) -> list[str]:
+    """Python numbers that are all that is symbolic in a compile; none where a size is."""
+    found = first_rank(rows(tables, "symbols", compile_id=compile_id, event="create"))
+    sources = [row["source_name"] or "" for row in found]
+    if not all(sources) or any(_OF_TENSOR in source for source in sources):
+        return []
+    return list(dict.fromkeys(map(_recompiles.plain, sources)))
 
 
 def _proof(tables: Tables, trees: list[Row]) -> Iterator[Evidence]:
