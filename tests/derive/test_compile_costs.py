@@ -97,3 +97,20 @@ def test_without_calls_the_code_object_decides_and_backwards_follow():
     seconds, compiles = region_compiles(tables)["cold", 1, 0]
     assert compiles == 1
     assert seconds == pytest.approx(20.0)
+
+
+def test_code_that_one_region_had_compiled_before_is_that_ones_again():
+    rest = {"co_name": "torch_dynamo_resume_in_forward_at_9", "co_firstlineno": 9}
+    shared = {"co_name": "helper", "co_firstlineno": 50}
+    calls = [call(0, 0.0, 10_000.0), call(1, 20e6, 10_000.0)]
+    compiles = [
+        compiled("a", started_us=1e6, **rest),
+        compiled("b", started_us=2e6, **shared),
+        compiled("c", started_us=21e6, **shared),
+        compiled("d", started_us=50e6, **rest),
+        compiled("e", started_us=51e6, **shared),
+    ]
+    owners = [
+        (row["compile_key"], key[2]) for key, row in assign_regions(regional(compiles, calls))
+    ]
+    assert owners == [("a", 0), ("b", 0), ("c", 1), ("d", 0)]  # both regions call the helper

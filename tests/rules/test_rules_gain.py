@@ -221,6 +221,37 @@ def test_tiny_steps_are_no_work_outside(make):
     assert found("ap-not-in-model", make(**tables)) == []
 
 
+def eager_operators(ms, share, *, in_graph=False, mark_ns=0):
+    detail = {**python(ms), "category": "elementwise", "what": "aten::sqrt", "in_graph": in_graph}
+    tables = step(("elementwise", ms), details=[detail], share=share)
+    tables["accounting"][0]["kind"] = "busy"
+    mark = {"stance": "compiled", "name": "Optimizer.step#AdamW.step", "step": 1}
+    return {**tables, "cpu_ops": [{**mark, "duration_ns": mark_ns}]}
+
+
+def test_eager_operators_that_take_much_of_a_step_are_information(make):
+    (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3)))
+    assert finding.severity == "info"
+    assert finding.location.line == 50
+    assert finding.title.startswith("60 % of a compiled step is operators outside of compiled code")
+    (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3, mark_ns=25_000_000)))
+    assert finding.title.startswith("60 % of a compiled step is AdamW.step(), in eager")
+    assert "fused=True" in finding.what_to_do
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        eager_operators(2.4, 0.3, in_graph=True),
+        eager_operators(1.0, 0.3),
+        eager_operators(2.4, 0.6),
+        eager_operators(2.4, None),
+    ],
+)
+def test_eager_operators_are_not_said_where_they_are_few_or_the_compiled_code_s(make, tables):
+    assert found("ap-not-in-model", make(**tables)) == []
+
+
 def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
     at = {"file": FILE, "line": 60, "count": 1.0}
     details = [

@@ -7,6 +7,7 @@ from traceview.rules import (
     rc_container_length,
     rc_global_state,
     rc_object_identity,
+    rc_python_constant,
     rc_tensor_meta,
 )
 from traceview.rules._recompile_kinds import family
@@ -172,11 +173,21 @@ def test_types_that_change_and_classes_that_are_made_anew(make, classes, words):
     assert words in only(make(recompiles=rows)).title
 
 
-def test_a_tensor_that_is_sometimes_none_has_two_types(make):
+def test_a_tensor_that_is_sometimes_none_is_a_value_that_changes(make):
     rows = again("type_id", old="a tensor type", new="<class 'NoneType'>")
+    rows.append(recompile(9, "value", source_name=rows[0]["source_name"], old="None"))
+    assert found(make(recompiles=rows)) == []
+    (finding,) = rc_python_constant.check(make(recompiles=rows))
+    assert finding.title.startswith("x changes and recompiled")
+    assert "a tensor → None" in finding.explanation
+    assert finding.what_to_do.startswith("Pass a tensor as x each time")
+
+
+def test_a_tensor_that_is_sometimes_a_number_has_two_types(make):
+    rows = again("type_id", old="a tensor type", new="<class 'float'>")
     finding = only(make(recompiles=rows))
     assert "x is of another type" in finding.title
-    assert "(met: Tensor, NoneType)" in finding.explanation
+    assert "(met: Tensor, float)" in finding.explanation
     assert "converted before the call" in finding.what_to_do
 
 

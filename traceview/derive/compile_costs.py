@@ -107,9 +107,11 @@ def region_compiles(tables: Tables) -> dict[RegionKey, tuple[float, int]]:
 
 
 def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
-    """Each compile with its region: the innermost call it fell into, else the same code object.
+    """Each compile with its region: the innermost call it fell into, else that of its code.
 
-    A backward that is compiled outside every call belongs to the region of its forward.
+    Single calls are not recorded in timed blocks. Code that only one region had compiled before
+    is that one's again: the region's own function, what it calls and the rest of either after a
+    graph break. A backward that is compiled outside every call belongs to its forward's region.
     """
     if tables["regions"].is_empty() and tables["calls"].is_empty():
         return
@@ -119,6 +121,7 @@ def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
         for row in tables["regions"].iter_rows(named=True)
     }
     forward: dict[str, int] = {}
+    before: dict[tuple[Any, ...], set[int]] = defaultdict(set)
     for row in tables["compiles"].sort("started_us", nulls_last=True).iter_rows(named=True):
         process = (row["pass"], row["pid"])
         region = _innermost(spans.get(process, []), row["started_us"])
@@ -126,7 +129,11 @@ def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
             region = code.get((*process, row["co_filename"], row["co_firstlineno"]))
         if region is None:
             region = forward.get(row["compile_key"])
+        earlier = before[tuple(row[name] for name in (*_PROCESS, *_CODE[2:]))]
+        if region is None and len(earlier) == 1:
+            (region,) = earlier
         if region is not None:
+            earlier.add(region)
             forward.setdefault(row["compile_key"], region)
             yield (*process, region), row
 

@@ -1,4 +1,4 @@
-"""What a compiled step does outside of compiled code: loading data, Python, copies that wait."""
+"""What a compiled step does outside of compiled code: loading, Python, copies, eager operators."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
 
-Kind = Literal["loading", "python", "copies"]
+Kind = Literal["loading", "python", "copies", "operators"]
 
 #: Categories of table ``accounting``, of a host and of a device that waits for the host.
 _CATEGORIES: dict[Kind, tuple[str, ...]] = {
     "loading": ("data_loading", "idle_data_loading"),
     "python": ("python", "idle_python"),
     "copies": ("idle_copy_wait",),
+    "operators": (),
 }
 _LOADER = "enumerate(DataLoader)#"
 _COLLECTIVE = "c10d::"
+_OPTIMIZER = "Optimizer.step#"
 #: Shorter stretches are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -52,6 +54,25 @@ def parts(tables: Tables) -> list[Part]:
     """The parts of a compiled step as accounted for, dearest first."""
     found = (*_loading(tables), *_python(tables), *_copies(tables))
     return sorted((part for part in found if part.ms > 0), key=lambda part: -part.ms)
+
+
+def operators(tables: Tables) -> Part:
+    """Work of operators that no compiled graph holds, with an optimizer's class if it is its step.
+
+    What waits is none, nor Python; an optimizer's mark lies around its operators.
+    """
+    busy = {row["category"] for row in rows(tables, "accounting", stance="compiled", kind="busy")}
+    made = pl.col("category").str.starts_with("generated")
+    details = _compiled(tables).filter(
+        pl.col("category").is_in(busy) & ~made & ~pl.col("in_graph").fill_null(False)
+    )
+    ms, steps = float(details["ms"].sum()), first(tables, "step_counts", stance="compiled")
+    marks = frame(tables, "cpu_ops", stance="compiled").filter(
+        pl.col("step").is_not_null() & pl.col("name").str.starts_with(_OPTIMIZER)
+    )
+    spent = float(marks["duration_ns"].sum()) / 1e6 / ((steps and steps["steps"]) or 1)
+    name = marks["name"][0].removeprefix(_OPTIMIZER).removesuffix(".step") if marks.height else ""
+    return Part("operators", ms, tuple(_at(details, "ms")), name if spent >= ms / 2 else "")
 
 
 def accounted_ms(tables: Tables) -> float:

@@ -53,9 +53,10 @@ SUBJECTS = {
 _UNTOLD = frozenset({"obj_id", "backend", "dispatch_keys", "global_state", "stride"})
 #: torch's state, and what a tensor has of it: inference mode shows as a tensor's dispatch keys.
 _STATES = ("global_state", "dispatch_keys")
+_A_TENSOR, _NONE = "a tensor", "<class 'NoneType'>"
 _FEW_DIGITS = (4, 6, 8, 10, 12)
 #: A string, a boolean or None as a guard shows it.
-_CHOICE = re.compile(r"""(['"]).*\1|True|False|None""", re.DOTALL)
+_CHOICE = re.compile(rf"""(['"]).*\1|True|False|None|{_A_TENSOR}""", re.DOTALL)
 
 
 def function_name(co_name: str | None) -> str:
@@ -183,6 +184,11 @@ class Cause:
         return any(is_member(row["guard"]) for row in self.rows)
 
     @property
+    def is_left_out(self) -> bool:
+        """Whether it is a tensor in some calls and None in others."""
+        return any(row["old"] == _A_TENSOR for row in self.rows)
+
+    @property
     def is_choice(self) -> bool:
         """Whether the values are strings, booleans or None: they choose, nobody calculates."""
         met = [row["old"] for row in self.rows if row["old"] is not None]
@@ -288,13 +294,23 @@ def deciding(tables: Tables) -> list[Row]:
 
     torch's state is checked before all else, so a variant that failed another guard was compiled
     for the state of this call: state was not what had changed.
+
+    Where a tensor was expected and None came, or the reverse, the value changed: the one guard
+    looks at the type, the other at the value.
     """
     groups: list[list[Row]] = []
     for row in rows(tables, "recompiles"):
         if row["order"] in (0, None) or not groups:
             groups.append([])
         groups[-1].append(row)
-    return [_deciding(group) for group in groups]
+    return [_left_out(_deciding(group)) for group in groups]
+
+
+def _left_out(row: Row) -> Row:
+    """``row`` as a change of value, where it is about a tensor that is an argument left out."""
+    if row["kind"] != "type_id" or row["old"] != "a tensor type" or row["new"] != _NONE:
+        return row
+    return {**row, "kind": "value", "old": _A_TENSOR, "new": "None"}
 
 
 def _deciding(group: list[Row]) -> Row:

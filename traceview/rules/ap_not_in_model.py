@@ -1,7 +1,8 @@
 """
 ## What it finds
 A compiled step that spends its time outside of the model: on loading data, on Python of the
-script's own, on copies to the device that hold the host.
+script's own, on copies to the device that hold the host; or, where those are few, on operators in
+eager, such as an optimizer's.
 
 ## Why it costs
 Compiling shortens what is compiled and nothing else. If half of a step is something else, the step
@@ -15,12 +16,13 @@ are less than half of it. Python at the line that calls compiled code counts as 
 the timed step leaves beside all other work: a thread that waits for its next call looks alike.
 
 A warning where it is more than half of the step and the host works meanwhile; else information:
-waiting (for a queue, a file, a network, a sleep) may be what the script is for.
+waiting (for a queue, a file, a network, a sleep) may be what the script is for. Operators that no
+compiled graph holds are information always.
 
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
-`.to(device, non_blocking=True)`.
+`.to(device, non_blocking=True)`. An optimizer: `fused=True`, or `torch.compile(optimizer.step)`.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is said.
@@ -68,7 +70,14 @@ MOST_OF_OUTSIDE = 0.80
 LEAST_OF_OUTSIDE = 0.20
 #: More are asked for by nobody without trying.
 MOST_WORKERS = 8
+_FUSED = (
+    "Give the optimizer fused=True, where it has that, or compile its step: step = "
+    "torch.compile(optimizer.step). Large embeddings of which a step reads few rows: sparse=True, "
+    "with SparseAdam or SGD."
+)
+_COMPILED = "Move these operators into a function that is compiled."
 _NAMES = {
+    "operators": "operators in eager",
     "loading": "loading data",
     "python": "Python of the script's own",
     "copies": "copies from pageable memory",
@@ -84,16 +93,39 @@ def check(
         return
     found = [_at_most(tables, part, step, accounted) for part in _outside.parts(tables)]
     outside = sum(part.ms for part in found)
-    if outside < max(LEAST_MS, least_share * step):
-        return
     inside = _outside.compiled_share(tables)
     if inside is not None and inside >= MOST_COMPILED_SHARE:
+        return
+    if outside < max(LEAST_MS, least_share * step):
+        left = step * (1 - (inside or 1.0)) - outside
+        eager = _outside.operators(tables).scaled(step / accounted)
+        if min(eager.ms, left) >= max(LEAST_MS, least_share * step):
+            yield _eager(tables, eager, min(1.0, eager.ms / step), inside)
         return
     named = [part for part in found if part.ms >= LEAST_OF_OUTSIDE * outside]
     share = min(1.0, outside / step)
     waits = _waits(tables, named[0], share)
     severity: Severity = "warning" if share > warn_share and waits is False else "info"
     yield _finding(tables, named, outside, share, inside, severity, waits=waits is True)
+
+
+def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Finding:
+    """Operators that were left in eager: information, since many a step has a dear optimizer."""
+    at = f" ({_places.short(part.places[0])})" if part.places else ""
+    whose = f"{part.what}.step()" if part.what else "operators outside of compiled code"
+    return Finding(
+        code=CODE,
+        rule="ap-not-in-model",
+        severity="info",
+        title=f"{percent(share)} of a compiled step is {whose}, in eager{at}",
+        explanation=_ceiling(tables, part.ms),
+        cost=Cost(part.ms, None, "time of operators in no compiled graph, as it is now"),
+        confidence="derived",
+        location=part.places[0] if part.places else None,
+        evidence=tuple(_proof([part], inside, waits=False)),
+        what_to_do=_FUSED if part.what else _COMPILED,
+        also_at=part.places[1:4],
+    )
 
 
 def _at_most(tables: Tables, part: Part, step: float, accounted: float) -> Part:

@@ -1,7 +1,7 @@
 """
 ## What it finds
-A Python value (str, bool, None, enum, number, or an optimizer's float setting) that compiled code
-reads and that changes again and again.
+A Python value (str, bool, None, enum, number, an optimizer's float setting, or a tensor that some
+calls leave out) that compiled code reads and that changes again and again.
 
 ## Why it costs
 Such a value is compiled in as a constant with a guard on it. Each new one is a whole compile,
@@ -103,6 +103,11 @@ def _remedy(cause: _recompiles.Cause) -> str:
     if cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
     outside = f"Decide outside of {cause.function} what {cause.source} decides inside"
+    if cause.is_left_out:
+        return (
+            f"Pass a tensor as {cause.source} each time (zeros where there is none), or compile "
+            "one function for calls with it and one for calls without, and choose between them."
+        )
     if _chooses(cause):
         return f"{outside}: compile one function for each value and choose between them."
     if ".param_groups[" in cause.source:
