@@ -1,0 +1,3 @@
+from .surrogate import Surrogate
+
+__all__ = ["Surrogate"]

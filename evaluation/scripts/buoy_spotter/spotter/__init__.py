@@ -1,0 +1,4 @@
+from .boxes import suppress
+from .net import Spotter
+
+__all__ = ["Spotter", "suppress"]

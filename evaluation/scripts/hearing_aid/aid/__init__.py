@@ -1,0 +1,3 @@
+from .device import HearingAid
+
+__all__ = ["HearingAid"]

@@ -1,0 +1,4 @@
+from .story import Story
+from .teller import Teller
+
+__all__ = ["Story", "Teller"]

@@ -1,0 +1,4 @@
+from .model import Ranker
+from .scope import MARKETS, visiting
+
+__all__ = ["MARKETS", "Ranker", "visiting"]

@@ -1,0 +1,4 @@
+from .agent import Agent
+from .log import Log
+
+__all__ = ["Agent", "Log"]

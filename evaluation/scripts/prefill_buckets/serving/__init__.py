@@ -1,0 +1,3 @@
+from .engine import BUCKETS, Engine
+
+__all__ = ["BUCKETS", "Engine"]

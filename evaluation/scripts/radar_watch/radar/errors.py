@@ -1,0 +1,6 @@
+class NoTarget(Exception):
+    """Nothing in the sector is louder than the noise."""
+
+
+class Jammed(Exception):
+    """Everything in the sector is louder than the noise."""

@@ -1,0 +1,3 @@
+from .service import UnitService
+
+__all__ = ["UnitService"]
