@@ -8,12 +8,11 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.meta import find_referenced_templates
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, code, links, names, phrases, pictures, view, words
+from traceview.reports import agreement, links, names, phrases, pictures, view, words
 from traceview.reports import environment as facts
 from traceview.reports import format as fmt
 from traceview.reports.job import pictures as by_rank
@@ -43,17 +42,6 @@ def render(diagnosis: Diagnosis) -> str:
         if len(page.encode()) <= MAX_BYTES:
             return page
     return page
-
-
-def prepare_postmortem() -> None:
-    """Compile what a post-mortem's page needs, for who has nothing else to do yet."""
-    environment, names = _environment(_LEVELS[0]), [_POSTMORTEM[0]]
-    for name in names:  # grows while it is read: what a template includes or imports
-        named = find_referenced_templates(environment.parse(_asset(name)))
-        names.extend(other for other in named if other and other not in names)
-        environment.get_template(name)
-    for language in ("python", "cpp"):
-        code.highlight("", language)
 
 
 def _render(diagnosis: Diagnosis, limits: Limits) -> str:

@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,21 +75,9 @@ def command(
     choice = choice_of(select, ignore)
     executor = _executor(workers, scheduler)
     folder = _folder(out, resume)
-    with ThreadPoolExecutor(1) as aside:
-        aside.submit(_prepare)
-        run, damaged = read_paths(folder, paths, executor, resume=resume)
+    run, damaged = read_paths(folder, paths, executor, resume=resume)
     code = explain(run, job_steps, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
-
-
-def _prepare() -> None:
-    """Load what explains the logs while they are read: the reader waits for the disk, or another.
-
-    What fails here fails again where it is used.
-    """
-    from traceview.reports import html
-
-    html.prepare_postmortem()
 
 
 def _executor(workers: int | None, scheduler: str | None) -> Executor:
