@@ -8,6 +8,9 @@ script by itself, to compare the time. ``--pairs`` measures each script that has
 CPU seconds, where others work on the machine).
 
     python benchmarks/bench_evaluation.py [NAME...] [--group one] [--part seen] [--keep DIR]
+
+``--gpu`` takes the scripts of ``evaluation/gpu``. A machine with a GPU may have torch alone:
+``--record`` collects there and measures the twins, ``--compare`` reads the folder anywhere.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,10 +29,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation_pairs import measure_pair, predictions, show_pairs
+from evaluation_pairs import MS, SECONDS, TURNS, measure_pair, predictions, show_pairs, turns_of
 from evaluation_set import Finding, Script, all_of, as_list, fits, percent, scripts, stored
 
 ALARMS = ("warning", "error")
+_COLLECT = """
+import pathlib, sys
+from traceview.collectors import CollectOptions, collect
+
+class Quiet:
+    say = progress = print
+
+target, out = sys.argv[1:]
+collect(CollectOptions(kind="script", target=target, out=pathlib.Path(out)), Quiet())
+"""
 SLACK_S, TIMES_BARE = 30.0, 2.0  # what a whole diagnosis may take beside the bare script
 
 
@@ -46,6 +60,18 @@ def diagnose(script: Script, keep: Path) -> None:
     (keep / f"{script.name}.time.json").write_text(json.dumps(taken))
     (keep / f"{script.name}.json").write_text(done.stdout)
     (keep / f"{script.name}.stderr.txt").write_text(done.stderr)
+
+
+def record(script: Script, keep: Path) -> None:
+    """Collect the run and measure script and twin: no table is made here."""
+    words = [sys.executable, "-P", "-c", _COLLECT, str(script.main), str(keep / script.name)]
+    begin = time.perf_counter()
+    done = subprocess.run(words, capture_output=True, text=True)
+    print(f"{script.name}: collected in {time.perf_counter() - begin:.0f} s", flush=True)
+    (keep / f"{script.name}.stderr.txt").write_text(done.stdout + done.stderr)
+    shutil.rmtree(keep / script.name / "cache", ignore_errors=True)
+    if script.twin is not None:
+        measure_pair(script, keep, {MS if script.unit == "ms" else SECONDS: TURNS})
 
 
 def answer(script: Script, keep: Path, *, again: bool) -> dict[str, Any] | None:
@@ -95,7 +121,7 @@ def run_for(limit_s: float, words: list[str], environment: dict[str, str]) -> fl
     return time.perf_counter() - begin
 
 
-def names_line(finding: Finding, cause: dict[str, Any]) -> bool:
+def names_line(script: Script, finding: Finding, cause: dict[str, Any]) -> bool:
     """Is its location one of the lines meant, by their text? "" among them: none is needed."""
     lines = as_list(cause["lines"])
     place = finding["location"]
@@ -103,8 +129,11 @@ def names_line(finding: Finding, cause: dict[str, Any]) -> bool:
         return "" in lines
     if not any(place["file"].endswith(file) for file in as_list(cause["file"])):
         return False
+    path = Path(place["file"])
+    if not path.exists():  # it ran on another machine
+        path = script.main.parent / path.name
     try:
-        source = Path(place["file"]).read_text(encoding="utf-8").splitlines()
+        source = path.read_text(encoding="utf-8").splitlines()
         return source[place["line"] - 1].strip() in lines
     except (OSError, IndexError):
         return False
@@ -151,7 +180,7 @@ def judge(script: Script, diagnosis: dict[str, Any], keep: Path) -> Judgement:
         return judgement
     meant = [c for c in script.causes[: script.first] if first is not None and fits(first, c)]
     judgement.first_right = bool(meant)
-    judgement.line_right = first is not None and any(names_line(first, c) for c in meant)
+    judgement.line_right = first is not None and any(names_line(script, first, c) for c in meant)
     return judgement
 
 
@@ -197,6 +226,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--part", choices=("seen", "unseen"))
     parser.add_argument("--keep", type=Path, default=Path("evaluation-runs"))
     parser.add_argument("--compare", action="store_true", help="only read what --keep holds")
+    parser.add_argument("--gpu", action="store_true", help="the scripts that need a GPU")
+    parser.add_argument("--record", action="store_true", help="collect and measure, read later")
     parser.add_argument("--bare", action="store_true", help="run each script alone, too")
     parser.add_argument("--pairs", action="store_true", help="measure scripts beside their twins")
     parser.add_argument("--cpu", action="store_true", help="compare CPU seconds: a busy machine")
@@ -209,7 +240,11 @@ def main() -> None:
     keep.mkdir(parents=True, exist_ok=True)
     judgements: list[Judgement] = []
     answers: list[tuple[Script, dict[str, Any]]] = []
-    for script in scripts(args.names, args.group, args.part):
+    for script in scripts(args.names, args.group, args.part, gpu=args.gpu):
+        if args.record:
+            record(script, keep)
+            print(script.name, flush=True)
+            continue
         if not args.compare:
             diagnose(script, keep)
         if args.bare:
@@ -220,8 +255,10 @@ def main() -> None:
             continue
         judgements.append(judge(script, diagnosis, keep))
         if args.pairs and script.twin is not None:
-            measure_pair(script, keep, list(predictions(script, diagnosis)))
+            measure_pair(script, keep, turns_of(predictions(script, diagnosis)))
         answers.append((script, diagnosis))
+    if args.record:
+        return
     show(judgements)
     show_pairs(answers, keep, cpu=args.cpu)
 

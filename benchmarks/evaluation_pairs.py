@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,16 +84,31 @@ def per_unit(script: Script, path: Path, caches: Path, more: int = 0) -> float:
         more = int(more * min(20.0, 1.3 * ENOUGH_S / max(whole - half, 0.05)) + 1)
 
 
+def per_unit_on_device(script: Script, path: Path, caches: Path) -> float:
+    """The same where a device sets the pace: by the wall, what comes after the last compile."""
+    half, whole = (
+        _clocked(script, path, caches, count)["after_s"] for count in (script.few, 2 * script.few)
+    )
+    return 1000 * (whole - half) / script.few
+
+
 def cold(script: Script, path: Path, keep: Path) -> dict[str, float]:
     """Seconds of its few steps, all compiled anew: of the process, and of compiling alone.
 
     Only what Inductor asks the C++ compiler about the processor is known: it is the same for both.
     """
-    words, environment = script.command(path, script.few)
     with tempfile.TemporaryDirectory(prefix="cold-") as scratch:
-        caches, out = Path(scratch, "caches"), Path(scratch, "clocked.json")
+        caches = Path(scratch, "caches")
         shutil.copytree(_checked(keep), caches)
-        environment["TORCHINDUCTOR_CACHE_DIR"] = str(caches)
+        return _clocked(script, path, caches, script.few)
+
+
+def _clocked(script: Script, path: Path, caches: Path, count: int) -> dict[str, float]:
+    """What ``clocked.py`` says of ``count`` units of the script's, and what the process takes."""
+    words, environment = script.command(path, count)
+    environment["TORCHINDUCTOR_CACHE_DIR"] = str(caches)
+    with tempfile.TemporaryDirectory(prefix="clocked-") as scratch:
+        out = Path(scratch, "clocked.json")
         wall, cpu = _spent([words[0], str(CLOCKED), str(out), *words[1:]], environment)
         return {"wall_s": wall, "cpu_s": cpu} | json.loads(out.read_text())
 
@@ -107,23 +122,29 @@ def _checked(keep: Path) -> Path:
     return folder
 
 
-def measure_pair(script: Script, keep: Path, expected: list[Prediction]) -> None:
-    """Figures of the script and of its twin, of each kind that something was predicted of."""
+def turns_of(expected: Iterable[Prediction]) -> dict[str, int]:
+    """The units of what was predicted, and how often each is measured."""
+    return {one.unit: TURNS if one.value >= SMALL_S else MORE_TURNS for one in expected}
+
+
+def measure_pair(script: Script, keep: Path, wanted: dict[str, int]) -> None:
+    """Figures of the script and of its twin, in each unit of ``wanted``."""
     twin = script.twin
     assert twin is not None
     found: dict[str, object] = stored(keep, f"{script.name}.pair.json")
-    for one in expected:
+    for unit, turns in wanted.items():
         try:
-            if one.unit == MS:
+            if unit == MS:
                 caches = keep / "caches" / script.name
-                found["script_ms"] = per_unit(script, script.main, caches)
-                found["fixed_ms"] = per_unit(script, twin, caches)
+                measure = per_unit_on_device if script.on_gpu else per_unit
+                found["script_ms"] = measure(script, script.main, caches)
+                found["fixed_ms"] = measure(script, twin, caches)
             else:
-                turns = range(TURNS if one.value >= SMALL_S else MORE_TURNS)
-                both = [(cold(script, script.main, keep), cold(script, twin, keep)) for _ in turns]
+                paths = (script.main, twin)
+                both = [[cold(script, path, keep) for path in paths] for _ in range(turns)]
                 found["script_s"], found["fixed_s"] = zip(*both, strict=True)
         except subprocess.CalledProcessError:
-            found[f"{one.unit}_failed"] = True
+            found[f"{unit}_failed"] = True
     (keep / f"{script.name}.pair.json").write_text(json.dumps(found))
 
 

@@ -29,12 +29,19 @@ class Script:
     steps_each: float = 1.0  # steps of traceview's in one of these
     first: int = 1  # so many of the causes may stand first
     cured: str = ""  # the rule whose advice the twin follows, if not a first cause's
+    unit: str = ""  # of what the twin gains, "ms" (a step) or "s", where nobody can ask a diagnosis
     causes: list[dict[str, Any]] = field(default_factory=list)
     why: str = ""
+    folder: Path = EVALUATION
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it needs a GPU: then time is the wall's, since the device sets the pace."""
+        return self.folder.name == "gpu"
 
     @property
     def main(self) -> Path:
-        folder = EVALUATION / "scripts" / self.name
+        folder = self.folder / "scripts" / self.name
         return folder / "main.py" if folder.is_dir() else folder.with_suffix(".py")
 
     @property
@@ -62,11 +69,14 @@ class Script:
         return words, environment
 
 
-def scripts(names: list[str], group: str | None, part: str | None) -> Iterator[Script]:
-    """Those asked for, or all."""
-    expected = tomllib.loads((EVALUATION / "expected.toml").read_text(encoding="utf-8"))
+def scripts(
+    names: list[str], group: str | None, part: str | None, *, gpu: bool = False
+) -> Iterator[Script]:
+    """Those asked for, or all; ``gpu``: those that need one."""
+    folder = EVALUATION / "gpu" if gpu else EVALUATION
+    expected = tomllib.loads((folder / "expected.toml").read_text(encoding="utf-8"))
     for name, entry in expected.items():
-        script = Script(name=name, **entry)
+        script = Script(name=name, folder=folder, **entry)
         if names and name not in names:
             continue
         if group in (None, script.group) and part in (None, "seen" if script.seen else "unseen"):

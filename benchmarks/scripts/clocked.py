@@ -1,6 +1,7 @@
 """Run a script, and write what torch's compiling took in it: ``clocked.py OUT SCRIPT [ARGUMENT]``.
 
-``{"compile_s": …, "compile_cpu_s": …}``, by the wall's clock and the CPU's (with C++ compilers').
+``{"compile_s": …, "compile_cpu_s": …, "after_s": …}``: by the wall's clock and the CPU's (with C++
+compilers'), and what came after the last compile, until the device was done.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 SPENT = {"compile_s": 0.0, "compile_cpu_s": 0.0}
 BEGAN = [0.0, 0.0]
+ENDED = [0.0]
 
 
 def clocks() -> tuple[float, float]:
@@ -28,12 +30,15 @@ def began(*_about: Any) -> None:
 
 
 def ended(*_about: Any) -> None:
-    for name, begin, end in zip(SPENT, BEGAN, clocks(), strict=True):
+    now = clocks()
+    ENDED[0] = now[0]
+    for name, begin, end in zip(SPENT, BEGAN, now, strict=True):
         SPENT[name] += end - begin
 
 
 def main() -> None:
     out, script, *rest = sys.argv[1:]
+    import torch
     from torch._dynamo.callback import callback_handler
 
     callback_handler.register_start_callback(began)
@@ -44,7 +49,10 @@ def main() -> None:
     try:
         runpy.run_path(script, run_name="__main__")
     finally:
-        Path(out).write_text(json.dumps(SPENT))
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        after = time.perf_counter() - ENDED[0]
+        Path(out).write_text(json.dumps(SPENT | {"after_s": after}))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from itertools import permutations
 import pytest
 
 from traceview.diagnosis.tree import everyone, tree
+from traceview.rules import catalogue
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 
 FOLLOWS = {"limit": {"int", "size"}, "slow": {"limit", "int"}, "cut": {"item"}}
@@ -38,6 +39,17 @@ def test_recompiles_the_limit_and_the_slow_step_are_one_finding():
     assert (cause.whole_cost.ms_per_step, cause.whole_cost.seconds) == (0.5, 8.0)
     assert cause.cost == Cost(None, 8.0)
     assert cause.severity == "error", "as grave as what follows from it"
+
+
+def test_a_limit_that_a_value_read_at_a_break_met_is_part_of_the_break():
+    follows = {rule.name: rule.follows for rule in catalogue()}
+    found = [
+        said("rc-limit-hit", FORWARD, ms=0.3), said("gb-item", FORWARD, ms=0.1),
+        said("rc-resumed-value", FORWARD, seconds=1.8),
+    ]  # fmt: skip
+    assert shape(grown(*found, follows=follows)) == [
+        ("gb-item", [("rc-resumed-value", ["rc-limit-hit"])])
+    ]
 
 
 def test_a_symptom_may_have_symptoms():

@@ -193,6 +193,11 @@ SOURCE = "  # return x + k  # ork/s.py:53 in g"
             "backend", None, None, "f", "g",
         ),
         ("Cache line invalidated because x got deallocated", "obj_id", "x", None, None, None),
+        (
+            "___as_tensor(___stack0).item() == 8.5  # (unknown source ___as_tensor(___stack0)"
+            ".item(), please file a bug)",
+            "value", "___stack0", None, "8.5", None,
+        ),
     ],
 )  # fmt: skip
 def test_every_kind_of_guard(text, kind, source, dim, old, new):

@@ -294,6 +294,24 @@ def test_fp32_kernels_without_tensor_cores(make, name, ms, fires):
     assert bool(found("ind-tf32-off", tables)) is fires
 
 
+@pytest.mark.parametrize(
+    ("waits_ms", "severity"), [(0.2, "warning"), (3.0, "info")], ids=["device", "host"]
+)
+def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, severity):
+    idle = account("idle", "idle_launch_bound", waits_ms)
+    (finding,) = found(
+        "ind-tf32-off",
+        make(
+            kernel_groups=[gemm("ampere_sgemm_128x64_tn", 1.0)],
+            environment=PRECISION,
+            accounting=[account("busy", "gemm", 1.0), idle],
+            speedups=speedup(4.0, 1.0 + waits_ms),
+        ),
+    )
+    assert finding.severity == severity
+    assert ("waits for launches" in finding.explanation) is (severity == "info")
+
+
 def test_tf32_that_is_on_is_no_finding(make):
     assert (
         found("ind-tf32-off", make(kernel_groups=[gemm("ampere_sgemm", 1.0)], environment=[])) == ()

@@ -22,6 +22,10 @@ _COMMENT = re.compile(
 _PLAIN_COMMENT = re.compile(
     r"\s+# \(?(?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
 )
+#: What stands there where torch knows no line.
+_NO_SOURCE = re.compile(r"\s+# \(unknown source [^\n]*, please file a bug\)")
+#: A float that torch made symbolic, by way of a tensor.
+_AS_TENSOR = re.compile(r"___as_tensor\((?P<name>[^()\n]{1,200})\)\.item\(\)")
 _LOCAL = re.compile(r"\bL\[\s*['\"](.*?)['\"]\s*\]")
 _VARIABLE = re.compile(r'\(HINT: guard on "(?P<name>\w+)"(?P<rest>[^\s,()]*)')
 _LIMIT = 16_000  # characters: no guard is longer, and patterns stay bounded work
@@ -123,9 +127,9 @@ def parse_guard(text: str) -> GuardText:
     at = _USER_STACK.search(rest)
     frame = first_user_frame(parse_traceback(rest[at.end() :])) if at else None
     line = rest[: at.start()] if at else rest
-    comment = _COMMENT.search(line) or _PLAIN_COMMENT.search(line)
+    comment = _COMMENT.search(line) or _PLAIN_COMMENT.search(line) or _NO_SOURCE.search(line)
     guard = line[: comment.start()] if comment else line.split(" (HINT: ")[0]
-    guard = _LOCAL.sub(r"\1", guard).strip()
+    guard = _AS_TENSOR.sub(r"\g<name>", _LOCAL.sub(r"\1", guard)).strip()
     found = _meaning(guard)
     kind = "module_int" if found.kind == "value" and _MODULE_INT in line else found.kind
     quoted = comment.groupdict() if comment else {}

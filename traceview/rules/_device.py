@@ -1,4 +1,4 @@
-"""Idle time of the device in a step, from table ``accounting``."""
+"""Busy and idle time of the device in a step, from table ``accounting``."""
 
 from __future__ import annotations
 
@@ -16,3 +16,13 @@ def idle_ms(tables: Tables, stance: str, cause: str = "") -> float | None:
         return None
     idle = [row for row in accounts if row["kind"] == "idle" and cause in row["category"]]
     return sum((row["ms"] or 0.0 for row in idle), 0.0)
+
+
+def is_starved(tables: Tables) -> bool:
+    """Whether it waits for launches for longer than it works: a shorter kernel saves nothing then.
+
+    Its wait for the next launch becomes longer by as much.
+    """
+    accounts = first_rank(rows(tables, "accounting", stance="compiled", clock="device"))
+    busy = sum((row["ms"] or 0.0 for row in accounts if row["kind"] == "busy"), 0.0)
+    return (idle_ms(tables, "compiled", "launch_bound") or 0.0) > busy

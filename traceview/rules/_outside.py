@@ -16,12 +16,12 @@ from traceview.tables import Tables
 
 Kind = Literal["loading", "python", "copies", "operators"]
 
-#: Categories of table ``accounting``, of a host and of a device that waits for the host.
+#: Categories of table ``accounting`` of those that have any: of a host, and of a device that waits
+#: for the host.
 _CATEGORIES: dict[Kind, tuple[str, ...]] = {
     "loading": ("data_loading", "idle_data_loading"),
     "python": ("python", "idle_python"),
     "copies": ("idle_copy_wait",),
-    "operators": (),
 }
 _LOADER = "enumerate(DataLoader)#"
 _COLLECTIVE = "c10d::"

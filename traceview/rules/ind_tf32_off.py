@@ -12,6 +12,9 @@ fp32 GEMM kernels (sgemm, simt, f32f32) of more than 20 % of the device time of 
 steps. The warning alone also appears for bf16 models and proves nothing. The cost is that time,
 less what the products would take at half of the rate that bf16 reached on this device.
 
+Information where that is little of a step, or where the device waits for launches for longer than
+it works: a shorter product then saves nothing.
+
 ## What to do
 `torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
 
@@ -31,6 +34,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from traceview.rules import _costs, _device
 from traceview.rules._evidence import from_row, milliseconds, percent, short
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
@@ -47,6 +51,10 @@ _FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
 #: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
 _TENSOR_CORES = re.compile(r"tf32|tensorop|s1688|s16816|bf16|f16|hmma|h1688", re.IGNORECASE)
 
+_STARVED = (
+    " They are not what a step waits for: the device waits for launches longer than it works."
+)
+
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: the script as a whole."""
@@ -61,16 +69,18 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     ms = sum(row["ms"] for row in slow)
     if not slow or proof is None or ms <= least_share * total:
         return
+    cost, starved = _saved(tables, ms), _device.is_starved(tables)
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
-        severity="warning",
+        severity="info" if starved else _costs.severity(tables, cost.ms_per_step),
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
         explanation=(
             "The GPU has TF32 tensor cores and PyTorch's default leaves them unused for fp32. "
             "Compiling does not change that: the same library kernels run."
+            + (_STARVED if starved else "")
         ),
-        cost=_saved(tables, ms),
+        cost=cost,
         confidence="derived",
         location=None,
         evidence=(

@@ -32,6 +32,7 @@ from traceview.tables import Tables
 
 CODE = "TV205"
 NEEDS = frozenset({"recompiles", "compiles"})
+FOLLOWS = frozenset({"cg-dynamic-rerecord"})
 
 
 def check(tables: Tables) -> Iterator[Finding]:

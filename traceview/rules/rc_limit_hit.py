@@ -41,7 +41,7 @@ from traceview.tables import Tables
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompiles"})
-FOLLOWS = RECOMPILES
+FOLLOWS = RECOMPILES | {"rc-resumed-value"}
 
 #: Values that a title has room for.
 FEW = 3
