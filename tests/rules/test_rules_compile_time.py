@@ -414,6 +414,19 @@ def test_equal_blocks_in_a_row_are_counted():
     assert blocks.share == pytest.approx(44 / 50)
 
 
+def test_calls_of_one_function_are_equal_blocks_with_others_between_them():
+    field = [Operation(op, "f32[4]", Location("/u/net.py", 16, "forward"))
+             for op in ("torch.linear", "torch.tanh", "torch.linear", "+")]  # fmt: skip
+    between = [
+        [Operation("*", "f32[4]", Location("/u/net.py", 27 + n, "advance"))] * (n + 1)
+        for n in range(9)
+    ]
+    steps = [one for other in between for one in (*field, *other)]
+    blocks = repeated(steps, 8)
+    assert (blocks.count, blocks.operations, blocks.in_a_row) == (9, tuple(field), False)
+    assert repeated(steps, 10) is None
+
+
 def test_blocks_of_growing_shapes_are_not_equal():
     grown = [one._replace(meta=f"f32[4, {n}]") for n, one in enumerate(graph(12))]
     assert repeated(grown) is None

@@ -1,11 +1,12 @@
-"""Equal blocks in a row in a graph that Dynamo captured."""
+"""Equal blocks in a graph that Dynamo captured: in a row, or calls of a function further apart."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from traceview.rules import _places
@@ -31,11 +32,15 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """``count`` equal blocks in a row: the first one's operations, and all of the graph's."""
+    """``count`` equal blocks: one's operations, and how many the graph has.
+
+    ``in_a_row``: nothing stands between them.
+    """
 
     operations: tuple[Operation, ...]
     count: int
     graph_operations: int
+    in_a_row: bool = True
 
     @property
     def share(self) -> float:
@@ -69,17 +74,32 @@ def _op(value: str) -> str:
     return re.sub(r"[\w.\s]+", "", value)
 
 
-def repeated(graph: Sequence[Operation]) -> Blocks | None:
-    """The equal blocks in a row that hold the most operations; None where there are none."""
+def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
+    """The ``fewest`` equal blocks or more that hold the most operations; None where none are."""
     if any("invoke_subgraph" in one.op for one in graph):
         return None  # blocks that are nested regions already
-    best: Blocks | None = None
+    found = [one for one in (*_in_a_row(graph), *_calls(graph)) if one.count >= fewest]
+    return max(found, key=lambda blocks: blocks.count * len(blocks.operations), default=None)
+
+
+def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
     for distance in _distances(graph):
         start, length = _longest_run(graph, distance)
-        count = length // distance + 1
-        if count > 1 and (best is None or count * distance > best.count * len(best.operations)):
-            best = Blocks(tuple(graph[start : start + distance]), count, len(graph))
-    return best
+        if length >= distance:
+            block = tuple(graph[start : start + distance])
+            yield Blocks(block, length // distance + 1, len(graph))
+
+
+def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
+    """Stretches of one function's own lines, wherever they stand."""
+    stretches = (tuple(found) for _, found in groupby(graph, key=_function))
+    for block, count in Counter(stretches).most_common():
+        if count > 1 and len(block) >= _FEWEST_OPERATIONS and block[0].place:
+            yield Blocks(block, count, len(graph), in_a_row=False)
+
+
+def _function(one: Operation) -> tuple[str, str | None] | None:
+    return (one.place.file, one.place.function) if one.place else None
 
 
 def _distances(graph: Sequence[Operation]) -> list[int]:

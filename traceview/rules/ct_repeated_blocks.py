@@ -9,10 +9,11 @@ before. Compiled by itself, one block serves for all of them.
 
 ## Evidence
 In the graph that Dynamo captured, the same operations with the same shapes, from the same lines,
-follow each other at least eight times. The cost is the seconds of that compile, by the part of its
-operations that lie in these blocks, less one block. It is about the torch.compile call, which is
-what to change; a line of the block stands beside it. Blocks so small that entering each by itself
-would make the step a quarter longer are not named: every start's seconds would be dearly saved.
+stand at least eight times: in a row, or as calls of one function with other operations between. The
+cost is the seconds of that compile, by the part of its operations that lie in these blocks, less
+one block. It is about the torch.compile call, which is what to change; a line of the block stands
+beside it. Blocks so small that entering each by itself would make the step a quarter longer are not
+named: every start's seconds would be dearly saved.
 
 A warning where that is a quarter or more of a job whose length is known; else information.
 
@@ -23,7 +24,7 @@ fuses across the blocks' edges any more; to keep one graph, mark the block as
 `torch.compiler.nested_compile_region`.
 
 ## Settings
-- `fewest_blocks`: equal blocks in a row, from which on they are mentioned
+- `fewest_blocks`: equal blocks, from which on they are mentioned
 - `least_seconds`: that they cost; less is not mentioned
 
 ## References
@@ -80,10 +81,8 @@ def check(
         whole -= _starts.once_seconds(tables, {graph["compile_key"]})
         if whole < least_seconds:
             continue
-        found = repeated(operations(graph["text"] or ""))
-        if found is None or found.count < fewest_blocks or whole * found.share < least_seconds:
-            continue
-        if _too_small(tables, found):
+        found = repeated(operations(graph["text"] or ""), fewest_blocks)
+        if found is None or whole * found.share < least_seconds or _too_small(tables, found):
             continue
         frame = _recompiles.frame_of(compiles[0])
         known = dearest.get(frame)
@@ -120,7 +119,7 @@ def _finding(
         evidence=(
             from_row(
                 f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, "
-                f"the same {each} in a row {found.count} times",
+                f"the same {each} {'in a row ' if found.in_a_row else ''}{found.count} times",
                 "graphs",
                 graph,
             ),
