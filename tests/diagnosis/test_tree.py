@@ -1,5 +1,6 @@
 """Causes and their symptoms: who goes under whom, and what a tree costs."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -50,6 +51,12 @@ def test_a_limit_that_a_value_read_at_a_break_met_is_part_of_the_break():
     assert shape(grown(*found, follows=follows)) == [
         ("gb-item", [("rc-resumed-value", ["rc-limit-hit"])])
     ]
+
+
+def test_information_stands_last_unless_it_weighs():
+    cheap, dear = said("item", ms=0.2), said("slow", ms=3.0, severity="info")
+    assert shape(grown(cheap, dear)) == ["item", "slow"]
+    assert shape(grown(cheap, replace(dear, weighs=True))) == ["slow", "item"]
 
 
 def test_a_symptom_may_have_symptoms():

@@ -199,6 +199,14 @@ def test_an_uncalled_region_beside_a_called_one_may_have_its_turn_later(make):
     assert found("cap-nothing-compiled", tables) == ()
 
 
+@pytest.mark.parametrize(("line", "fires"), [(20, False), (21, True)])
+def test_a_callable_that_its_line_made_anew_before_a_call_was_not_lost(make, line, fires):
+    lost = {**REGION, "region_id": 1, "calls": 0, "collected_uncalled": True, "call_line": line}
+    assert bool(found("cap-nothing-compiled", make(regions=[REGION, lost], runs=[{"pid": 1}]))) is (
+        fires
+    )
+
+
 def recompile(number, kind="value", **columns):
     return {
         "compile_key": f"cold:1:0:0/{number}", "compile_id": f"0/{number}", "co_name": "forward",

@@ -331,6 +331,33 @@ def test_resets_between_different_things_are_fine(make, texts):
     assert found("ct-repeated-same-compile", resets(make, texts)) == ()
 
 
+def made_anew(make, count, **more):
+    rows = [
+        {**COMPILE, "compile_key": f"cold:1:0:{n}/0", "epoch": 0, "frame_id": n,
+         "compile_id": f"{n}/0", "duration_us": 2e6}
+        for n in range(count)
+    ]  # fmt: skip
+    keys = [row["compile_key"] for row in rows]
+    graphs = [{"compile_key": key, "kind": "dynamo_output", "text": "g"} for key in keys]
+    return make(compiles=rows, graphs=graphs, **more)
+
+
+def test_a_function_that_is_made_anew_is_compiled_anew(make):
+    (finding,) = found("ct-repeated-same-compile", made_anew(make, 4))
+    assert "4 times for the same inputs: it is made anew" in finding.title
+    assert (finding.cost.seconds, finding.location.line) == (6.0, 10)
+    assert found("ct-repeated-same-compile", made_anew(make, 2)) == ()
+
+
+def test_steps_of_callables_that_take_over_from_each_other_count_together(make):
+    site = {"call_file": "/u/rules.py", "call_line": 12, "outermost_calls": 1000}
+    regions = [{**site, "region_id": n, "is_anchor": n == 0} for n in range(5)]
+    run = {**RUN, "never_quiet": False, "steps_seen": 40, "step_kind": "call"}
+    tables = made_anew(make, 6, regions=regions, runs=[run], speedups=job(None))
+    (finding,) = found("ct-repeated-same-compile", tables)
+    assert finding.cost.ms_per_step == 2.0, "five compiles of 2 s over 5,000 calls"
+
+
 # -- sv-cold-requests ----------------------------------------------------------------------------
 
 SERVE, WARM_UP = 30, 15

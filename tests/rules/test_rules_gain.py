@@ -221,17 +221,19 @@ def test_tiny_steps_are_no_work_outside(make):
     assert found("ap-not-in-model", make(**tables)) == []
 
 
-def eager_operators(ms, share, *, in_graph=False, mark_ns=0):
-    detail = {**python(ms), "category": "elementwise", "what": "aten::sqrt", "in_graph": in_graph}
-    tables = step(("elementwise", ms), details=[detail], share=share)
-    tables["accounting"][0]["kind"] = "busy"
+def eager_operators(ms, share, *, in_graph=False, mark_ns=0, kind="busy"):
+    category, what = {"busy": ("elementwise", "aten::sqrt"), "other": ("other", "aten::eigh")}[kind]
+    detail = {**python(ms), "category": category, "what": what, "in_graph": in_graph}
+    tables = step((category, ms), details=[detail], share=share)
+    tables["accounting"][0]["kind"] = kind
     mark = {"stance": "compiled", "name": "Optimizer.step#AdamW.step", "step": 1}
     return {**tables, "cpu_ops": [{**mark, "duration_ns": mark_ns}]}
 
 
-def test_eager_operators_that_take_much_of_a_step_are_information(make):
-    (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3)))
-    assert finding.severity == "info"
+@pytest.mark.parametrize("kind", ["busy", "other"])
+def test_eager_operators_that_take_much_of_a_step_are_information(make, kind):
+    (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3, kind=kind)))
+    assert (finding.severity, finding.weighs) == ("info", True)
     assert finding.location.line == 50
     assert finding.title.startswith("60 % of a compiled step is operators outside of compiled code")
     (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3, mark_ns=25_000_000)))

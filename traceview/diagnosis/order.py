@@ -32,7 +32,7 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
     """Dearest first; at the same cost by severity, then by rule and place, so that it is stable.
 
     A script's failure explains all else, so errors without a known cost are not put behind costs.
-    Information comes last: what it costs is no reason to do anything.
+    Information comes last, since its cost is no reason to do anything, but for what ``weighs``.
     """
 
     def key(finding: Finding) -> tuple[bool, bool, float, int, str, str, int]:
@@ -40,7 +40,7 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
         place = finding.location
         return (
             not (finding.severity == "error" and cost == 0.0),
-            finding.severity == "info",
+            finding.severity == "info" and not finding.weighs,
             -cost,
             SEVERITIES.index(finding.severity),
             finding.code,

@@ -193,12 +193,13 @@ def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
 
 
 def _first(opening: str, findings: Sequence[Finding]) -> str:
-    """The first cause that is more than information, as the reports list them.
+    """The first cause that is more than information or weighs like one, as the reports list them.
 
     What is wrong with the measurement or the script's own timer (TV9xx) slows no step down. A
     result that is wrong (TV7xx) costs nothing either, and weighs more.
     """
-    serious = [f for f in findings if f.severity != "info" and not f.code.startswith("TV9")]
+    causes = (f for f in findings if f.severity != "info" or f.weighs)
+    serious = [f for f in causes if not f.code.startswith("TV9")]
     wrong = [f for f in serious if f.code.startswith("TV7")]
     first = next(iter((*wrong, *serious)), None)
     opening = "What matters more" if wrong else opening

@@ -63,8 +63,11 @@ def operators(tables: Tables) -> Part:
     """
     busy = {row["category"] for row in rows(tables, "accounting", stance="compiled", kind="busy")}
     made = pl.col("category").str.starts_with("generated")
+    of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
     details = _compiled(tables).filter(
-        pl.col("category").is_in(busy) & ~made & ~pl.col("in_graph").fill_null(False)
+        (pl.col("category").is_in(busy) | of_no_category)
+        & ~made
+        & ~pl.col("in_graph").fill_null(False)
     )
     ms, steps = float(details["ms"].sum()), first(tables, "step_counts", stance="compiled")
     marks = frame(tables, "cpu_ops", stance="compiled").filter(

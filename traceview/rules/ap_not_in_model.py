@@ -17,7 +17,8 @@ the timed step leaves beside all other work: a thread that waits for its next ca
 
 A warning where it is more than half of the step and the host works meanwhile; else information:
 waiting (for a queue, a file, a network, a sleep) may be what the script is for. Operators that no
-compiled graph holds are information always.
+compiled graph holds are information always. Among the causes it stands by its cost all the same,
+unless it is waiting.
 
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
@@ -125,6 +126,7 @@ def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Fi
         evidence=tuple(_proof([part], inside, waits=False)),
         what_to_do=_FUSED if part.what else _COMPILED,
         also_at=part.places[1:4],
+        weighs=True,
     )
 
 
@@ -178,6 +180,7 @@ def _finding(
         evidence=tuple(_proof(named, inside, waits=waits)),
         what_to_do=" ".join(_remedy(tables, each, waits=waits) for each in named),
         also_at=tuple(dict.fromkeys(where[1:4])),
+        weighs=not waits,
     )
 
 

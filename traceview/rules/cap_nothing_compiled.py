@@ -11,8 +11,9 @@ The script runs in eager and looks as if it were compiled.
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
 called counts only where no other one was called either and the script came to its own end: its turn
-may come later in the job. For (d): calls were counted, compiling was watched, and nothing was
-compiled in the whole run, or in no call of a torch.nn module that was compiled in place.
+may come later in the job. Nor does one whose line compiled the same function again that is called.
+For (d): calls were counted, compiling was watched, and nothing was compiled in the whole run, or in
+no call of a torch.nn module that was compiled in place.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
@@ -62,7 +63,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     if switched_off and regions:
         yield _forced(_places.compile_call(regions[0]), *switched_off)
         return
-    called = any(row["calls"] for row in regions)
+    called = {_site(row) for row in regions if row["calls"]}
     cut_short = any(
         row["error_type"] or row["exit_kind"] in CUT_SHORT or row["exit_code"] for row in runs
     )
@@ -75,10 +76,17 @@ def check(tables: Tables) -> Iterator[Finding]:
         elif not region["calls"] and region["error"] is None:
             if region["methods_used"] and region["kind"] in _MODULES:
                 yield _bypassed(region, place)
+            elif _site(region) in called:
+                continue  # made anew before its first call, by a module that is loaded again, say
             elif region["collected_uncalled"] or not (called or cut_short):
                 yield _dropped(region, place, _edits.source_line(tables, place))
         elif region["calls"] and _nothing_compiled(tables, region):
             yield _passed_over(region, place)
+
+
+def _site(region: Row) -> tuple[object, ...]:
+    """The line that made it, and what of."""
+    return tuple(region[name] for name in ("call_file", "call_line", "target_file", "target_line"))
 
 
 def _nothing_compiled(tables: Tables, region: Row) -> bool:

@@ -1,24 +1,27 @@
 """
 ## What it finds
-The same function compiled for the same inputs again and again, because `torch.compiler.reset()`
-throws away what was compiled.
+The same function compiled for the same inputs again and again: `torch.compiler.reset()` throws away
+what was compiled, or the function itself is made anew (a module that is loaded again, `exec`).
 
 ## Why it costs
-After a reset Dynamo traces the function anew, and the backend compiles it, or loads it from its
-cache at best. No guard has failed and nothing has changed: it is time for nothing.
+Dynamo traces the function anew, and the backend compiles it, or loads it from its cache at best.
+What was compiled belongs to a code object, and is of no use to another one of the same text. No
+guard has failed and nothing has changed: it is time for nothing.
 
 ## Evidence
-Three or more compiles of one function after resets whose captured graphs are the same, shapes
-included, with no recompile between them. Where compiling never went quiet, the cost is what a
-compiled step takes more than an eager one, measured. From the fifth compile on it is taken to go
-on: all compiles but the first, spread over the steps. Else it is their seconds, once.
+Three or more compiles of one function after resets, or under as many frame ids between two resets,
+whose captured graphs are the same, shapes included, with no recompile between them. Where compiling
+never went quiet, the cost is what a compiled step takes more than an eager one, measured. From the
+fifth compile on it is taken to go on: all compiles but the first, spread over the steps. Else it is
+their seconds, once.
 
 A warning where that is dear for a step, or a quarter or more of a job whose length is known; else
 information. Resets between models, modes or shapes are what they are made for: their graphs differ.
 
 ## What to do
 Take the reset out of what runs often. To free memory, drop the compiled callable itself; to limit
-the number of variants, see what makes them.
+the number of variants, see what makes them. Of a function that is made anew: make it once and keep
+what torch.compile gives back, or load its module again only when its file has changed.
 
 ## Settings
 - `fewest_compiles`: of the same graph, from which on it is mentioned
@@ -32,6 +35,7 @@ the number of variants, see what makes them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from traceview.rules import _costs, _places, _recompiles, _starts
 from traceview.rules._evidence import from_row, milliseconds, plural, seconds
@@ -47,57 +51,86 @@ NEEDS = frozenset({"compiles", "graphs"})
 FEWEST_COMPILES = 3
 #: From here on it is taken to go on for the whole job.
 _GOES_ON = 5
+#: Why (in a title), what that means, what to do.
+_RESET = (
+    "resets throw it away",
+    "torch.compiler.reset() drops all compiled code of the process, so the next call compiles "
+    "again what it had.",
+    "Take the reset out of what runs often; one before the first call changes nothing else. To "
+    "free memory, let go of the compiled callable and its module.",
+)
+_MADE_ANEW = (
+    "it is made anew each time",
+    "What was compiled belongs to a code object. The function was made again from the same lines "
+    "(its module was loaded again, or the text was executed), and that has another one.",
+    "Make the function once and keep what torch.compile gives back. If its module is loaded again "
+    "to follow its file, do so only when the file has changed.",
+)
+
+
+@dataclass(frozen=True)
+class _Same:
+    """Compiles of one function to one graph, one for each time that there was nothing of it."""
+
+    compiles: list[Row]
+
+    @property
+    def after_resets(self) -> bool:
+        """Whether resets threw it away; else there was another code object each time."""
+        return len({row["epoch"] for row in self.compiles}) > len(self.compiles) / 2
+
+    @property
+    def again_s(self) -> float:
+        """Seconds of all compiles but the first."""
+        return sum(_costs.own_us(row) or 0.0 for row in self.compiles[1:]) / 1e6
 
 
 def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator[Finding]:
-    """One finding a place that resets: every function that it made torch compile again."""
-    repeats = [found for found in _same(tables) if len(found) >= fewest_compiles]
-    if repeats:
-        yield _finding(tables, sorted(repeats, key=_again_s, reverse=True))
+    """One finding a way in which it comes about, with every function that is compiled again."""
+    repeats = [found for found in _same(tables) if len(found.compiles) >= fewest_compiles]
+    repeats.sort(key=lambda found: found.again_s, reverse=True)
+    for after_resets in (True, False):
+        if alike := [found for found in repeats if found.after_resets is after_resets]:
+            yield _finding(tables, alike)
 
 
-def _same(tables: Tables) -> list[list[Row]]:
-    """Compiles of one process, function and graph, one an epoch (a reset begins the next)."""
+def _same(tables: Tables) -> Iterator[_Same]:
+    """Frame ids are those of code objects; a reset begins the next epoch."""
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     texts = {row["compile_key"]: row["text"] for row in graphs}
-    groups: dict[tuple[object, ...], dict[int | None, Row]] = {}
+    groups: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
     for row in first_rank(rows(tables, "compiles", is_forward=True)):
         text = texts.get(row["compile_key"])
         if text is not None:
             key = (row["pid"], *_recompiles.frame_of(row), row["co_name"], text)
-            groups.setdefault(key, {}).setdefault(row["epoch"], row)
-    return [list(group.values()) for group in groups.values()]
+            groups.setdefault(key, {}).setdefault((row["epoch"], row["frame_id"]), row)
+    return (_Same(list(group.values())) for group in groups.values())
 
 
-def _again_s(compiles: list[Row]) -> float:
-    """Seconds of all compiles but the first."""
-    return sum(_costs.own_us(row) or 0.0 for row in compiles[1:]) / 1e6
-
-
-def _finding(tables: Tables, repeats: list[list[Row]]) -> Finding:
-    dearest = repeats[0]
-    cost, confidence, grade = _cost(tables, sum(map(_again_s, repeats)), len(dearest))
-    name = _recompiles.function_name(dearest[0]["co_name"])
-    resets = first_rank(rows(tables, "resets"))
-    place = _reset_call(resets) or _places.Owners(tables).code(dearest[0]).place
+def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
+    dearest, resets = repeats[0], first_rank(rows(tables, "resets"))
+    compiles = dearest.compiles
+    again_s = sum(found.again_s for found in repeats)
+    cost, confidence, grade = _cost(tables, again_s, len(compiles))
+    name = _recompiles.function_name(compiles[0]["co_name"])
+    made = _places.Owners(tables).code(compiles[0]).place
+    why, explanation, what_to_do = _RESET if dearest.after_resets else _MADE_ANEW
     return Finding(
         code=CODE,
         rule="ct-repeated-same-compile",
         severity=grade,
         title=(
-            f"{_recompiles.opening(name)} is compiled {len(dearest)} times for the same inputs: "
-            "resets throw it away"
+            f"{_recompiles.opening(name)} is compiled {len(compiles)} times for the same inputs: "
+            f"{why}"
         ),
         explanation=(
-            "torch.compiler.reset() drops all compiled code of the process, so the next call "
-            "compiles again what it had. The captured graphs are the same, shapes included, and "
-            "no guard failed."
+            f"{explanation} The captured graphs are the same, shapes included, and no guard failed."
         ),
         cost=cost,
         confidence=confidence,
-        location=place,
+        location=(_reset_call(resets) if dearest.after_resets else None) or made,
         evidence=(
-            *_seen(resets),
+            *(_seen(resets) if dearest.after_resets else ()),
             *(
                 from_row(
                     f"compile {row['compile_id']} after {plural(row['epoch'] or 0, 'reset')}: "
@@ -105,14 +138,11 @@ def _finding(tables: Tables, repeats: list[list[Row]]) -> Finding:
                     "compiles",
                     row,
                 )
-                for row in dearest[:3]
+                for row in compiles[:3]
             ),
         ),
-        what_to_do=(
-            "Take the reset out of what runs often; one before the first call changes nothing "
-            "else. To free memory, let go of the compiled callable and its module."
-        ),
-        about=_places.about(*(found[0] for found in repeats)),
+        what_to_do=what_to_do,
+        about=_places.about(*(found.compiles[0] for found in repeats)),
     )
 
 
@@ -127,13 +157,26 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
         )
         if compiled > eager:
             return Cost(ms_per_step=compiled - eager, about=about), "derived", "warning"
-    steps = (run["steps_seen"] or 0) - eager_steps(tables) if run else 0
+    steps = (_steps(tables, run) if run else 0) - eager_steps(tables)
     if compiles >= _GOES_ON and steps > 0:
         every = 1e3 * again_s / steps
         about = f"compiling again, spread over {plural(steps, 'compiled step')}"
         return Cost(ms_per_step=every, about=about), "derived", _costs.severity(tables, every)
     about = "all compiles but the first"
     return Cost(seconds=again_s, about=about), "measured", _starts.severity(tables, again_s)
+
+
+def _steps(tables: Tables, run: Row) -> int:
+    """Steps of the job; calls of all callables of one line where one takes over from another."""
+    regions = first_rank(rows(tables, "regions"))
+    sites = {(row["call_file"], row["call_line"]) for row in regions if row["is_anchor"]}
+    calls = [
+        row["outermost_calls"] or 0
+        for row in regions
+        if (row["call_file"], row["call_line"]) in sites
+    ]
+    anchored = run["step_kind"] == "call"
+    return max(run["steps_seen"] or 0, sum(calls) if anchored else 0)
 
 
 def _reset_call(resets: list[Row]) -> Location | None:

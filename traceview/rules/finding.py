@@ -71,6 +71,9 @@ class Finding:
     about: frozenset[str] = field(default=frozenset())
     #: The library's line that the user's own line led to, where that is another one.
     inside: Location | None = None
+    #: Whether it stands among the causes by its cost though it is information: most of a step goes
+    #: there, and nobody can say that anything is wrong.
+    weighs: bool = False
     #: What follows from this cause; ``traceview.diagnosis`` fills it in.
     symptoms: tuple[Finding, ...] = field(default=())
     #: What it costs with its symptoms, nothing counted twice; None where it has none.
