@@ -230,6 +230,13 @@ def eager_operators(ms, share, *, in_graph=False, mark_ns=0, kind="busy"):
     return {**tables, "cpu_ops": [{**mark, "duration_ns": mark_ns}]}
 
 
+def test_where_nothing_is_compiled_operators_are_not_outside_of_it(make):
+    tables = eager_operators(2.4, 0.1)
+    assert len(found("ap-not-in-model", make(**tables))) == 1
+    tables["speedups"] = speedup(4.0, 4.0, outcome="not_compiled")
+    assert found("ap-not-in-model", make(**tables)) == []
+
+
 @pytest.mark.parametrize("kind", ["busy", "other"])
 def test_eager_operators_that_take_much_of_a_step_are_information(make, kind):
     (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3, kind=kind)))
