@@ -4,6 +4,9 @@ CPython's trace function (``sys.settrace``) says that a line of the user's begin
 line of the same frame, or its return, a range is open. Ranges nest as calls do, so that what the
 profiler records lies in the innermost of the user's lines that ran it. One thread is traced: the
 one that calls `start`.
+
+Lines that have run a thousand times in a step take turns in one range, and a function that begins
+with such a line gets none: what it does lies in the line that calls it.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from .frames import Frames, outward
 
-MAX_LINES = 20_000  # line events of a step; a step in pure Python would take for ever
+MAX_LINES = 20_000  # ranges of a step: a trace that nobody wants to read
+MAX_EVENTS = 1_000_000  # line events of a step; a step in pure Python would take for ever
+HOT = 1_000  # times that a line has run in a step, from which on its loop is one range
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
@@ -40,6 +45,8 @@ class LineMarks:
         self._on_call: TraceFunction = self._called
         self._on_line: TraceFunction = self._ran
         self.files: list[str] = []
+        self._runs: dict[tuple[CodeType, int | None], int] = {}
+        self._events = 0
         self.lines = 0
         self.why_ended: str | None = None
 
@@ -94,20 +101,35 @@ class LineMarks:
 
     def _enter(self, frame: FrameType) -> None:
         """A line begins in ``frame``."""
-        self.lines += 1
-        if self.lines > MAX_LINES:
-            self._give_up(f"the step runs more than {MAX_LINES} lines")
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            self._give_up(f"the step runs more than {MAX_EVENTS} lines")
             return
         line = frame.f_lineno
         self._settle(frame)
         if line is None:  # instructions that the compiler made up have none
             return
-        if self._open and self._open[-1][0] is frame:
-            if self._open[-1][1] == line:
+        hot = self._ran_often(frame, line)
+        inside = bool(self._open) and self._open[-1][0] is frame
+        if inside:
+            before = self._open[-1][1]
+            if before == line or (hot and self._runs[frame.f_code, before] > HOT):
                 return
             self._close()
+        elif hot:
+            return
+        self.lines += 1
+        if self.lines > MAX_LINES:
+            self._give_up(f"the step has more than {MAX_LINES} ranges of lines")
+            return
         name = f"traceview line {self._index(frame)}:{line}"
         self._open.append((frame, line, self._begin(name)))
+
+    def _ran_often(self, frame: FrameType, line: int) -> bool:
+        """Count a line, and say whether it has run too often for a range each time."""
+        key = frame.f_code, line
+        self._runs[key] = count = self._runs.get(key, 0) + 1
+        return count > HOT
 
     def _leave(self, frame: FrameType) -> None:
         """``frame`` returns, raises or yields; it keeps nothing of ours, as it may never go on."""

@@ -69,6 +69,14 @@ def together():
 def called():
     sorted([1], key=lambda x: op("key") or x)   # 56
     op("one"); op("two")              # 57
+def small(n):
+    m = n + 1                         # 59
+    return m
+def busy(n):
+    op("before")                      # 62
+    for i in range(n):
+        small(i)                      # 64
+    op("after")                       # 65
 """
 
 
@@ -174,7 +182,29 @@ def test_a_step_in_pure_python_is_marked_up_to_the_limit(
     subject["run"](marks, subject["deeper"])
     assert subject["seen"][-1] == ("up 2", None)
     assert ranges.open == []
-    assert "more than 8 lines" in marks.why_ended
+    assert "more than 8 ranges" in marks.why_ended
+
+
+def test_lines_of_a_long_loop_take_turns_in_one_range(
+    tmp_path, subject, ranges, untraced, monkeypatch
+):
+    monkeypatch.setattr(lines_module, "HOT", 3)
+    marks = marks_for(tmp_path, ranges.begin)
+    subject["run"](marks, lambda: subject["busy"](50))
+    assert subject["seen"] == [("begun", 6), ("before", 62), ("after", 65)]
+    of_loop = [name for name in ranges.names if name.endswith((":63", ":64", ":59", ":60"))]
+    assert 6 <= len(of_loop) <= 20, "of more than 200 lines"
+    assert (ranges.open, marks.why_ended) == ([], None)
+
+
+def test_a_step_that_runs_too_many_lines_is_marked_no_further(
+    tmp_path, subject, ranges, untraced, monkeypatch
+):
+    monkeypatch.setattr(lines_module, "MAX_EVENTS", 30)
+    marks = marks_for(tmp_path, ranges.begin)
+    subject["run"](marks, lambda: subject["busy"](50))
+    assert subject["seen"][-1] == ("after", None)
+    assert "more than 30 lines" in marks.why_ended
 
 
 def test_a_range_that_fails_does_not_reach_the_user(tmp_path, subject, ranges, untraced):

@@ -1,0 +1,4 @@
+from .pilot import Pilot
+from .telemetry import Telemetry
+
+__all__ = ["Pilot", "Telemetry"]

@@ -1,0 +1,4 @@
+from .ranker import GraspRanker
+from .timing import sections
+
+__all__ = ["GraspRanker", "sections"]

@@ -1,0 +1,4 @@
+from . import speed
+from .diffuser import Diffuser
+
+__all__ = ["Diffuser", "speed"]

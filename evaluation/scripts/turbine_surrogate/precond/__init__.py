@@ -1,0 +1,3 @@
+from .shampoo import Shampoo
+
+__all__ = ["Shampoo"]
