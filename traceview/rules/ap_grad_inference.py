@@ -13,7 +13,8 @@ and no backward ran or was compiled in the whole run. Nothing is said where the 
 optimizer, or its source asks for gradients anywhere: the run may have been too short to get there.
 
 The cost is what autograd takes for each call, and the time to write the saved tensors at the
-measured copy rate: the most that can be gained. A warning where that is 5 % of the step or more;
+measured copy rate (where there is none, at that of the dearest generated kernel): the most that can
+be gained by these two. A warning where that is 5 % of the step or more;
 else information.
 
 ## What to do
@@ -148,10 +149,23 @@ def _saved(tables: Tables) -> tuple[int | None, int]:
 
 
 def _cost(tables: Tables, saved: int | None, autograd_ms: float | None) -> float | None:
-    copy = first(tables, "ceilings", kind="copy")
-    if autograd_ms is None or saved is None or not (copy and copy["value"]):
+    rate = _gb_s(tables)
+    if autograd_ms is None or saved is None or not rate:
         return autograd_ms
-    return autograd_ms + saved / (float(copy["value"]) * 1e6)
+    return autograd_ms + saved / (rate * 1e6)
+
+
+def _gb_s(tables: Tables) -> float | None:
+    """At which saved tensors are written: the measured copy rate, else the dearest kernel's own."""
+    copy = first(tables, "ceilings", kind="copy")
+    if copy and copy["value"]:
+        return float(copy["value"])
+    kernels = [
+        row
+        for row in first_rank(rows(tables, "kernel_limits", stance="compiled"))
+        if row["gb_s"] and row["category"].startswith("generated")
+    ]
+    return max(kernels, key=lambda row: row["ms"])["gb_s"] if kernels else None
 
 
 def _called_at(region: Row | None) -> Location | None:

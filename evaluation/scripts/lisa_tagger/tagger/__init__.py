@@ -1,0 +1,4 @@
+from .layers import Tagger
+from .schedule import LayerLottery
+
+__all__ = ["LayerLottery", "Tagger"]
