@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation_pairs import MS, SECONDS, TURNS, measure_pair, predictions, show_pairs, turns_of
+from evaluation_pairs import TURNS, measure_pair, predictions, show_pairs, turns_of
 from evaluation_set import Finding, Script, all_of, as_list, fits, percent, scripts, stored
 
 ALARMS = ("warning", "error")
@@ -71,7 +71,7 @@ def record(script: Script, keep: Path) -> None:
     (keep / f"{script.name}.stderr.txt").write_text(done.stdout + done.stderr)
     shutil.rmtree(keep / script.name / "cache", ignore_errors=True)
     if script.twin is not None:
-        measure_pair(script, keep, {MS if script.unit == "ms" else SECONDS: TURNS})
+        measure_pair(script, keep, {script.unit: TURNS})
 
 
 def answer(script: Script, keep: Path, *, again: bool) -> dict[str, Any] | None:
@@ -240,11 +240,12 @@ def main() -> None:
     keep.mkdir(parents=True, exist_ok=True)
     judgements: list[Judgement] = []
     answers: list[tuple[Script, dict[str, Any]]] = []
-    for script in scripts(args.names, args.group, args.part, gpu=args.gpu):
-        if args.record:
+    chosen = scripts(args.names, args.group, args.part, gpu=args.gpu)
+    if args.record:
+        for script in chosen:
             record(script, keep)
-            print(script.name, flush=True)
-            continue
+        return
+    for script in chosen:
         if not args.compare:
             diagnose(script, keep)
         if args.bare:
@@ -257,8 +258,6 @@ def main() -> None:
         if args.pairs and script.twin is not None:
             measure_pair(script, keep, turns_of(predictions(script, diagnosis)))
         answers.append((script, diagnosis))
-    if args.record:
-        return
     show(judgements)
     show_pairs(answers, keep, cpu=args.cpu)
 

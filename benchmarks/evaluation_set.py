@@ -29,7 +29,7 @@ class Script:
     steps_each: float = 1.0  # steps of traceview's in one of these
     first: int = 1  # so many of the causes may stand first
     cured: str = ""  # the rule whose advice the twin follows, if not a first cause's
-    unit: str = ""  # of what the twin gains, "ms" (a step) or "s", where nobody can ask a diagnosis
+    unit: str = ""  # of what the twin gains, where no diagnosis is there to say it
     causes: list[dict[str, Any]] = field(default_factory=list)
     why: str = ""
     folder: Path = EVALUATION

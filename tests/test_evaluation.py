@@ -9,24 +9,43 @@ import pytest
 tomllib = pytest.importorskip("tomllib")
 
 EVALUATION = Path(__file__).resolve().parents[1] / "evaluation"
-SCRIPTS = EVALUATION / "scripts"
-EXPECTED = tomllib.loads((EVALUATION / "expected.toml").read_text(encoding="utf-8"))
-CAUSES = [(name, cause) for name, entry in EXPECTED.items() for cause in entry.get("causes", ())]
+GPU = EVALUATION / "gpu"
+
+
+def expected(folder):
+    return tomllib.loads((folder / "expected.toml").read_text(encoding="utf-8"))
+
+
+EXPECTED = expected(EVALUATION)
+CAUSES = [
+    (folder, name, cause)
+    for folder in (EVALUATION, GPU)
+    for name, entry in expected(folder).items()
+    for cause in entry.get("causes", ())
+]
 
 
 def as_list(value):
     return [value] if isinstance(value, str) else value
 
 
-def main_of(name):
-    folder = SCRIPTS / name
+def main_of(name, whole=EVALUATION):
+    folder = whole / "scripts" / name
     return folder / "main.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
-def test_each_script_has_its_answer_and_each_answer_its_script():
-    names = {path.name.partition(".")[0] for path in SCRIPTS.iterdir()} - {"__pycache__"}
-    assert names == set(EXPECTED)
-    assert all(main_of(name).is_file() for name in names)
+@pytest.mark.parametrize("folder", [EVALUATION, GPU], ids=["all", "gpu"])
+def test_each_script_has_its_answer_and_each_answer_its_script(folder):
+    scripts = folder / "scripts"
+    names = {path.name.partition(".")[0] for path in scripts.iterdir()} - {"__pycache__"}
+    assert names == set(expected(folder))
+    assert all(main_of(name, folder).is_file() for name in names)
+
+
+def test_each_script_that_needs_a_gpu_has_a_twin_and_says_what_that_gains():
+    for name, entry in expected(GPU).items():
+        assert main_of(name, GPU).with_suffix(".fixed.py").is_file()
+        assert entry["unit"] in ("ms_per_step", "seconds")
 
 
 def test_there_are_enough_of_each_kind():
@@ -40,10 +59,12 @@ def test_there_are_enough_of_each_kind():
 
 
 @pytest.mark.parametrize(
-    ("name", "cause"), CAUSES, ids=[f"{name}-{as_list(c['rules'])[0]}" for name, c in CAUSES]
+    ("folder", "name", "cause"),
+    CAUSES,
+    ids=[f"{name}-{as_list(c['rules'])[0]}" for _, name, c in CAUSES],
 )
-def test_a_line_is_named_by_text_that_is_there(name, cause):
-    files = [main_of(name).parent / file for file in as_list(cause["file"])]
+def test_a_line_is_named_by_text_that_is_there(folder, name, cause):
+    files = [main_of(name, folder).parent / file for file in as_list(cause["file"])]
     there = {line.strip() for file in files for line in file.read_text().splitlines()}
     assert set(as_list(cause["lines"])) - {""} <= there
 

@@ -30,6 +30,11 @@ def outcome(tables: Tables) -> str | None:
     return found["outcome"] if found else None
 
 
+def is_timed(tables: Tables) -> bool:
+    """Whether a compiled step was timed against an eager one."""
+    return outcome(tables) in ("helped", "neutral", "hurt")
+
+
 def ratio(tables: Tables) -> float | None:
     """Compiled over eager time of a step: above 1, compiling hurts."""
     found = measured(tables)
@@ -50,8 +55,7 @@ def step_ms(tables: Tables, stance: str) -> float | None:
 def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     """Warning where it is dear, or where nobody can say that it is cheap; else info."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-    judged = outcome(tables) in ("helped", "neutral", "hurt")
-    if ms_per_step is None or compiled is None or not judged:
+    if ms_per_step is None or compiled is None or not is_timed(tables):
         return "warning"
     dear = min(DEAR_SHARE * compiled, max(DEAR_MS, UNSEEN_SHARE * compiled))
     lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0

@@ -11,11 +11,7 @@ def idle_ms(tables: Tables, stance: str, cause: str = "") -> float | None:
 
     None where no device was profiled in that stance.
     """
-    accounts = first_rank(rows(tables, "accounting", stance=stance, clock="device"))
-    if not accounts:
-        return None
-    idle = [row for row in accounts if row["kind"] == "idle" and cause in row["category"]]
-    return sum((row["ms"] or 0.0 for row in idle), 0.0)
+    return _ms(tables, stance, "idle", cause)
 
 
 def is_starved(tables: Tables) -> bool:
@@ -23,6 +19,13 @@ def is_starved(tables: Tables) -> bool:
 
     Its wait for the next launch becomes longer by as much.
     """
-    accounts = first_rank(rows(tables, "accounting", stance="compiled", clock="device"))
-    busy = sum((row["ms"] or 0.0 for row in accounts if row["kind"] == "busy"), 0.0)
-    return (idle_ms(tables, "compiled", "launch_bound") or 0.0) > busy
+    waits, works = idle_ms(tables, "compiled", "launch_bound"), _ms(tables, "compiled", "busy")
+    return (waits or 0.0) > (works or 0.0)
+
+
+def _ms(tables: Tables, stance: str, kind: str, cause: str = "") -> float | None:
+    accounts = first_rank(rows(tables, "accounting", stance=stance, clock="device"))
+    if not accounts:
+        return None
+    found = [row for row in accounts if row["kind"] == kind and cause in row["category"]]
+    return sum((row["ms"] or 0.0 for row in found), 0.0)

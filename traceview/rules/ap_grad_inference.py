@@ -14,8 +14,7 @@ optimizer, or its source asks for gradients anywhere: the run may have been too 
 
 The cost is what autograd takes for each call, and the time to write the saved tensors at the
 measured copy rate (where there is none, at that of the dearest generated kernel): the most that can
-be gained by these two. A warning where that is 5 % of the step or more;
-else information.
+be gained by these two. A warning where that is 5 % of the step or more; else information.
 
 ## What to do
 Call the model under `torch.no_grad()` (or `torch.inference_mode()`), in every call alike: a change

@@ -71,7 +71,6 @@ MOST_OF_OUTSIDE = 0.80
 LEAST_OF_OUTSIDE = 0.20
 #: More are asked for by nobody without trying.
 MOST_WORKERS = 8
-_JUDGED = ("helped", "neutral", "hurt")
 _FUSED = (
     "Give the optimizer fused=True, where it has that, or compile its step: step = "
     "torch.compile(optimizer.step). Large embeddings of which a step reads few rows: sparse=True, "
@@ -98,12 +97,13 @@ def check(
     inside = _outside.compiled_share(tables)
     if inside is not None and inside >= MOST_COMPILED_SHARE:
         return
-    if outside < max(LEAST_MS, least_share * step):
-        if _costs.outcome(tables) not in _JUDGED:
+    least = max(LEAST_MS, least_share * step)
+    if outside < least:
+        if not _costs.is_timed(tables):
             return  # where no code is compiled, all operators are outside of it
         left = step * (1 - (inside or 1.0)) - outside
         eager = _outside.operators(tables).scaled(step / accounted)
-        if min(eager.ms, left) >= max(LEAST_MS, least_share * step):
+        if min(eager.ms, left) >= least:
             yield _eager(tables, eager, min(1.0, eager.ms / step), inside)
         return
     named = [part for part in found if part.ms >= LEAST_OF_OUTSIDE * outside]

@@ -11,9 +11,9 @@ The script runs in eager and looks as if it were compiled.
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
 called counts only where no other one was called either and the script came to its own end: its turn
-may come later in the job. Nor does one whose line compiled the same function again that is called.
-For (d): calls were counted, compiling was watched, and nothing was compiled in the whole run, or in
-no call of a torch.nn module that was compiled in place.
+may come later in the job. One that died counts unless its line compiled the same function again and
+that one is called. For (d): calls were counted, compiling was watched, and nothing was compiled in
+the whole run, or in no call of a torch.nn module that was compiled in place.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
@@ -76,12 +76,15 @@ def check(tables: Tables) -> Iterator[Finding]:
         elif not region["calls"] and region["error"] is None:
             if region["methods_used"] and region["kind"] in _MODULES:
                 yield _bypassed(region, place)
-            elif _site(region) in called:
-                continue  # made anew before its first call, by a module that is loaded again, say
-            elif region["collected_uncalled"] or not (called or cut_short):
+            elif _lost(region, called) or not (called or cut_short):
                 yield _dropped(region, place, _edits.source_line(tables, place))
         elif region["calls"] and _nothing_compiled(tables, region):
             yield _passed_over(region, place)
+
+
+def _lost(region: Row, called: set[tuple[object, ...]]) -> bool:
+    """Whether it died uncalled, and none took its place: a module may have been loaded again."""
+    return bool(region["collected_uncalled"]) and _site(region) not in called
 
 
 def _site(region: Row) -> tuple[object, ...]:

@@ -34,6 +34,7 @@ what torch.compile gives back, or load its module again only when its file has c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -157,7 +158,7 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
         )
         if compiled > eager:
             return Cost(ms_per_step=compiled - eager, about=about), "derived", "warning"
-    steps = (_steps(tables, run) if run else 0) - eager_steps(tables)
+    steps = _steps(tables, run) - eager_steps(tables) if run else 0
     if compiles >= _GOES_ON and steps > 0:
         every = 1e3 * again_s / steps
         about = f"compiling again, spread over {plural(steps, 'compiled step')}"
@@ -168,15 +169,16 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
 
 def _steps(tables: Tables, run: Row) -> int:
     """Steps of the job; calls of all callables of one line where one takes over from another."""
-    regions = first_rank(rows(tables, "regions"))
-    sites = {(row["call_file"], row["call_line"]) for row in regions if row["is_anchor"]}
-    calls = [
-        row["outermost_calls"] or 0
-        for row in regions
-        if (row["call_file"], row["call_line"]) in sites
-    ]
-    anchored = run["step_kind"] == "call"
-    return max(run["steps_seen"] or 0, sum(calls) if anchored else 0)
+    seen: int = run["steps_seen"] or 0
+    if run["step_kind"] != "call":
+        return seen
+    anchors, calls = set(), Counter[tuple[str | None, int | None]]()
+    for row in first_rank(rows(tables, "regions")):
+        line = row["call_file"], row["call_line"]
+        calls[line] += row["outermost_calls"] or 0
+        if row["is_anchor"]:
+            anchors.add(line)
+    return max(seen, sum(calls[line] for line in anchors))
 
 
 def _reset_call(resets: list[Row]) -> Location | None:
