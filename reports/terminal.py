@@ -72,7 +72,7 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
     verdict = diagnosis.verdict
     mark, _ = words.outcome(verdict.outcome)
     tone = _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
-    sentence = one_line(f"{mark} {words.said(verdict.sentence, diagnosis)}", 400)
+    sentence = one_line(f"{mark} {words.said(verdict.sentence, diagnosis)}", 800)
     yield from _painted(wrap(sentence, width, hanging="  "), _BOLD + tone, color)
     ended = words.ended(diagnosis)
     if ended:

@@ -19,15 +19,17 @@ _INVISIBLE = re.compile(
 )
 # Emoji sequences and Indic scripts need the joiners; they reorder nothing.
 _HARMLESS = frozenset("\u200c\u200d")
+_NOT_WORTH_CUTTING = 25  # characters: as many as are put in their place
 
 
 def clean(text: str, limit: int | None = None) -> str:
     """``text`` without escape sequences; other invisible characters are shown as ``<U+202E>``.
 
-    With ``limit``, at most that many characters are kept and the sentence says how many are not.
+    With ``limit``, at most that many characters are kept and the sentence says how many are not;
+    where saying so would take as much room as they do, they are kept.
     """
-    if limit is not None and len(text) > limit:
-        left_out = len(text) - limit
+    left_out = len(text) - limit if limit is not None else 0
+    if left_out > _NOT_WORTH_CUTTING:
         return clean(text[:limit]) + f"… ({left_out:,} more characters)"
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
     return _INVISIBLE.sub(_shown, text)

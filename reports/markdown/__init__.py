@@ -46,7 +46,7 @@ def _head(d: Diagnosis) -> str:
     mark, word = words.outcome(verdict.outcome)
     times = (("Eager", verdict.eager_ms), ("Compiled", verdict.compiled_ms))
     first, rest = words.first_sentence(words.said(verdict.sentence, d))
-    lines = [f"## {mark} {word}\n\n{f'**{prose(first, 400)}** {prose(rest, 400)}'.rstrip()}\n"]
+    lines = [f"## {mark} {word}\n\n{f'**{prose(first)}** {prose(rest)}'.rstrip()}\n"]
     ended = words.ended(d)
     if ended:
         lines.append(f"How it ended: {escape(ended, 300)}\n")

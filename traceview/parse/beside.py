@@ -41,7 +41,7 @@ def received(
         return
     assert other.stdout is not None
     try:
-        with suppress(msgspec.DecodeError):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
             while head := other.stdout.read(_LENGTH_BYTES):
                 yield from decoder.decode(other.stdout.read(int.from_bytes(head, "little")))
     finally:

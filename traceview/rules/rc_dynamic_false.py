@@ -138,6 +138,7 @@ def _finding(
             f"or pad {cause.source} to a few sizes and keep it static."
         ),
         snippet=_snippet(cause, region),
+        weighs=meant,
     )
 
 
