@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any
 
 CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
@@ -56,7 +56,7 @@ def uses_cudagraphs(given: Mapping[str, Any]) -> bool:
 
 
 def target_of(model: Any, module_type: type) -> dict[str, Any]:
-    """``kind``, ``name``, ``target_file`` and ``target_line`` of what is being compiled."""
+    """``kind`` and ``name`` of what is being compiled, and the ``target_…`` of its code."""
     kind, named, code_of = _kind(model, module_type)
     code = getattr(inspect.unwrap(code_of) if callable(code_of) else None, "__code__", None)
     return {
@@ -64,7 +64,15 @@ def target_of(model: Any, module_type: type) -> dict[str, Any]:
         "name": str(getattr(named, "__qualname__", None) or type(named).__qualname__),
         "target_file": getattr(code, "co_filename", None),
         "target_line": getattr(code, "co_firstlineno", None),
+        "target_last_line": _last_line(code) if isinstance(code, CodeType) else None,
     }
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line that has code of the function or of one within."""
+    inner = (_last_line(each) for each in code.co_consts if isinstance(each, CodeType))
+    own = (line for _, _, line in code.co_lines() if line is not None)
+    return max((*own, *inner), default=code.co_firstlineno)
 
 
 def _kind(model: Any, module_type: type) -> tuple[str, Any, Any]:

@@ -46,6 +46,7 @@ class Timer:
     clock: str
     calls_in_loop: bool
     spans_first_call: bool
+    read_in_loop: bool = False
     waits: bool | None = None
     calls: int | None = None
 
@@ -108,10 +109,17 @@ def timers(
     return [
         Timer(
             start, read, call.line, name, clock, several or called_in_loop, True,
-            *_unwaited(tree, scope, (start, read), call, found),
+            _goes_on(found, start, read, call), *_unwaited(tree, scope, (start, read), call, found),
         )
         for start, read, clock, several in spans
     ]  # fmt: skip
+
+
+def _goes_on(found: Clocks, start_line: int, read_line: int, call: Site) -> bool:
+    """Whether a clock is read again and again in a loop that calls but does not start it anew."""
+    started = [loop for s in found.starts if s.site.line == start_line for loop in s.site.loops()]
+    around = [loop for r in found.reads if r.site.line == read_line for loop in r.site.loops()]
+    return any(loop in call.loops() and loop not in started for loop in around)
 
 
 def _unwaited(

@@ -40,6 +40,10 @@ _FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 
 _CONSTANT = re.compile(r"type=<class '(?:NoneType|bool|int|float|str|ellipsis)'>")
+#: What is asked of a set, or all of it as Python writes it; a dict has a colon behind a key.
+_OF_SET = re.compile(
+    r"\bset\.__contains__\(| == (?:(?:frozenset|set)\(|\{(?:'[^']*'|\"[^\"]*\"|[^'\":{}]+)[,}])"
+)
 _KEY_SET = re.compile(r"DispatchKeySet\((.*)\)")
 #: Keys that a tensor gains or loses with the mode it is met in, and not by what it is. (Autocast:
 #: in torch 2.6, whose guard on the global state, torch/csrc/dynamo/guards.cpp, leaves it out.)
@@ -53,6 +57,8 @@ def family(row: Row) -> Family:
         return "state"
     if kind == "value" and _recompiles.on_stack(source):
         return "resumed"
+    if is_of_members(row):
+        return "length"
     if kind == "obj_id":
         constant = _recompiles.is_member(row["guard"]) or _CONSTANT.search(row["guard"] or "")
         return "constant" if constant else "identity"
@@ -60,6 +66,11 @@ def family(row: Row) -> Family:
         changed = keys_changed(row)
         return "state" if changed and all(map(_MODE_KEY.fullmatch, changed)) else "tensor"
     return _FAMILIES.get(kind, "other")
+
+
+def is_of_members(row: Row) -> bool:
+    """Whether the guard is on what a set holds: all of it, or that one thing is in it."""
+    return row["kind"] in ("keys", "value") and _OF_SET.search(row["guard"] or "") is not None
 
 
 def keys_changed(row: Row) -> frozenset[str]:

@@ -20,11 +20,16 @@ _LOCAL = r"\bL\[\s*['\"](.*?)['\"]\s*\]"
 def reading(tables: Tables, cause: Cause) -> Spot:
     """The line that reads what changed; else the function, or the call that led to a library's.
 
-    Guards on tensors and dicts name no line when they fail; torch's tree of the guards does.
+    Guards on tensors and dicts name no line when they fail; torch's tree of the guards does. An
+    argument that is first read in another function than the compiled one is the caller's.
     """
     named = any(row["user_line"] is not None for row in cause.rows)
     found = None if named else _in_guards(tables, cause)
-    return Spot(found) if found else _recompiles.spot(tables, cause)
+    if found is None:
+        return _recompiles.spot(tables, cause)
+    if cause.source.isidentifier() and _is_elsewhere(found, cause.row):
+        return Spot(next(iter(callers(tables, cause)), found), found)
+    return Spot(found)
 
 
 def callers(tables: Tables, cause: Cause) -> list[Location]:
@@ -34,6 +39,12 @@ def callers(tables: Tables, cause: Cause) -> list[Location]:
     again = (compiles.get(row["compile_key"]) for row in cause.rows)
     places = (owners.caller(row) for row in again if row)
     return list(dict.fromkeys(place for place in places if place))
+
+
+def _is_elsewhere(place: Location, row: Row) -> bool:
+    """Whether a line surely lies outside of the compiled function: its end is not recorded."""
+    first = row["co_firstlineno"]
+    return place.file != row["co_filename"] or (first is not None and place.line < first)
 
 
 def _in_guards(tables: Tables, cause: Cause) -> Location | None:

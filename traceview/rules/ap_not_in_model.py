@@ -41,10 +41,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traceview.rules import _costs, _outside, _places
+from traceview.rules import _costs, _outside, _places, _recompiles, _uncalled
 from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._outside import Part
-from traceview.rules._rows import first
+from traceview.rules._rows import first, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity
 from traceview.tables import Tables
 
@@ -103,7 +103,7 @@ def check(
             return  # where no code is compiled, all operators are outside of it
         left = step * (1 - (inside or 1.0)) - outside
         eager = _outside.operators(tables).scaled(step / accounted)
-        if min(eager.ms, left) >= least:
+        if min(eager.ms, left) >= least and not _has_a_cause(tables, eager):
             yield _eager(tables, eager, min(1.0, eager.ms / step), inside)
         return
     named = [part for part in found if part.ms >= LEAST_OF_OUTSIDE * outside]
@@ -111,6 +111,21 @@ def check(
     waits = _waits(tables, named[0], share)
     severity: Severity = "warning" if share > warn_share and waits is False else "info"
     yield _finding(tables, named, outside, share, inside, severity, waits=waits is True)
+
+
+def _has_a_cause(tables: Tables, eager: Part) -> bool:
+    """Whether such operators are in eager since something went wrong, which has a rule of its own.
+
+    Nobody calls what was compiled, a function met the recompile limit, or a frame was skipped.
+    """
+    if eager.what:
+        return False  # an optimizer's step
+    files = {place.file for place in eager.places}
+    skipped = {
+        row["co_filename"] for row in rows(tables, "compiles") if row["outcome"] == "skipped"
+    }
+    limited = _recompiles.limited_frames(tables)
+    return bool(_uncalled.eager_ms(tables) or limited or files & skipped)
 
 
 def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Finding:
@@ -122,7 +137,10 @@ def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Fi
         rule="ap-not-in-model",
         severity="info",
         title=f"{percent(share)} of a compiled step is {whose}, in eager{at}",
-        explanation=_ceiling(tables, part.ms),
+        explanation=(
+            f"{milliseconds(part.ms)} of {milliseconds(_costs.step_ms(tables, 'compiled') or 0.0)} "
+            "run as they would without torch.compile."
+        ),
         cost=Cost(part.ms, None, "time of operators in no compiled graph, as it is now"),
         confidence="derived",
         location=part.places[0] if part.places else None,

@@ -1,8 +1,9 @@
 """
 ## What it finds
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
-than the one that was compiled, (b) what torch.compile gave back is never called, (c) compiling is
-switched off, (d) it is called, and all of its code lies in files that Dynamo does not compile.
+than the one that was compiled, (b) what torch.compile gave back is never called, or a module that
+was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
+called, and all of its code lies in files that Dynamo does not compile.
 
 ## Why it costs
 The script runs in eager and looks as if it were compiled.
@@ -10,15 +11,17 @@ The script runs in eager and looks as if it were compiled.
 ## Evidence
 The calls counted on each compiled callable and the methods fetched through it; whether it died
 uncalled; `disable=`, the stance, and TORCH_COMPILE_DISABLE. A callable that is alive and not yet
-called counts only where no other one was called either and the script came to its own end: its turn
-may come later in the job. One that died counts unless its line compiled the same function again and
-that one is called. For (d): calls were counted, compiling was watched, and nothing was compiled in
-the whole run, or in no call of a torch.nn module that was compiled in place.
+called counts only where the script came to its own end, and no other one was called either or its
+code ran in the profiled steps all the same: its turn may come later in the job. A module that was
+compiled in place counts wherever its `forward` ran in them. One that died counts unless its line
+compiled the same function again and that one is called. For (d): calls were counted, compiling was
+watched, and nothing was compiled in the whole run, or in no call of a torch.nn module that was
+compiled in place.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
-`module.compile()`, which works in place. (c) Switch it on again. (d) Compile through
-`torch.compile(module)`, which starts in the module's own call.
+`module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
+again. (d) Compile through `torch.compile(module)`, which starts in the module's own call.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -33,8 +36,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules import _edits, _places
-from traceview.rules._evidence import times
+from traceview.rules import _costs, _edits, _places, _uncalled
+from traceview.rules._evidence import milliseconds, times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
@@ -63,7 +66,6 @@ def check(tables: Tables) -> Iterator[Finding]:
     if switched_off and regions:
         yield _forced(_places.compile_call(regions[0]), *switched_off)
         return
-    called = {_site(row) for row in regions if row["calls"]}
     cut_short = any(
         row["error_type"] or row["exit_kind"] in CUT_SHORT or row["exit_code"] for row in runs
     )
@@ -73,23 +75,46 @@ def check(tables: Tables) -> Iterator[Finding]:
             fact = f"torch.compile({region['name']}, disable=True) at {_places.short(place)}"
             removed = _edits.without(_edits.source_line(tables, place), "disable")
             yield _forced(place, fact, "Remove disable=True.", "regions", removed)
-        elif not region["calls"] and region["error"] is None:
+        elif region["calls"]:
+            if _nothing_compiled(tables, region):
+                yield _passed_over(region, place)
+        elif region["error"] is None:
             if region["methods_used"] and region["kind"] in _MODULES:
                 yield _bypassed(region, place)
-            elif _lost(region, called) or not (called or cut_short):
-                yield _dropped(region, place, _edits.source_line(tables, place))
-        elif region["calls"] and _nothing_compiled(tables, region):
-            yield _passed_over(region, place)
+            else:
+                yield from _never_called(tables, region, regions, cut_short=cut_short)
 
 
-def _lost(region: Row, called: set[tuple[object, ...]]) -> bool:
+def _never_called(
+    tables: Tables, region: Row, regions: list[Row], *, cut_short: bool
+) -> Iterator[Finding]:
+    ms = _uncalled.eager_ms(tables).get(region["region_id"])
+    in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
+    ran_in_eager = ms is not None and (in_place or not cut_short)
+    if not (ran_in_eager or _lost(region, regions) or not (called or cut_short)):
+        return  # its turn may come
+    place = _places.compile_call(region)
+    if not in_place:
+        yield _dropped(region, place, _edits.source_line(tables, place))
+        return
+    alike = [row for row in regions if not row["calls"] and _target(row) == _target(region)]
+    if region is alike[0]:
+        yield _passed_by(tables, alike, ms)
+
+
+def _lost(region: Row, regions: list[Row]) -> bool:
     """Whether it died uncalled, and none took its place: a module may have been loaded again."""
+    called = {_site(row) for row in regions if row["calls"]}
     return bool(region["collected_uncalled"]) and _site(region) not in called
 
 
 def _site(region: Row) -> tuple[object, ...]:
     """The line that made it, and what of."""
-    return tuple(region[name] for name in ("call_file", "call_line", "target_file", "target_line"))
+    return (region["call_file"], region["call_line"], *_target(region))
+
+
+def _target(region: Row) -> tuple[object, ...]:
+    return region["target_file"], region["target_line"]
 
 
 def _nothing_compiled(tables: Tables, region: Row) -> bool:
@@ -104,12 +129,7 @@ def _nothing_compiled(tables: Tables, region: Row) -> bool:
     file = region["target_file"]
     if region["kind"] != "module_compile" or not file or not _places.in_torch(Location(file, 1)):
         return False
-    target = (file, region["target_line"])
-    alike = {
-        row["region_id"]
-        for row in rows(tables, "regions")
-        if (row["target_file"], row["target_line"]) == target
-    }
+    alike = {row["region_id"] for row in rows(tables, "regions") if _target(row) == _target(region)}
     calls = [row for row in rows(tables, "calls", stance="compiled") if row["region_id"] in alike]
     return bool(calls) and not any(row["compiles_inside"] for row in calls)
 
@@ -173,6 +193,30 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
             "self(x), module.compile() is enough: it works in place and covers calls from within."
         ),
         snippet=Snippet("python", f"model.{method} = torch.compile(model.{method})"),
+    )
+
+
+def _passed_by(tables: Tables, alike: list[Row], ms: float | None) -> Finding:
+    """Modules of one class, compiled in place; ``ms`` of a step are in all their ``forward``."""
+    region, places = alike[0], [place for row in alike if (place := _places.compile_call(row))]
+    runs = "" if ms is None else f", and forward() takes {milliseconds(ms)} of a step"
+    about = "time of its forward() in eager; compiling saves a part of it"
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity=_costs.severity(tables, ms),
+        title=f"{region['name']}.compile() has no effect: the module itself is never called",
+        explanation=(
+            "module.compile() compiles what runs when the module itself is called. Who calls "
+            "module.forward(x) goes past that, and past the module's hooks."
+        ),
+        cost=_EAGER if ms is None else Cost(ms, None, about),
+        confidence="measured" if ms is None else "derived",
+        location=places[0] if places else None,
+        also_at=tuple(dict.fromkeys(places[1:4])),
+        evidence=(Evidence(f"called {times(0)}{runs}", "regions" if ms is None else "line_ops"),),
+        what_to_do="Call the module, not its forward: module(x) in the place of module.forward(x).",
+        snippet=Snippet("python", "y = module(x)  # not module.forward(x)"),
     )
 
 

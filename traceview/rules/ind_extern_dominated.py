@@ -161,6 +161,7 @@ def _finding(tables: Tables, dear: pl.DataFrame, ms: float, share: float) -> Fin
         what_to_do=_remedy(cause, ops),
         snippet=_SNIPPETS[cause],
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
+        weighs=True,
     )
 
 

@@ -10,7 +10,8 @@ in eager.
 
 ## Evidence
 At least two recompiles of one function whose deciding guard is on the length or the keys of the
-same source (`len(cache) == 3`, `not cache`, `list(dict.keys(…))`). A single one, as between an
+same source (`len(cache) == 3`, `not cache`, `list(dict.keys(…))`), or on what a set holds. A single
+one, as between an
 empty cache and a full one, makes two variants, once.
 
 A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
@@ -49,6 +50,7 @@ NEEDS = frozenset({"recompiles"})
 #: What torch guards of a module that is no data of the user's: hooks and sub-modules.
 _HOOKS = "_hooks"
 _MODULES = "._modules"
+_MEMBERS = "the members"
 _ADDS = re.compile(r"\.(?:append|appendleft|extend|insert|add|update|setdefault)\(")
 
 
@@ -59,7 +61,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         if count < fewest_recompiles:
             continue
         at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
-        what = "the keys" if cause.row["kind"] == "keys" else "the length"
+        what = _what(cause)
         verb = "grows" if _grows(cause) else "changes" if what == "the length" else "change"
         yield Finding(
             code=CODE,
@@ -85,6 +87,12 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         )
 
 
+def _what(cause: Cause) -> str:
+    if any(map(_recompile_kinds.is_of_members, cause.rows)):
+        return _MEMBERS
+    return "the keys" if cause.row["kind"] == "keys" else "the length"
+
+
 def _lengths(cause: Cause) -> list[int]:
     met = (row["old"] for row in cause.rows if row["kind"] == "length")
     return [int(value) for value in met if value and value.isdecimal()]
@@ -100,6 +108,11 @@ def _remedy(cause: Cause) -> str:
         return "Register hooks once, before the first call, and take away those no longer needed."
     if cause.source.endswith(_MODULES):
         return "Build the module completely before the first call."
+    if _what(cause) == _MEMBERS:
+        return (
+            f"Keep {cause.source} outside of the compiled function, and pass what it decides as "
+            "tensors: 1.0 for what is in it and 0.0 for what is not, to calculate with."
+        )
     if cause.row["kind"] == "keys":
         return (
             f"Give {cause.source} the same keys on each call (a key that is not used may hold "
@@ -124,7 +137,7 @@ def _is_appended_to(cause: Cause) -> bool:
 
 
 def _snippet(cause: Cause) -> Snippet | None:
-    other = cause.row["kind"] == "keys" or _is_appended_to(cause)
+    other = _what(cause) != "the length" or _is_appended_to(cause)
     if other or cause.source.endswith((_HOOKS, _MODULES)):
         return None
     name = cause.source.rpartition(".")[2]

@@ -66,6 +66,7 @@ REGIONS = table(
     Column("name", pl.String, "qualified name of the compiled function or module class"),
     Column("target_file", pl.String, "file of the compiled code"),
     Column("target_line", pl.Int32, "its first line"),
+    Column("target_last_line", pl.Int32, "the last line that has code of it"),
     Column("call_file", pl.String, "file of the torch.compile call (user's own)"),
     Column("call_line", pl.Int32, "line of that call"),
     Column("call_function", pl.String, "function that made the call"),

@@ -227,6 +227,7 @@ SCRIPT_TIMERS = table(
         "several calls lie between the two readings (a loop is between)",
     ),
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
+    Column("read_in_loop", pl.Boolean, "read in the loop that makes the calls: a rate as it goes"),
     Column(
         "waits",
         pl.Boolean,
