@@ -304,3 +304,43 @@ ABSURD = {
 @pytest.mark.parametrize("name", ABSURD)
 def test_absurd_sources_end_soon(name):
     assert look(ABSURD[name] + "\nf(x)  # CALL\nprint(time.time() - t0)\n") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "goes_on"),
+    [
+        (
+            """
+            t0 = time.time()
+            for i in range(100):
+                f(x)  # CALL
+                if i % 10 == 9:
+                    print(i / (time.time() - t0))
+            """,
+            True,
+        ),
+        (
+            """
+            t0 = time.time()
+            for i in range(100):
+                f(x)  # CALL
+            print(time.time() - t0)
+            """,
+            False,
+        ),
+        (
+            """
+            for size in sizes:
+                t0 = time.time()
+                for i in range(100):
+                    f(x)  # CALL
+                print(size, time.time() - t0)
+            """,
+            False,
+        ),
+    ],
+)
+def test_a_clock_that_is_read_as_the_loop_goes_on(body, goes_on):
+    source = IMPORTS + dedent(body)
+    (line,) = [n for n, text in enumerate(source.split("\n"), 1) if "# CALL" in text]
+    assert [timer.read_in_loop for timer in timers(source, line, "<module>")] == [goes_on]

@@ -261,6 +261,20 @@ def test_eager_operators_are_not_said_where_they_are_few_or_the_compiled_code_s(
     assert found("ap-not-in-model", make(**tables)) == []
 
 
+@pytest.mark.parametrize(
+    "cause",
+    [
+        {"compiles": [{"outcome": "limit", "co_filename": "/u/a.py", "co_firstlineno": 3}]},
+        {"compiles": [{"outcome": "skipped", "co_filename": FILE, "co_firstlineno": 3}]},
+    ],
+)
+def test_operators_that_something_left_in_eager_are_its_own_rules(make, cause):
+    tables = {**eager_operators(2.4, 0.3), **cause}
+    assert found("ap-not-in-model", make(**tables)) == []
+    optimizer = {**eager_operators(2.4, 0.3, mark_ns=25_000_000), **cause}
+    assert len(found("ap-not-in-model", make(**optimizer))) == 1
+
+
 def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
     at = {"file": FILE, "line": 60, "count": 1.0}
     details = [

@@ -16,6 +16,7 @@ MODULES = (
     rc_object_identity, rc_container_length, rc_tensor_meta, rc_global_state, rc_backend_mismatch,
 )  # fmt: skip
 FILE = "/u/train.py"
+INNER = ', {"file": "/u/train.py", "line": 5, "function": "forward"}]'
 PLAIN = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
 
 
@@ -390,3 +391,49 @@ def test_what_looking_among_variants_takes_is_shown_where_it_was_profiled(make):
     )
     text = "finding one of 3 variants takes 8 µs a call, as profiled"
     assert only(tables).evidence[-1].text == text
+
+
+def test_what_a_set_holds_is_one_cause(make):
+    asked = recompile(
+        1, "keys", guard="set.__contains__(words, 'haste')", source_name="words", old=None
+    )
+    whole = recompile(2, "value", guard="words == {'echo', 'ward'}", source_name="words")
+    finding = only(make(recompiles=[asked, whole]))
+    assert finding.title.startswith("The members of words change from call to call")
+    assert "tensors" in finding.what_to_do
+    assert finding.snippet is None
+
+
+@pytest.mark.parametrize(
+    ("guard", "whose"),
+    [
+        ("d == {'a', 'b'}", "length"),
+        ("d == frozenset({1, 2})", "length"),
+        ("d == {'a': 1}", "constant"),
+        ("d == 'set(1)'", "constant"),
+    ],
+)
+def test_a_set_is_told_from_a_dict(guard, whose):
+    row = {"kind": "value", "source_name": "d", "guard": guard}
+    assert family(row) == whose
+
+
+def test_an_argument_that_another_function_reads_first_is_its_callers(make):
+    stack = '[{"file": "/u/train.py", "line": 40, "function": "main"}]'
+    compiles = [
+        {"compile_key": f"cold:1:0:0/{n}", "compile_id": f"0/{n}", "co_filename": FILE,
+         "co_firstlineno": 5, "co_name": "forward", "stack": stack.replace("]", "") + INNER}
+        for n in (0, 1, 2)
+    ]  # fmt: skip
+    rows = again("requires_grad", source_name="rough", old="False", new="True")
+    for file, line in (("/u/shade.py", 11), (FILE, 7)):
+        guards = [
+            {"compile_key": f"cold:1:0:0/{n}", "source_name": "L['rough']", "file": file,
+             "line": line} for n in (0, 1)
+        ]  # fmt: skip
+        sources = [{"file": FILE}, {"file": "/u/shade.py"}]
+        tables = make(recompiles=rows, compiles=compiles, guards=guards, sources=sources)
+        finding = only(tables)
+        expected = (FILE, 40) if file != FILE else (FILE, 7)
+        assert (finding.location.file, finding.location.line) == expected
+        assert (finding.inside is not None) == (file != FILE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from traceview.rules import _breaks, _costs
+from traceview.rules import _breaks, _costs, _outside, _strict
 from traceview.rules._break_entries import shares
 from traceview.rules._evidence import milliseconds
 from traceview.rules._rows import Row, first, first_rank, rows
@@ -26,6 +26,13 @@ _WAIT = "idle_sync"
 #: A figure is measured where what fusion could add to it is at most this part of it, and the
 #: profiler made the step longer by at most this part: of short steps it is most of what is seen.
 UNKNOWN_SHARE = 0.25
+
+_ENDS = "Dynamo cannot trace this, and fullgraph=True makes an error of it: the script ends here."
+_CAUGHT = (
+    "Dynamo cannot trace this, and fullgraph=True makes an error of it. The script catches that: "
+    "what it does then runs in eager, and nothing is kept of a compile that failed, so each call "
+    "tries again."
+)
 
 Line = tuple[str, int] | None
 
@@ -93,8 +100,7 @@ class Breaks:
         if total is None:
             return Cost(about="host time between compiled regions: not measured"), "heuristic"
         if self._counts["gap_ms"] == 0:
-            about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
-            return Cost(about=about), "heuristic"
+            return self._behind(site)
         places = len(self._sites) or 1
         unplaced = max(0.0, total - sum(self._at[_line(other)] for other in self._sites))
         share = self._shares.get(_line(site), 1 / places)
@@ -105,16 +111,29 @@ class Breaks:
         known: Confidence = "measured" if sure and not self._disturbed else "derived"
         return Cost(ms_per_step=cost, about=_about(places, fusible, apart)), known
 
+    def _behind(self, site: _breaks.Site | None) -> tuple[Cost, Confidence]:
+        """Where nothing runs compiled behind a break: what it leaves in eager of its function."""
+        ms = left_in_eager(self._tables, site) if site is not None else None
+        if ms is None:
+            about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
+            return Cost(about=about), "heuristic"
+        about = "operators of this function that it leaves in eager; compiling saves a part of them"
+        return Cost(ms_per_step=ms, about=about), "derived"
+
     def finding(
         self, site: _breaks.Site, *, code: str, rule: str, title: str, explanation: str,
         what_to_do: str, snippet: Snippet | None,
     ) -> Finding:  # fmt: skip
         """What a rule says of the break at ``site``, with all that is known of that place."""
         cost, confidence = self.cost(site)
+        if site.strict:
+            ended = _strict.ended(self._tables)
+            cost, confidence = _strict.cost(self._tables, site.rows), "measured"
+            explanation = _ENDS if ended else _CAUGHT
         return Finding(
             code=code,
             rule=rule,
-            severity=severity(self._tables, cost),
+            severity="error" if site.strict and ended else severity(self._tables, cost),
             title=title,
             explanation=explanation,
             cost=cost,
@@ -152,13 +171,31 @@ class Breaks:
         return float(sum(found))
 
 
+def left_in_eager(tables: Tables, site: _breaks.Site) -> float | None:
+    """Operators of a step in eager in the function that broke; None: none, or its end unknown.
+
+    The end is known of what torch.compile was given.
+    """
+    ends = {
+        (row["target_file"], row["target_line"]): row["target_last_line"]
+        for row in first_rank(rows(tables, "regions"))
+    }
+    codes = {
+        (row["co_filename"], row["co_firstlineno"])
+        for row in rows(tables, "compiles")
+        if row["compile_key"] in {each["compile_key"] for each in site.rows}
+    }
+    known = [(file, line, end) for file, line in codes if (end := ends.get((file, line)))]
+    return sum(_outside.operators_in(tables, *each) for each in known) or None
+
+
 def severity(tables: Tables, cost: Cost) -> Severity:
     """As ``_costs.severity``; info too where nothing ran compiled behind it and nothing is lost.
 
     Then there is no graph that it could have been fused with.
     """
     counts = first(tables, "step_counts", stance="compiled")
-    alone = counts is not None and counts["gap_ms"] == 0
+    alone = counts is not None and counts["gap_ms"] == 0 and cost.ms_per_step is None
     if alone and _costs.outcome(tables) in ("helped", "neutral"):
         return "info"
     return _costs.severity(tables, cost.ms_per_step)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from traceview.rules import _places
+from traceview.rules import _places, _strict
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
 from traceview.rules._rows import Row, first, rows
 from traceview.rules.finding import Evidence, Location
@@ -83,6 +83,11 @@ class Site:
         return next(filter(None, map(_places.source_text, self.rows)), None)
 
     @property
+    def strict(self) -> bool:
+        """Whether it is an error, since fullgraph=True allows no break."""
+        return all(row["origin"] == _strict.ORIGIN for row in self.rows)
+
+    @property
     def skipped(self) -> bool:
         return any(row["frame_skipped"] for row in self.rows)
 
@@ -112,10 +117,16 @@ def sites(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
 
 
 def _spots(tables: Tables) -> list[tuple[Row, _places.Spot]]:
-    """Each break with its line in the user's own code."""
+    """Each break with its line in the user's own code; the function, where no line is recorded."""
     owners = tables.once(_places.Owners)
-    breaks = rows(tables, "graph_breaks")
-    return [(row, owners.spot(row)) for row in breaks if not owners.is_torchs(row)]
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
+    found: list[tuple[Row, _places.Spot]] = []
+    for row in (*rows(tables, "graph_breaks"), *_strict.breaks(tables)):
+        if owners.is_torchs(row):
+            continue
+        spot, code = owners.spot(row), compiles.get(row["compile_key"])
+        found.append((row, spot if spot.place or code is None else owners.code(code)))
+    return found
 
 
 def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
@@ -123,8 +134,10 @@ def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
     return (site for site in sites(tables, kind) if not site.skipped)
 
 
-def effect(tables: Tables) -> str:
+def effect(tables: Tables, site: Site) -> str:
     """What a break does to the graph: there is a second part only where more ran compiled."""
+    if site.strict:
+        return "is an error with fullgraph=True"
     counts = first(tables, "step_counts", stance="compiled")
     alone = counts is not None and counts["gap_ms"] == 0
     return "ends the graph" if alone else "cuts the graph in two"

@@ -61,14 +61,7 @@ def operators(tables: Tables) -> Part:
 
     What waits is none, nor Python; an optimizer's mark lies around its operators.
     """
-    busy = {row["category"] for row in rows(tables, "accounting", stance="compiled", kind="busy")}
-    made = pl.col("category").str.starts_with("generated")
-    of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
-    details = _compiled(tables).filter(
-        (pl.col("category").is_in(busy) | of_no_category)
-        & ~made
-        & ~pl.col("in_graph").fill_null(False)
-    )
+    details = _in_eager(tables)
     ms, steps = float(details["ms"].sum()), first(tables, "step_counts", stance="compiled")
     marks = frame(tables, "cpu_ops", stance="compiled").filter(
         pl.col("step").is_not_null() & pl.col("name").str.starts_with(_OPTIMIZER)
@@ -76,6 +69,24 @@ def operators(tables: Tables) -> Part:
     spent = float(marks["duration_ns"].sum()) / 1e6 / ((steps and steps["steps"]) or 1)
     name = marks["name"][0].removeprefix(_OPTIMIZER).removesuffix(".step") if marks.height else ""
     return Part("operators", ms, tuple(_at(details, "ms")), name if spent >= ms / 2 else "")
+
+
+def operators_in(tables: Tables, file: str, first_line: int, last_line: int) -> float:
+    """Milliseconds of a compiled step in such operators at these lines."""
+    at = (pl.col("file") == file) & pl.col("line").is_between(first_line, last_line)
+    return float(_in_eager(tables).filter(at)["ms"].sum())
+
+
+def _in_eager(tables: Tables) -> pl.DataFrame:
+    """``account_details`` of the operators of a compiled step that no compiled graph holds."""
+    busy = {row["category"] for row in rows(tables, "accounting", stance="compiled", kind="busy")}
+    made = pl.col("category").str.starts_with("generated")
+    of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
+    return _compiled(tables).filter(
+        (pl.col("category").is_in(busy) | of_no_category)
+        & ~made
+        & ~pl.col("in_graph").fill_null(False)
+    )
 
 
 def accounted_ms(tables: Tables) -> float:

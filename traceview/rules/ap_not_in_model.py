@@ -41,7 +41,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traceview.rules import _costs, _outside, _places, _recompiles, _uncalled
+from traceview.rules import _break_costs, _breaks, _costs, _outside, _places, _recompiles, _uncalled
 from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._outside import Part
 from traceview.rules._rows import first, rows
@@ -116,7 +116,8 @@ def check(
 def _has_a_cause(tables: Tables, eager: Part) -> bool:
     """Whether such operators are in eager since something went wrong, which has a rule of its own.
 
-    Nobody calls what was compiled, a function met the recompile limit, or a frame was skipped.
+    Nobody calls what was compiled, a function met the recompile limit, a frame was skipped, or
+    nothing runs compiled behind a graph break.
     """
     if eager.what:
         return False  # an optimizer's step
@@ -125,7 +126,10 @@ def _has_a_cause(tables: Tables, eager: Part) -> bool:
         row["co_filename"] for row in rows(tables, "compiles") if row["outcome"] == "skipped"
     }
     limited = _recompiles.limited_frames(tables)
-    return bool(_uncalled.eager_ms(tables) or limited or files & skipped)
+    if _uncalled.eager_ms(tables) or limited or files & skipped:
+        return True
+    left = (_break_costs.left_in_eager(tables, site) for site in _breaks.sites(tables))
+    return any((ms or 0.0) >= eager.ms / 2 for ms in left)
 
 
 def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Finding:

@@ -91,7 +91,7 @@ def _broken(tables: Tables, breaks: _break_costs.Breaks, site: _breaks.Site) -> 
         rule="cap-customop-no-fake",
         title=(
             f"{namespace}::{name} has no fake implementation: at {_places.short(site.place)} it "
-            f"{_breaks.effect(tables)}"
+            f"{_breaks.effect(tables, site)}"
         ),
         explanation=(
             "Dynamo cannot know what the operator gives back without running it, so it ends the "

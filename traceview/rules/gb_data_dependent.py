@@ -16,8 +16,11 @@ idles meanwhile, and while the value is read. What no line shows is shared by al
 by the graphs entered behind each. It is called measured where what fusion could save on top is
 small beside it.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
-or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
+not known to leave operators of its function in eager: these are the cost otherwise. Where
+`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
+where it ended the script; else trying it anew at each call is the cost.
 
 ## What to do
 Compute both and choose with `torch.where` where both are cheap; `torch.cond` where they are not;

@@ -124,7 +124,7 @@ def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Conf
 
 def _title(tables: Tables, site: _breaks.Site, share: float | None) -> str:
     """``share``: the part of the step that is spent in it, where it is that which costs."""
-    name, cut = _name(site), _breaks.effect(tables)
+    name, cut = _name(site), _breaks.effect(tables, site)
     at = f"{name} at {_places.short(site.place)}"
     if name == _ASKED:
         return f"{at} {cut}"

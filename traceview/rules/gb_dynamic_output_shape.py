@@ -14,8 +14,11 @@ A graph break of torch's type GB0036, GB0037 or GB0246 at the line. The cost is 
 shows of it: Python at the break, the operator itself and entering compiled code once more. What no
 line shows is shared by all lines that break, by the graphs entered behind each.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
-or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
+not known to leave operators of its function in eager: these are the cost otherwise. Where
+`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
+where it ended the script; else trying it anew at each call is the cost.
 
 ## What to do
 Keep the shape fixed: `torch.where(mask, value, 0)` and masked sums instead of `x[mask]`,
@@ -64,7 +67,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             site,
             code=CODE,
             rule="gb-dynamic-output-shape",
-            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
+            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables, site)}",
             explanation=(
                 f"{what} gives back as many elements as the values of its input say, which is "
                 "known only when the graph has run: Dynamo ends the graph, the operator runs in "

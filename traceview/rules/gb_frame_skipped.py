@@ -35,6 +35,8 @@ from traceview.tables import Tables
 CODE = "TV104"
 NEEDS = frozenset({"graph_breaks", "compiles"})
 
+_SKIPS = "torch.compile will skip tracing the frame"
+_FUNCTORCH = "functorch"
 _TAKE_OUT = (
     "Take this line out of the loop or block: decide before it, after it, or in the caller. If "
     "only the loop's body is worth compiling, make it a function and compile that one."
@@ -53,35 +55,61 @@ def check(tables: Tables) -> Iterator[Finding]:
         ]
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
+        why = _cause(site, frames)
         function = _recompiles.function_name(name) if name else "the function"
         cost, confidence = _cost(breaks.cost(site), frames)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
             severity=_costs.severity(tables, cost.ms_per_step),
-            title=(
-                f"{_recompiles.opening(function)} runs in eager: a graph break at "
-                f"{_places.short(site.place)} cannot resume"
-            ),
-            explanation=(
-                f"The break ({short(_cause(site))}) lies inside a loop, try or with block. Dynamo "
-                f"cannot resume there, so it leaves all of {function} in eager and compiles at "
-                "most the functions that it calls."
-            ),
+            title=f"{_recompiles.opening(function)} runs in eager: {_headline(site, why)}",
+            explanation=_explanation(site, function, why),
             cost=cost,
             confidence=confidence,
             location=site.place,
             inside=site.inside,
             about=site.about,
             evidence=(*site.evidence(), *_outcomes(frames)),
-            what_to_do=_callees.DRAW if _callees.is_random(_callees.callee(site)) else _TAKE_OUT,
+            what_to_do=_remedy(site, why),
         )
 
 
-def _cause(site: _breaks.Site) -> str:
-    return (
-        next((row["gb_type"] for row in site.rows if row["gb_type"]), site.rows[0]["reason"]) or ""
-    )
+def _headline(site: _breaks.Site, why: str) -> str:
+    if _is_of_line(site):
+        return f"a graph break at {_places.short(site.place)} cannot resume"
+    return f"Dynamo gives it up ({short(why, 80)})"
+
+
+def _explanation(site: _breaks.Site, function: str, why: str) -> str:
+    left = f"leaves all of {function} in eager and compiles at most the functions that it calls."
+    if _is_of_line(site):
+        return (
+            f"The break ({short(why)}) lies inside a loop, try or with block. Dynamo cannot resume "
+            f"there, so it {left}"
+        )
+    return f"Dynamo cannot begin with it ({short(why)}), so it {left}"
+
+
+def _remedy(site: _breaks.Site, why: str) -> str:
+    if _FUNCTORCH in why:
+        return (
+            "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, "
+            "in the place of the one that they call."
+        )
+    return _callees.DRAW if _callees.is_random(_callees.callee(site)) else _TAKE_OUT
+
+
+def _is_of_line(site: _breaks.Site) -> bool:
+    """Whether the log names the line that broke, and not the function alone."""
+    return site.place is None or any(row["user_line"] is not None for row in site.rows)
+
+
+def _cause(site: _breaks.Site, frames: list[Row]) -> str:
+    """What could not be traced; where the break says no more than that, as the compile has it."""
+    said = next((row["gb_type"] for row in site.rows if row["gb_type"]), None)
+    said = said or site.rows[0]["reason"] or ""
+    reasons = (row["fail_reason"] for row in frames if said.startswith(_SKIPS))
+    return next(filter(None, reasons), said).partition("\n")[0]
 
 
 def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confidence]:

@@ -14,8 +14,11 @@ at the break and entering compiled code once more; on a GPU what the device idle
 while the value is read. What no line shows is shared by all lines that break, by the graphs
 entered behind each. It is called measured where what fusion could save on top is small beside it.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
-or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
+not known to leave operators of its function in eager: these are the cost otherwise. Where
+`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
+where it ended the script; else trying it anew at each call is the cost.
 
 ## What to do
 Keep the value a tensor, and read it outside of the compiled function, every k-th step if it is
@@ -59,7 +62,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             site,
             code=CODE,
             rule="gb-item",
-            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables)}",
+            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables, site)}",
             explanation=(
                 f"{what} needs the tensor's value, which exists only when the graph has run: "
                 "Dynamo ends the graph, Python reads the number, and what follows is compiled by "

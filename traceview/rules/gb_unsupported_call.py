@@ -14,8 +14,11 @@ have rules of their own. The cost is what the profile shows of it: Python at the
 compiled code once more. What no line shows is shared by all lines that break, by the graphs
 entered behind each.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms,
-or below 1 %; also where compiling did not hurt and nothing more runs compiled after the break.
+It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
+not known to leave operators of its function in eager: these are the cost otherwise. Where
+`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
+where it ended the script; else trying it anew at each call is the cost.
 
 ## What to do
 Compute once, outside, what does not depend on the tensors. Make an operator of what works on
@@ -69,7 +72,10 @@ def check(tables: Tables) -> Iterator[Finding]:
             site,
             code=CODE,
             rule="gb-unsupported-call",
-            title=f"{_shown(site, callee)} at {_places.short(site.place)} {_breaks.effect(tables)}",
+            title=(
+                f"{_shown(site, callee)} at {_places.short(site.place)} "
+                f"{_breaks.effect(tables, site)}"
+            ),
             explanation=_why(tables, site),
             what_to_do=remedy,
             snippet=snippet,
