@@ -41,10 +41,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traceview.rules import _break_costs, _breaks, _costs, _outside, _places, _recompiles, _uncalled
+from traceview.rules import (
+    _break_costs,
+    _breaks,
+    _costs,
+    _eager_code,
+    _outside,
+    _places,
+    _recompiles,
+)
 from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._outside import Part
-from traceview.rules._rows import first, rows
+from traceview.rules._rows import first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity
 from traceview.tables import Tables
 
@@ -122,14 +130,25 @@ def _has_a_cause(tables: Tables, eager: Part) -> bool:
     if eager.what:
         return False  # an optimizer's step
     files = {place.file for place in eager.places}
-    skipped = {
-        row["co_filename"] for row in rows(tables, "compiles") if row["outcome"] == "skipped"
-    }
-    limited = _recompiles.limited_frames(tables)
-    if _uncalled.eager_ms(tables) or limited or files & skipped:
+    skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
+    if _eager_code.uncalled_ms(tables) or files & skipped:
+        return True
+    if any(_is_much(tables, limited, eager) for limited in _recompiles.limited_frames(tables)):
         return True
     left = (_break_costs.left_in_eager(tables, site) for site in _breaks.sites(tables))
     return any((ms or 0.0) >= eager.ms / 2 for ms in left)
+
+
+def _is_much(tables: Tables, limited: tuple[str | None, int | None], eager: Part) -> bool:
+    """Whether a function that met the recompile limit may be what runs in eager."""
+    regions = first_rank(rows(tables, "regions"))
+    known = [
+        ms
+        for row in regions
+        if (row["target_file"], row["target_line"]) == limited
+        and (ms := _eager_code.ms_of(tables, row)) is not None
+    ]
+    return not known or max(known) >= LEAST_OF_OUTSIDE * eager.ms
 
 
 def _eager(tables: Tables, part: Part, share: float, inside: float | None) -> Finding:

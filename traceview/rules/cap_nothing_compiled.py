@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules import _costs, _edits, _places, _uncalled
+from traceview.rules import _costs, _eager_code, _edits, _places
 from traceview.rules._evidence import milliseconds, times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
@@ -88,7 +88,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 def _never_called(
     tables: Tables, region: Row, regions: list[Row], *, cut_short: bool
 ) -> Iterator[Finding]:
-    ms = _uncalled.eager_ms(tables).get(region["region_id"])
+    ms = _eager_code.uncalled_ms(tables).get(region["region_id"])
     in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
     ran_in_eager = ms is not None and (in_place or not cut_short)
     if not (ran_in_eager or _lost(region, regions) or not (called or cut_short)):
