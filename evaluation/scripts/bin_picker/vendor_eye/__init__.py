@@ -1,0 +1,3 @@
+from .eye import load_eye
+
+__all__ = ["load_eye"]

@@ -1,0 +1,4 @@
+from .catalogue import Catalogue, visitors
+from .mixer import SlotMixer
+
+__all__ = ["Catalogue", "SlotMixer", "visitors"]

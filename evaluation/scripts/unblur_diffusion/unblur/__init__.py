@@ -1,0 +1,2 @@
+from .blur import defocus
+from .net import Unblur
