@@ -180,10 +180,11 @@ def left_in_eager(tables: Tables, site: _breaks.Site) -> float | None:
         (row["target_file"], row["target_line"]): row["target_last_line"]
         for row in first_rank(rows(tables, "regions"))
     }
+    keys = {row["compile_key"] for row in site.rows}
     codes = {
         (row["co_filename"], row["co_firstlineno"])
         for row in rows(tables, "compiles")
-        if row["compile_key"] in {each["compile_key"] for each in site.rows}
+        if row["compile_key"] in keys
     }
     known = [(file, line, end) for file, line in codes if (end := ends.get((file, line)))]
     return sum(_outside.operators_in(tables, *each) for each in known) or None
