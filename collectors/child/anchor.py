@@ -18,7 +18,8 @@ class Anchor:
     An optimizer becomes the anchor when two of its steps in a row had calls of a region before
     them; until then, and without one, the first region called is. A script that makes an optimizer
     for each trial or fold moves the anchor with each; when no more moves are left, the steps of
-    those that come in the place of one that is gone are counted.
+    those that come in the place of one that is gone are counted. A line that compiles its function
+    anew makes no new anchor: what it made last takes over, step by step.
     """
 
     def __init__(self, control: Control) -> None:
@@ -35,11 +36,12 @@ class Anchor:
         self._progress_seen = 0
         self._others_seen = 0
         self._moves = 0
+        self._region_id = 0
 
     @property
     def region_id(self) -> int | None:
-        """The anchor region's id; None where optimizer steps are the steps."""
-        return self.region.region_id if self.region is not None else None
+        """The anchor region's id, of several of a line the first's; None: it is an optimizer."""
+        return self._region_id if self.region is not None else None
 
     @property
     def patience(self) -> int:
@@ -48,10 +50,15 @@ class Anchor:
         return base << self._moves
 
     def called(self, region: Region) -> bool:
-        """A region's outermost call begins; true if that region is the anchor from now on."""
+        """A region's outermost call begins; true if a new anchor begins with it."""
         if self.kind is None:
             return self._adopt_region(region)
-        if region is self.region or self._anchor_lives():
+        if region is self.region:
+            return False
+        if self._is_successor(region):
+            self._succeed(region)
+            return False
+        if self._anchor_lives():
             return False
         others = self._others() - self._others_seen
         return others >= self.patience and self._adopt_region(region)
@@ -86,6 +93,25 @@ class Anchor:
             self._heir = weakref.ref(optimizer)
         return self._heir() is optimizer
 
+    def _is_successor(self, region: Region) -> bool:
+        """Whether the anchor's line made it anew, and the anchor was not called since."""
+        while region.made_after is not None:
+            before, calls = region.made_after
+            if before is self.region:
+                return before.outermost == calls
+            if before.outermost:
+                return False
+            region = before
+        return False
+
+    def _succeed(self, region: Region) -> None:
+        """``region`` counts down in the anchor's place; the call that begins is one of those."""
+        assert self.region is not None
+        left = self.region.remaining - 1
+        region.grant(left, straight=left > 0 and self._control.straight)
+        self.region, region.was_anchor = region, True
+        self._progress_seen, self._others_seen = region.outermost, self._others()
+
     def _anchor_lives(self) -> bool:
         """Whether the anchor has moved on since this was last asked."""
         progress = self._steps if self.region is None else self.region.outermost
@@ -101,6 +127,7 @@ class Anchor:
         if not self._may_move():
             return False
         self.kind, self.region, self._optimizer = "call", region, None
+        self._region_id = region.region_id
         region.was_anchor = True
         self._progress_seen, self._others_seen = region.outermost, self._others()
         return True

@@ -41,7 +41,7 @@ class Calls:
         if self._driver.anchor.called(region):
             self._driver.restart()
         is_anchor = self._driver.anchor.region is region
-        if is_anchor:
+        if is_anchor and region.remaining < 0:  # else it took over amid steps that are counted down
             self._driver.edge()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:

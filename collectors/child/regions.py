@@ -104,6 +104,8 @@ class Regions:
             alike[-1].compile_calls += 1
             return alike[-1]
         region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
+        if alike:
+            region.made_after = alike[-1], alike[-1].outermost
         alike.append(region)
         self._control.add(region)
         return region

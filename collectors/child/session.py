@@ -106,7 +106,7 @@ class Session:
                 outermost_calls=region.outermost,
                 methods_used=region.methods_used,
                 collected_uncalled=region.collected_uncalled,
-                is_anchor=region is self._driver.anchor.region,
+                is_anchor=region.region_id == self._driver.anchor.region_id,
                 compile_calls=region.compile_calls,
                 input_sizes=list(region.sizes.items()),
             )

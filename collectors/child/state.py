@@ -17,7 +17,8 @@ class Region:
 
     Calls before those take one of ``passes`` and go straight through: see `Control.straight`. On a
     call that launches one kernel, an iterator's own count costs less than an attribute's.
-    ``compile_calls`` is more than 1 where a line compiles one function again and again.
+    ``compile_calls`` is more than 1 where a line compiles one function again and again;
+    ``made_after`` is what the line made of that function before, and its outermost calls by then.
 
     Holds no reference to the user's objects: it outlives them.
     """
@@ -29,6 +30,7 @@ class Region:
         "cudagraphs",
         "first_called",
         "left",
+        "made_after",
         "methods_used",
         "name",
         "nested",
@@ -50,6 +52,7 @@ class Region:
         self.collected_uncalled = False
         self.was_anchor = False
         self.compile_calls = 1
+        self.made_after: tuple[Region, int] | None = None
         self.methods_used: list[str] = []
         self.sizes: dict[str, int] = {}
         self._give(0)

@@ -302,6 +302,49 @@ def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
     assert anchor.region is second
 
 
+def made_anew(control, before):
+    """A region that the same line makes of the same function after ``before``."""
+    region = Region(len(control.regions), before.name)
+    region.made_after = before, before.outermost
+    control.regions.append(region)
+    return region
+
+
+def test_what_a_line_compiles_anew_goes_on_in_the_anchors_place():
+    control = Control()
+    first = Region(0, "f")
+    control.regions.append(first)
+    anchor = Anchor(control)
+    first.counted += 1
+    assert anchor.called(first)
+    first.grant(9)
+    for _ in range(4):
+        first.counted += 1
+        first.left -= 1
+    unused = made_anew(control, first)
+    second = made_anew(control, unused)
+    second.counted += 1
+    assert not anchor.called(second)
+    assert (anchor.region, anchor.region_id) == (second, 0)
+    assert second.remaining == 4, "the fifth of nine calls has begun"
+    assert second.outermost == 1
+
+
+def test_blocks_of_one_line_are_one_step_together():
+    control = Control()
+    blocks = [Region(0, "block")]
+    control.regions.append(blocks[0])
+    anchor, ends = Anchor(control), []
+    for turn in range(5):
+        for number in range(3):
+            if not turn and number:  # compiled at its first call
+                blocks.append(made_anew(control, blocks[-1]))
+            blocks[number].counted += 1
+            anchor.called(blocks[number])
+        ends.append(anchor.region)
+    assert ends == [blocks[-1]] * 5
+
+
 def test_two_regions_by_turns_keep_the_anchor():
     control = Control()
     first, second = Region(0, "first"), Region(1, "second")

@@ -75,6 +75,44 @@ def test_cheap_code_in_eager_is_information(make):
     assert finding.severity == "info"
 
 
+EAGER_RUN = {**RUN, "pass": "baseline", "started_us": 0.0, "wall_s": 30.0}
+
+
+def left_behind(make, last_call_s, *, recorded=3, **run):
+    """Three calls in an all-eager pass of 30 s; nothing was timed in the compiled one."""
+    region = {**REGION, "kind": "module", "calls": 3, "outermost_calls": 3}
+    calls = [
+        {"pass": "baseline", "pid": 1, "region_id": 0, "outermost": True, "host_ms": 100.0,
+         "started_us": last_call_s * 1e6 - 1e5 - number}
+        for number in range(recorded)
+    ]  # fmt: skip
+    return make(
+        regions=[region, {**region, "pass": "baseline"}], calls=calls,
+        runs=[RUN, {**EAGER_RUN, **run}], compiles=[{"outcome": "ok"}], compile_intervals=[{}],
+    )  # fmt: skip
+
+
+def test_a_callable_that_the_script_soon_goes_on_without(make):
+    (finding,) = found("cap-nothing-compiled", left_behind(make, 5.0))
+    assert finding.title.startswith("Net is called 3 times compiled, and no more")
+    assert (finding.severity, finding.location.line) == ("warning", 20)
+    assert "25.0 s" in finding.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("last_call_s", "other"),
+    [
+        (18.0, {}),
+        (5.0, {"recorded": 2}),
+        (5.0, {"exit_kind": "timeout"}),
+        (5.0, {"exit_code": 1}),
+        (5.0, {"wall_s": 14.0}),
+    ],
+)
+def test_calls_until_near_the_end_or_of_which_not_all_are_known(make, last_call_s, other):
+    assert found("cap-nothing-compiled", left_behind(make, last_call_s, **other)) == ()
+
+
 # -- fullgraph=True ----------------------------------------------------------------------------
 
 REASON = (

@@ -3,7 +3,8 @@
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
 than the one that was compiled, (b) what torch.compile gave back is never called, or a module that
 was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
-called, and all of its code lies in files that Dynamo does not compile.
+called, and all of its code lies in files that Dynamo does not compile, (e) it is called a few times
+and then no more, and the script goes on for long.
 
 ## Why it costs
 The script runs in eager and looks as if it were compiled.
@@ -16,12 +17,14 @@ code ran in the profiled steps all the same: its turn may come later in the job.
 compiled in place counts wherever its `forward` ran in them. One that died counts unless its line
 compiled the same function again and that one is called. For (d): calls were counted, compiling was
 watched, and nothing was compiled in the whole run, or in no call of a torch.nn module that was
-compiled in place.
+compiled in place. For (e): no step could be timed, and all in eager the script went on for more
+than half of its time after the last call of anything that it compiled.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
-again. (d) Compile through `torch.compile(module)`, which starts in the module's own call.
+again. (d) Compile through `torch.compile(module)`, which starts in the module's own call. (e)
+Compile what takes its place.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -36,8 +39,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules import _costs, _eager_code, _edits, _places
-from traceview.rules._evidence import milliseconds, times
+from traceview.rules import _costs, _eager_code, _edits, _last_calls, _places
+from traceview.rules._evidence import milliseconds, seconds, times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
@@ -69,6 +72,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     cut_short = any(
         row["error_type"] or row["exit_kind"] in CUT_SHORT or row["exit_code"] for row in runs
     )
+    rest = None if _costs.is_timed(tables) else _last_calls.seconds_after(tables)
     for region in regions:
         place = _places.compile_call(region)
         if region["disable"]:
@@ -78,6 +82,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         elif region["calls"]:
             if _nothing_compiled(tables, region):
                 yield _passed_over(region, place)
+            elif rest is not None:
+                yield _left_behind(region, place, rest)
         elif region["error"] is None:
             if region["methods_used"] and region["kind"] in _MODULES:
                 yield _bypassed(region, place)
@@ -249,6 +255,34 @@ def _dropped(region: Row, place: Location | None, line: str | None) -> Finding:
         ),
         snippet=_edits.kept(line, in_place=in_place)
         or Snippet("python", "model.compile()" if in_place else "f = torch.compile(f)"),
+    )
+
+
+def _left_behind(region: Row, place: Location | None, rest: float) -> Finding:
+    return Finding(
+        code=CODE,
+        rule="cap-nothing-compiled",
+        severity="warning",
+        title=(
+            f"{region['name']} is called {times(region['calls'])} compiled, and no more for the "
+            "rest of the script"
+        ),
+        explanation=(
+            "What torch.compile gave back is not what the script goes on with: another object took "
+            "its place, the original is called in its stead, or its work was done."
+        ),
+        cost=_EAGER,
+        confidence="heuristic",
+        location=place,
+        evidence=(
+            Evidence(
+                f"all in eager the script goes on for {seconds(rest)} after the last call", "calls"
+            ),
+        ),
+        what_to_do=(
+            "Compile what takes its place, too. New weights can be loaded into the compiled module "
+            "itself, with load_state_dict: nothing is compiled anew for them."
+        ),
     )
 
 
