@@ -77,6 +77,9 @@ def _last_line(code: CodeType) -> int:
 
 def _kind(model: Any, module_type: type) -> tuple[str, Any, Any]:
     """The kind, the object that gives the name, and the function that gives the place."""
+    if isinstance(model, type):
+        calls = "forward" if issubclass(model, module_type) else "__call__"
+        return "class", model, getattr(model, calls, None)
     if isinstance(model, module_type):
         return "module", type(model), getattr(type(model), "forward", None)
     if isinstance(model, MethodType):

@@ -60,6 +60,7 @@ class Regions:
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
             region = self._region(event, describe.uses_cudagraphs(given))
+            plain = model.__call__ if isinstance(model, type) else None
             try:
                 result = compile_fn(*args, **kwargs)
             except Exception as error:
@@ -69,7 +70,7 @@ class Regions:
                 raise
             if region.compile_calls == 1:
                 self._recorder.write("region", **event, error=None)
-            return self._count(result, given, region, listener)
+            return self._count(result, given, region, listener, plain)
 
         self._torch.compile = compile
 
@@ -110,8 +111,13 @@ class Regions:
         self._control.add(region)
         return region
 
-    def _count(self, result: Any, given: dict[str, Any], region: Region, listener: Listener) -> Any:
+    def _count(
+        self, result: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
+    ) -> Any:
+        """``plain``: how instances of a class were called before it was compiled."""
         try:
+            if plain is not None and result.__call__ is not plain:
+                return self._wrap_class(result, given, region, listener, plain)
             wrapped = self._wrap(result, given, region, listener)
         except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
             self._recorder.note(f"region {region.region_id} is not counted", error)
@@ -143,6 +149,17 @@ class Regions:
         self._control.admit(gate)
         weakref.finalize(wrapped, _died, region).atexit = False
         return wrapped
+
+    def _wrap_class(
+        self, cls: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
+    ) -> Any:
+        """torch.compile on a class replaces the ``__call__`` of its instances; so do we."""
+        how = {name: value for name, value in given.items() if name != "model"}
+        gate = Gate(region, cls.__call__, plain, how)
+        cls.__call__ = call = dress(counting(gate, self._control, listener), cls.__call__)
+        hide_from_dynamo(call)
+        self._control.admit(gate)
+        return cls
 
 
 def _innermost(fn: Any) -> Any:

@@ -207,6 +207,19 @@ class TestDynamicRerecord:
         )
         assert found(cg_dynamic_rerecord, tables)[0].cost.seconds == pytest.approx(0.08)
 
+    @pytest.mark.parametrize(("steps", "each"), [(50, 6.5), (100, None)])
+    def test_where_most_steps_meet_a_new_size_each_step_pays(self, make, steps, each):
+        tables = make(
+            compiles=[compile_row()],
+            cudagraph_events=[*self.events([f"({n},)" for n in range(40)])],
+            compile_intervals=[],
+            speedups=[{**STEP, "eager_ms": 2.5, "compiled_ms": 9.0, "outcome": "hurt"}],
+            blocks=[self.block(steps, 9.0 * steps, 0)],
+        )
+        (one,) = found(cg_dynamic_rerecord, tables)
+        assert one.cost.ms_per_step == each
+        assert one.severity == ("warning" if each else "info")
+
     def test_graphs_without_symbolic_sizes_are_not_meant(self, make):
         events = [
             {"event": "tree", "reason": "Recording cudagraph tree for graph without symints"},

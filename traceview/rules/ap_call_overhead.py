@@ -44,7 +44,7 @@ NEEDS = frozenset({"accounting", "speedups"})
 #: nothing is generated, nothing pays for entering.
 FOLLOWS = GRAPH_BREAKS | {
     "gb-fragmented", "rc-limit-hit", "gd-guard-overhead", "ap-grad-inference",
-    "cap-debug-backend", "ind-extern-dominated",
+    "cap-debug-backend", "ind-extern-dominated", "cg-dynamic-rerecord",
 }  # fmt: skip
 
 #: Idle time of a device behind torch.compile's own work on the host.

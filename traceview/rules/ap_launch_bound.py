@@ -47,7 +47,7 @@ NEEDS = frozenset({"step_counts", "accounting"})
 #: What keeps launches out of a cudagraph, or makes more of them.
 FOLLOWS = GRAPH_BREAKS | {
     "gb-fragmented", "cg-skip-cpu", "cg-skip-mutation", "cap-debug-backend",
-    "cap-suppressed-failure", "rc-limit-hit",
+    "cap-suppressed-failure", "rc-limit-hit", "cg-dynamic-rerecord",
 }  # fmt: skip
 GPU_ONLY = True
 

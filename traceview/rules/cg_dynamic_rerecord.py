@@ -10,7 +10,9 @@ size runs once to warm up, is recorded at its next call, and keeps its cudagraph
 ## Evidence
 The sizes that torch recorded cudagraphs for (TORCH_LOGS=cudagraphs), more of them than the eight at
 which torch itself warns. The cost is what the timed blocks with recordings in them took longer than
-the same number of steady steps; where there are none, the time of the recordings alone.
+the same number of steady steps; where there are none, the time of the recordings alone. Where
+every other compiled step or more meets a new size, nothing is steady: what a step takes longer
+than in eager is the cost then.
 
 A warning where the sizes are many and recording them takes a part of the steps that were watched;
 else information: a few dozen sizes that all come early may be meant.
@@ -41,7 +43,7 @@ from collections.abc import Iterator
 from traceview.rules import _costs, _places, _recompiles
 from traceview.rules._evidence import from_row, milliseconds, short
 from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
 
 CODE = "TV513"
@@ -50,6 +52,9 @@ GPU_ONLY = True
 
 #: torch warns above eight (cudagraph_dynamic_shape_warn_limit).
 LEAST_SIZES = 9
+#: Of the compiled steps in blocks, so many sizes are met for the first time all the time.
+MOST_NEW = 0.50
+_ALWAYS = "what a step takes longer than in eager: most steps meet a new size"
 #: Servers record this many sizes on purpose, before the first request.
 _MEANT = 32
 _SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
@@ -96,7 +101,8 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     owners = _places.Owners(tables)
     place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
     total, about = _lost_s(tables)
-    count = len(trees)
+    count, each = len(trees), _each_step_ms(tables, len(trees))
+    cost = Cost(seconds=total, about=about) if each is None else Cost(each, None, _ALWAYS)
     name = f" of {_recompiles.function_name(compiles[0]['co_name'])}" if compiles else ""
     numbers = _numbers(tables, compile_id)
     of_what = f"value of {', '.join(numbers)}" if numbers else "size that its inputs had"
@@ -108,14 +114,16 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     return Finding(
         code=CODE,
         rule="cg-dynamic-rerecord",
-        severity=_severity(tables, count, total),
+        severity=(
+            _severity(tables, count, total) if each is None else _costs.severity(tables, each)
+        ),
         title=f"{count} cudagraphs{name}: one for each {of_what}",
         explanation=(
             f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one runs "
             "once to warm up, is recorded at its next call, and keeps its cudagraph."
         ),
-        cost=Cost(seconds=total, about=about),
-        confidence="measured" if total is not None else "heuristic",
+        cost=cost,
+        confidence=_confidence(total, each),
         location=place,
         about=_places.about(*compiles),
         evidence=tuple(_proof(tables, trees)),
@@ -181,6 +189,21 @@ def _lost_s(tables: Tables) -> tuple[float | None, str]:
     if spans:
         return _ms(spans) / 1e3, "time of the recordings, without the runs that warm up"
     return None, "not measured"
+
+
+def _each_step_ms(tables: Tables, sizes: int) -> float | None:
+    """What a step loses, where most compiled steps meet a size that is new."""
+    steps = sum(row["steps"] for row in _blocks(tables))
+    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    if not steps or sizes < MOST_NEW * steps or eager is None or compiled is None:
+        return None
+    return compiled - eager if compiled > eager else None
+
+
+def _confidence(total: float | None, each: float | None) -> Confidence:
+    if each is not None:
+        return "derived"
+    return "measured" if total is not None else "heuristic"
 
 
 def _blocks(tables: Tables) -> list[Row]:

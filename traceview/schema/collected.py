@@ -62,7 +62,7 @@ REGIONS = table(
     "one torch.compile call and the callable it gave back",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "numbered from 0 in order of creation, per process"),
-    Column("kind", pl.String, "function, module, method, module_compile (nn.Module.compile), other"),
+    Column("kind", pl.String, "function, module, class, method, module_compile (nn.Module.compile), other"),
     Column("name", pl.String, "qualified name of the compiled function or module class"),
     Column("target_file", pl.String, "file of the compiled code"),
     Column("target_line", pl.Int32, "its first line"),

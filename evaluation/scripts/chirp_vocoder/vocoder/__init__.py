@@ -1,0 +1,4 @@
+from .net import Vocoder
+from .training import Session
+
+__all__ = ["Session", "Vocoder"]

@@ -1,0 +1,4 @@
+from .body import Body, brick
+from .solver import Solver
+
+__all__ = ["Body", "Solver", "brick"]

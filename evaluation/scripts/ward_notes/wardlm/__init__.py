@@ -1,0 +1,4 @@
+from .blocks import NoteModel
+from .service import Triage
+
+__all__ = ["NoteModel", "Triage"]
