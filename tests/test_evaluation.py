@@ -42,10 +42,13 @@ def test_each_script_has_its_answer_and_each_answer_its_script(folder):
     assert all(main_of(name, folder).is_file() for name in names)
 
 
-def test_each_script_that_needs_a_gpu_has_a_twin_and_says_what_that_gains():
+def test_each_twin_of_a_script_that_needs_a_gpu_says_what_it_gains():
+    twins = 0
     for name, entry in expected(GPU).items():
-        assert main_of(name, GPU).with_suffix(".fixed.py").is_file()
-        assert entry["unit"] in ("ms_per_step", "seconds")
+        has_twin = main_of(name, GPU).with_suffix(".fixed.py").is_file()
+        assert has_twin == (entry.get("unit") in ("ms_per_step", "seconds"))
+        twins += has_twin
+    assert twins >= 10
 
 
 def test_there_are_enough_of_each_kind():

@@ -344,3 +344,35 @@ def test_a_clock_that_is_read_as_the_loop_goes_on(body, goes_on):
     source = IMPORTS + dedent(body)
     (line,) = [n for n, text in enumerate(source.split("\n"), 1) if "# CALL" in text]
     assert [timer.read_in_loop for timer in timers(source, line, "<module>")] == [goes_on]
+
+
+LOOP = "t0 = time.time()\nfor i in range(100):\n    f(x)  # CALL\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "shown"),
+    [
+        ("print(f'{n} rounds in {time.time() - t0:.1f} s')", True),
+        ("took = time.time() - t0\nlog.info('took %.1f min', took / 60)", True),
+        ("print('%.1f s' % (time.time() - t0))", True),
+        ("print(round((time.time() - t0) * 1e3), 'ms')", True),
+        ("t1 = time.time()\nprint(t1 - t0)", True),
+        ("print((time.time() - t0) / 100)", False),
+        ("print(n / (time.time() - t0))", False),
+        ("took = time.time() - t0\nprint(took, took / n)", False),
+        ("results.append(time.time() - t0)", False),
+        ("took = time.time() - t0", False),
+        ("best = min(best, time.time() - t0)\nprint(best)", False),
+        ("a = b = time.time() - t0\nprint(a)", False),
+    ],
+)
+def test_a_time_that_is_only_printed(after, shown):
+    source = IMPORTS + LOOP + after
+    (line,) = [n for n, text in enumerate(source.split("\n"), 1) if "# CALL" in text]
+    assert [timer.shown_whole for timer in timers(source, line, "<module>")] == [shown]
+
+
+def test_a_time_that_is_returned_is_a_figure():
+    source = IMPORTS + "def took():\n" + "".join(f"    {x}\n" for x in LOOP.splitlines())
+    source += "    return time.time() - t0\n"
+    assert [timer.shown_whole for timer in timers(source, 7, "took")] == [False]

@@ -27,6 +27,7 @@ from traceview.derive.clock_sites import (
     scope_at,
 )
 from traceview.derive.syntax import syntax_tree
+from traceview.derive.timer_uses import shown_whole
 from traceview.derive.timer_waits import loops_that_queue, times_of
 from traceview.tables import Tables, from_rows
 
@@ -47,6 +48,7 @@ class Timer:
     calls_in_loop: bool
     spans_first_call: bool
     read_in_loop: bool = False
+    shown_whole: bool = False
     waits: bool | None = None
     calls: int | None = None
 
@@ -106,10 +108,13 @@ def timers(
     if len(found.starts) + len(found.reads) > MOST_SITES:
         return []
     spans = [*_pairs(found, call), *_timeit(found, call)]
+    started = {start.site.line: start.variable for start in found.starts}
+    shown = shown_whole(scope, started.values()) if spans else set()
     return [
         Timer(
             start, read, call.line, name, clock, several or called_in_loop, True,
-            _goes_on(found, start, read, call), *_unwaited(tree, scope, (start, read), call, found),
+            _goes_on(found, start, read, call), started.get(start) in shown,
+            *_unwaited(tree, scope, (start, read), call, found),
         )
         for start, read, clock, several in spans
     ]  # fmt: skip

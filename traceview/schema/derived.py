@@ -228,6 +228,7 @@ SCRIPT_TIMERS = table(
     ),
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
     Column("read_in_loop", pl.Boolean, "read in the loop that makes the calls: a rate as it goes"),
+    Column("shown_whole", pl.Boolean, "the script does nothing with the time but to print it"),
     Column(
         "waits",
         pl.Boolean,

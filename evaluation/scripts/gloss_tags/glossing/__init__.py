@@ -1,0 +1,2 @@
+from .block import GlossTagger
+from .ledger import LEDGER

@@ -1,0 +1,2 @@
+from .memory import Memory
+from .nets import Picker
