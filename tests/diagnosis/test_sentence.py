@@ -184,6 +184,9 @@ def test_not_compiled_with_a_finding_had_no_effect():
     assert text == (
         "torch.compile had no effect: Dynamo compiled no graph. The reason: f() failed to compile."
     )
+    vain = finding(rule="gb-data-dependent", title="an if", ms=30.0)
+    text = said("not_compiled", "Dynamo compiled no graph", findings=[vain], speedup=None)
+    assert text == "torch.compile gained nothing: Dynamo compiled no graph. The reason: an if."
     same = finding(rule="cap-nothing-compiled", title="never called")
     text = said("not_compiled", "it was never called", findings=[same], speedup=None)
     assert text == "torch.compile had no effect: it was never called."

@@ -55,7 +55,8 @@ def sentence(
         return _join(f"{_upper(reason or 'the script failed')}.", why, _until_then(verdict))
     if verdict.outcome == "not_compiled":
         others = [found for found in findings if found.rule != "cap-nothing-compiled"]
-        used = "had no effect" if findings else "was not used"
+        used = "gained nothing" if any(_costs_a_step(f) for f in others) else "had no effect"
+        used = used if findings else "was not used"
         return _join(f"torch.compile {used}: {reason}.", _first("The reason", others))
     if verdict.outcome == "not_measured":
         told = story or f"No verdict: {reason or 'no step was timed'}."
@@ -71,6 +72,11 @@ def sentence(
         return _join(opening, _noise(verdict, VERY_NOISY), why)
     same = _dominant(accounting)
     return _join(_neutral(verdict, same), _noise(verdict, NOISY), cause)
+
+
+def _costs_a_step(finding: Finding) -> bool:
+    """Whether a step was seen to pay for it: no effect is something else."""
+    return finding.confidence == "measured" and bool(finding.cost.ms_per_step)
 
 
 def _neutral(verdict: Verdict, same: tuple[str, float] | None) -> str:
