@@ -109,7 +109,7 @@ class Anchor:
         assert self.region is not None
         left = self.region.remaining - 1
         region.grant(left, straight=left > 0 and self._control.straight)
-        self.region, region.was_anchor = region, True
+        self.region = region
         self._progress_seen, self._others_seen = region.outermost, self._others()
 
     def _anchor_lives(self) -> bool:
@@ -128,7 +128,6 @@ class Anchor:
             return False
         self.kind, self.region, self._optimizer = "call", region, None
         self._region_id = region.region_id
-        region.was_anchor = True
         self._progress_seen, self._others_seen = region.outermost, self._others()
         return True
 

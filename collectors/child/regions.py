@@ -116,9 +116,7 @@ class Regions:
     ) -> Any:
         """``plain``: how instances of a class were called before it was compiled."""
         try:
-            if plain is not None and result.__call__ is not plain:
-                return self._wrap_class(result, given, region, listener, plain)
-            wrapped = self._wrap(result, given, region, listener)
+            wrapped = self._wrap(result, given, region, listener, plain)
         except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
             self._recorder.note(f"region {region.region_id} is not counted", error)
             return result
@@ -127,39 +125,34 @@ class Regions:
             first()
         return wrapped
 
-    def _wrap(self, result: Any, given: dict[str, Any], region: Region, listener: Listener) -> Any:
-        model = given["model"]
+    def _wrap(
+        self, result: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
+    ) -> Any:
         how = {name: value for name, value in given.items() if name != "model"}
-        if result is model:  # disabled: torch.compile is a no-op
-            return result
+
+        def counted(compiled: Any, original: Any) -> Callable[..., Any]:
+            gate = Gate(region, compiled, original, how)
+            call = dress(counting(gate, self._control, listener), compiled)
+            hide_from_dynamo(call)
+            self._control.admit(gate)
+            return call
+
         optimized = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
+        if result is given["model"]:  # a class, or disabled: torch.compile is a no-op then
+            if plain is not None and result.__call__ is not plain:
+                result.__call__ = counted(result.__call__, plain)
+            return result
+        wrapped = result
         if isinstance(result, optimized):
-            gate = Gate(region, result.forward, result._orig_mod, how)
-            call = dress(counting(gate, self._control, listener), result.forward)
-            object.__setattr__(result, "forward", call)
+            object.__setattr__(result, "forward", counted(result.forward, result._orig_mod))
             _watch_methods(optimized)
             _methods[result] = region
-            wrapped = result
         elif type(result) is FunctionType:
-            gate = Gate(region, result, _innermost(model), how)
-            wrapped = call = dress(counting(gate, self._control, listener), result)
+            wrapped = counted(result, _innermost(given["model"]))
         else:
             return result
-        hide_from_dynamo(call)
-        self._control.admit(gate)
         weakref.finalize(wrapped, _died, region).atexit = False
         return wrapped
-
-    def _wrap_class(
-        self, cls: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
-    ) -> Any:
-        """torch.compile on a class replaces the ``__call__`` of its instances; so do we."""
-        how = {name: value for name, value in given.items() if name != "model"}
-        gate = Gate(region, cls.__call__, plain, how)
-        cls.__call__ = call = dress(counting(gate, self._control, listener), cls.__call__)
-        hide_from_dynamo(call)
-        self._control.admit(gate)
-        return cls
 
 
 def _innermost(fn: Any) -> Any:

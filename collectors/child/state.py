@@ -38,7 +38,6 @@ class Region:
         "passes_given",
         "region_id",
         "sizes",
-        "was_anchor",
     )
 
     def __init__(self, region_id: int, name: str, *, cudagraphs: bool = False) -> None:
@@ -50,7 +49,6 @@ class Region:
         self.nested = 0
         self.first_called = False
         self.collected_uncalled = False
-        self.was_anchor = False
         self.compile_calls = 1
         self.made_after: tuple[Region, int] | None = None
         self.methods_used: list[str] = []

@@ -5,13 +5,18 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules._rows import first_rank
+from traceview.rules._rows import Row, first_rank
 from traceview.tables import Tables
 
 #: Imports and the way out take seconds on a busy machine.
 LEAST_SECONDS = 10.0
 LEAST_SHARE = 0.50
 _PASS = "baseline"
+
+
+def came_to_its_end(run: Row) -> bool:
+    """Whether the script of a row of ``runs`` ended by itself and without an error."""
+    return not (run["error_type"] or run["exit_kind"] in CUT_SHORT or run["exit_code"])
 
 
 def seconds_after(tables: Tables) -> float | None:
@@ -27,7 +32,7 @@ def seconds_after(tables: Tables) -> float | None:
     if len(runs) != 1 or not calls or len(calls) != sum(row["outermost_calls"] for row in regions):
         return None
     (run,) = runs
-    if run["error_type"] or run["exit_code"] or run["exit_kind"] in CUT_SHORT or not run["wall_s"]:
+    if not (came_to_its_end(run) and run["wall_s"]):
         return None
     ended = max(row["started_us"] + row["host_ms"] * 1e3 for row in calls)
     seconds: float = run["wall_s"] - (ended - run["started_us"]) / 1e6

@@ -201,10 +201,14 @@ def first_call(region: Row) -> Location | None:
 
 def region_of(tables: Tables, compile_key: str | None) -> Row | None:
     """The region that a compile belongs to, of the same process."""
+    return tables.once(_regions_of_compiles).get(compile_key)
+
+
+def _regions_of_compiles(tables: Tables) -> dict[str | None, Row]:
+    """``compile_key`` → its row of ``regions``, for all that belong to one."""
+    known = {(row["pass"], row["pid"], row["region_id"]): row for row in rows(tables, "regions")}
     owners = {row["compile_key"]: region for region, row in assign_regions(tables)}
-    wanted = owners.get(compile_key)
-    found = rows(tables, "regions") if wanted else ()
-    return next((r for r in found if (r["pass"], r["pid"], r["region_id"]) == wanted), None)
+    return {key: known[region] for key, region in owners.items() if region in known}
 
 
 def in_torch(place: Location | None) -> bool:

@@ -139,7 +139,7 @@ def _has_a_cause(tables: Tables, eager: Part) -> bool:
     return any((ms or 0.0) >= eager.ms / 2 for ms in left)
 
 
-def _is_much(tables: Tables, limited: tuple[str | None, int | None], eager: Part) -> bool:
+def _is_much(tables: Tables, limited: _recompiles.Frame, eager: Part) -> bool:
     """Whether a function that met the recompile limit may be what runs in eager."""
     regions = first_rank(rows(tables, "regions"))
     known = [

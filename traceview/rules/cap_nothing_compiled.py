@@ -38,7 +38,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.outcome import CUT_SHORT
 from traceview.rules import _costs, _eager_code, _edits, _last_calls, _places
 from traceview.rules._evidence import milliseconds, seconds, times
 from traceview.rules._rows import Row, first_rank, rows
@@ -69,9 +68,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     if switched_off and regions:
         yield _forced(_places.compile_call(regions[0]), *switched_off)
         return
-    cut_short = any(
-        row["error_type"] or row["exit_kind"] in CUT_SHORT or row["exit_code"] for row in runs
-    )
+    cut_short = not all(map(_last_calls.came_to_its_end, runs))
     rest = None if _costs.is_timed(tables) else _last_calls.seconds_after(tables)
     for region in regions:
         place = _places.compile_call(region)
