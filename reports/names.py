@@ -70,7 +70,7 @@ EFFECTS = {
 _TURNED = {
     "fusion": "fused kernels that take longer",
     "page_faults": "more memory touched for the first time",
-    "launches_saved": "longer waiting for launches",
+    "launches_saved": "launching takes longer",
     "casts_saved": "casts added",
     "less_work": "more work",
     "overheads_added": "overheads saved",

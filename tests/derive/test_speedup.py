@@ -247,6 +247,13 @@ def test_frames_that_were_all_left_in_eager_are_not_compiled():
     assert row["outcome"] == "not_compiled"
 
 
+def test_steps_that_try_to_compile_in_vain_are_slower_though_nothing_is_compiled():
+    compiles = [{"pass": "cold", "pid": 1, "compile_key": "a", "outcome": "failed"}]
+    row = row_of(compiles=compiles, blocks=blocks([(1.0, 36.0)] * 6))
+    assert row["outcome"] == "hurt"
+    assert row["reason"].startswith("Dynamo looked at the code and compiled no graph")
+
+
 def test_compile_seconds_are_a_union_and_pay_off_after_so_many_steps():
     spans = [(0.0, 4000.0), (1e6, 1000.0), (6e6, 1000.0)]
     intervals = [

@@ -152,6 +152,12 @@ def test_a_sure_outcome_of_unsure_size_is_named_as_noise():
     assert "noisy" not in said("hurt", speedup_interval=(0.76, 0.88))
 
 
+def test_what_compiled_no_graph_and_slows_the_steps_hurts():
+    text = said("hurt", "Dynamo compiled no graph", compiled_ms=36.1, eager_ms=0.8)
+    opening = "torch.compile hurt: Dynamo compiled no graph, and a step takes 36.1 ms instead of"
+    assert text.startswith(opening)
+
+
 def test_both_times_have_one_unit():
     text = said("hurt", compiled_ms=0.0175, eager_ms=0.00474)
     assert "a step takes 17.5 µs instead of 4.74 µs" in text

@@ -48,7 +48,7 @@ def test_categories_are_words():
 
 def test_an_effect_that_went_the_other_way_is_called_so():
     assert names.effect("launches_saved", -0.2) == "launches saved"
-    assert names.effect("launches_saved", 0.2) == "longer waiting for launches"
+    assert names.effect("launches_saved", 0.2) == "launching takes longer"
     assert names.effect("overheads_added", 0.2) == "overheads of the compiled call"
     assert names.effect("overheads_added", -0.2) == "overheads saved"
     assert names.effect("of_a_new_kind", 0.2) == "of a new kind"

@@ -1,7 +1,8 @@
 """The outcome of a run in one word, and the reason in one sentence where it is no measured one.
 
 ``helped`` and ``hurt`` need the whole 95 % interval beyond 3 %; all else that was measured is
-``neutral``. A target that failed on its own is ``failed``, whatever was measured until then.
+``neutral``. A target that failed on its own is ``failed``, whatever was measured until then. Where
+nothing runs compiled there is nothing to compare, unless trying to compile slows the steps down.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ HELPED_ABOVE = 1.03
 HURT_BELOW = 0.97
 #: Ends that came from outside, in the middle of anything.
 CUT_SHORT = frozenset({"interrupted", "timeout", "signal", "killed", "unknown"})
+#: The one way of not being compiled that may cost each step: Dynamo may look again and again.
+LEFT_IN_EAGER = "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
 
 #: torch/_dynamo/utils.py, ``get_fake_value``: the error that an operator raised while traced.
 _QUOTED = re.compile(r"got \w+\(['\"](.+?)['\"]\)(?=\s|$)")
@@ -33,10 +36,11 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
     failure = _failure(run, measured)
     if failure:
         return "failed", failure + _in_eager(tables, run)
+    low, high = measured.speedup_low, measured.speedup_high
     unused = _not_compiled(tables, run)
     if unused:
-        return "not_compiled", unused
-    low, high = measured.speedup_low, measured.speedup_high
+        in_vain = unused == LEFT_IN_EAGER and high is not None and high < HURT_BELOW
+        return "hurt" if in_vain else "not_compiled", unused
     if low is None or high is None:
         return "not_measured", _not_measured(tables, run, measured)
     if low > HELPED_ABOVE:
@@ -153,7 +157,7 @@ def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
     kept = compiles.filter(~pl.col("outcome").is_in(["skipped", "failed", "limit", "empty"]))
     if compiles.is_empty() or kept.height:
         return None
-    return "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
+    return LEFT_IN_EAGER
 
 
 def _elsewhere(tables: Tables, run: Row) -> bool:

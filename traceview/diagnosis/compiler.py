@@ -18,6 +18,7 @@ from traceview.diagnosis.model import (
     RecompileChain,
     RecompileLink,
 )
+from traceview.rules import _strict
 from traceview.tables import Tables
 
 MOST_COMPILES = 400
@@ -128,9 +129,12 @@ def _link(row: Row, by_key: dict[str, Row]) -> RecompileLink:
 
 
 def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
-    """Graph breaks by the user's line and torch's reason, most frequent first."""
+    """Graph breaks by the user's line and torch's reason, most frequent first.
+
+    Among them are those that ``fullgraph=True`` makes errors.
+    """
     sites: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in focus.rows(tables["graph_breaks"]):
+    for row in (*focus.rows(tables["graph_breaks"]), *_strict.breaks(tables)):
         what = row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]
         sites[row["user_file"], row["user_line"], what].append(row)
     found = [_site(what, rows) for (_, _, what), rows in sites.items()]
@@ -139,13 +143,15 @@ def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
 
 def _site(what: str, rows: list[Row]) -> GraphBreakSite:
     first = max(rows, key=lambda row: (row["origin"] == "structured", bool(row["hints"])))
+    refused = first["origin"] == _strict.ORIGIN
+    told = ("fullgraph=True made it an error." if refused else None, first["explanation"])
     return GraphBreakSite(
         file=first["user_file"],
         line=first["user_line"],
         function=first["user_function"],
         gb_id=first["gb_id"],
         reason=cut(what) or "",
-        explanation=cut(first["explanation"]),
+        explanation=cut(" ".join(filter(None, told))) or None,
         hints=tuple(first["hints"] or ()),
         # The same break stands in the structured log, in the text log and once per attempt.
         times=max(1, len({row["compile_key"] for row in rows if row["compile_key"]})),

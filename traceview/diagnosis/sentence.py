@@ -68,7 +68,8 @@ def sentence(
         return _join(opening, _noise(verdict, VERY_NOISY), why, left)
     if verdict.outcome == "hurt":
         why = cause or kinds_of_speedup(effects) or largest_loss(effects) or _growth(accounting)
-        opening = f"torch.compile hurt: a step takes {_instead(verdict)} ({_support(verdict)})."
+        step = f"a step takes {_instead(verdict)} ({_support(verdict)})."
+        opening = f"torch.compile hurt: {f'{reason}, and ' if reason else ''}{step}"
         return _join(opening, _noise(verdict, VERY_NOISY), why)
     same = _dominant(accounting)
     return _join(_neutral(verdict, same), _noise(verdict, NOISY), cause)

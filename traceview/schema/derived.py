@@ -70,7 +70,8 @@ SPEEDUPS = table(
     Column(
         "reason",
         pl.String,
-        "why the outcome is failed, not_compiled or not_measured; null otherwise",
+        "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was "
+        "compiled; null otherwise",
     ),
 )
 
