@@ -195,8 +195,11 @@ def test_findings_by_what_they_cost_the_job(diagnose, rules):
         finding(title="unknown", severity="info"),
     )
     settings = [{"name": "assumed_steps", "value": 1000.0}]
-    titles = [item.title for item in diagnose(settings=settings).findings]
-    assert titles == ["slow start", "slow step", "unknown"]
+    for seen, first in ((900, "slow start"), (5000, "slow step")):
+        runs = [{**rows()["runs"][0], "steps_seen": seen}]
+        titles = [item.title for item in diagnose(settings=settings, runs=runs).findings]
+        assert titles[0] == first
+        assert titles[-1] == "unknown"
     long_job = diagnose(speedups=[speedup(job_steps=1_000_000)])
     assert [item.title for item in long_job.findings] == ["slow step", "slow start", "unknown"]
 
@@ -254,9 +257,12 @@ def test_notes_say_what_was_not_done_and_how_it_was_ordered(diagnose, rules):
         "cold start",
         "profiler window: CUPTI is not there",
         "A step costs more under the profiler than without it (eager 0.500 ms against 0.345 ms)",
-        "over 2,000 steps, information last. That length is assumed",
+        "over 5,000 steps, information last. The job has at least as many",
     ):
         assert said in notes
+    runs = [{**rows()["runs"][0], "steps_seen": 20}]
+    told = "over 2,000 steps, information last. That length is assumed"
+    assert told in "\n".join(diagnose(runs=runs).notes)
 
 
 def test_a_job_of_known_length_is_not_called_assumed(diagnose, rules):

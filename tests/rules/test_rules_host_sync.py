@@ -20,68 +20,54 @@ SAID = {
 }
 
 
-def idle(ms, line=7, **more):
-    row = LINE | {"category": "idle_sync", "what": "cudaStreamSynchronize", "line": line}
-    return row | {"ms": ms, "profiled_ms": ms, "count": 1.0} | more
+def replay(ms, line=7, last=None, step=4.0):
+    """A step that takes ``ms`` less without what ``line`` reads."""
+    times = {"step_ms": step, "without_ms": step - ms}
+    return LINE | {"line": line, "last_line": last or line} | times
 
 
-def found(*reads, details=(), accounts=(), breaks=(), syncs=2.0):
+def found(*reads, replays=(), breaks=()):
     """Findings in a compiled step of 4 ms."""
     speedups = [{"pass": "cold", "eager_ms": 5.0, "compiled_ms": 4.0, "outcome": "helped"}]
     made = {
-        "host_reads": reads, "account_details": details, "speedups": speedups,
-        "accounting": [AT | {"kind": "idle"} | account for account in accounts],
-        "graph_breaks": breaks, "step_counts": [AT | {"syncs": syncs}],
+        "host_reads": reads, "read_replays": replays, "speedups": speedups,
+        "graph_breaks": breaks,
     }  # fmt: skip
     return list(check(Tables({name: from_rows(name, rows) for name, rows in made.items()})))
 
 
 @pytest.mark.parametrize(("ms", "severities"), [(0.5, ["warning"]), (0.1, ["info"]), (0.02, [])])
 def test_a_line_that_waits_is_found_by_its_cost(ms, severities):
-    assert [finding.severity for finding in found(READ, details=[idle(ms)])] == severities
+    assert [finding.severity for finding in found(READ, replays=[replay(ms)])] == severities
 
 
 def test_the_dearest_line_stands_first():
-    other = READ | {"line": 9}
-    lines = found(READ, other, details=[idle(0.3), idle(0.4, line=9)])
-    assert [(each.location.line, each.cost.ms_per_step) for each in lines] == [(9, 0.4), (7, 0.3)]
+    other = READ | {"line": 19}
+    lines = found(READ, other, replays=[replay(0.3), replay(0.4, line=19)])
+    costs = [(each.location.line, each.cost.ms_per_step) for each in lines]
+    assert costs == [(19, pytest.approx(0.4)), (7, pytest.approx(0.3))]
 
 
-def test_nobody_saves_more_than_the_wait():
-    (finding,) = found(READ | {"waited_ms": 0.2}, details=[idle(0.8, profiled_ms=0.4)])
+def test_a_replay_counts_in_proportion_to_the_step_as_timed():
+    (finding,) = found(READ, replays=[replay(0.5, step=5.0)])
     assert finding.cost.ms_per_step == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize(
-    ("accounts", "ms"),
-    [
-        # The GPU is the slower: a host that runs ahead saves what the GPU idles for it.
-        ([("idle_sync", 0.1), ("idle_launch_bound", 0.3)], 0.4),
-        # The host is the slower: it saves its wait, and not all that the GPU idles.
-        ([("idle_sync", 0.1), ("idle_launch_bound", 2.9)], 1.0),
-        # What the GPU idles by itself it goes on idling.
-        ([("idle_sync", 0.1), ("idle_device", 2.9)], 0.1),
-    ],
-)
-def test_the_only_wait_of_a_step_costs_what_the_host_could_run_ahead(accounts, ms):
-    rows = [{"category": category, "ms": cost} for category, cost in accounts]
-    (finding,) = found(READ, details=[idle(0.1)], accounts=rows, syncs=1.0)
-    assert finding.cost.ms_per_step == pytest.approx(ms)
-
-
-def test_where_another_line_waits_too_only_its_own_idle_time_counts():
-    rows = [{"category": "idle_launch_bound", "ms": 2.9}]
-    (finding,) = found(READ, details=[idle(0.1)], accounts=rows, syncs=2.0)
-    assert finding.cost.ms_per_step == pytest.approx(0.1)
+def test_neighbours_that_read_equally_many_are_one_place():
+    many = [READ | {"scalars": 8.0, "line": line} for line in (7, 8, 9)]
+    (finding,) = found(*many, replays=[replay(1.0, last=9)])
+    assert [finding.location.line, *(place.line for place in finding.also_at)] == [7, 8, 9]
+    assert "train.py:7 to 9 wait for the GPU" in finding.title
+    assert "24 copies" in finding.evidence[0].text
 
 
 def test_tensors_that_leave_the_gpu_may_be_the_result():
     row = READ | {"asks": ".cpu()", "scalars": 0.0, "tensors": 1.0}
-    assert [each.severity for each in found(row, details=[idle(2.0)])] == ["info"]
+    assert [each.severity for each in found(row, replays=[replay(2.0)])] == ["info"]
 
 
 def test_many_values_are_better_read_at_once():
-    (finding,) = found(READ | {"scalars": 64.0}, details=[idle(2.0)])
+    (finding,) = found(READ | {"scalars": 64.0}, replays=[replay(2.0)])
     assert "tolist()" in finding.what_to_do
 
 
@@ -91,12 +77,12 @@ def test_many_values_are_better_read_at_once():
     ids=["a library asks", "every tenth step", "eager"],
 )
 def test_lines_that_are_left_alone(row):
-    assert found(READ | row, details=[idle(2.0)]) == []
+    assert found(READ | row, replays=[replay(2.0)]) == []
 
 
 def test_a_line_where_a_graph_breaks_is_another_rules():
     broken = [{"pass": "cold", "user_file": "/u/train.py", "user_line": 7}]
-    assert found(READ, details=[idle(2.0)], breaks=broken) == []
+    assert found(READ, replays=[replay(2.0)], breaks=broken) == []
 
 
 TIMER = {

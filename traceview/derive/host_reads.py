@@ -26,7 +26,7 @@ _COPY = "aten::copy_"
 def host_reads(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
     """Table ``host_reads``; ``read_source`` gives a file's text, None where there is no copy."""
     rows: list[dict[str, Any]] = []
-    for row in _copies(tables).iter_rows(named=True):
+    for row in copies(tables, tables["step_counts"]).iter_rows(named=True):
         asks = next(reads(read_source(row["file"]) or "", row["line"]), None)
         rows.append({**row, "asks": asks})
     return from_rows("host_reads", rows)
@@ -56,8 +56,11 @@ def _asks(node: ast.expr | ast.stmt, line: int) -> str | None:
     return f".{name}()" if name in _METHODS else None
 
 
-def _copies(tables: Tables) -> pl.DataFrame:
-    """Copies to the host outside of compiled code, by line, but of lines that copy both ways."""
+def copies(tables: Tables, counts: pl.DataFrame) -> pl.DataFrame:
+    """Copies to the host outside of compiled code, by line, but of lines that copy both ways.
+
+    ``counts``: table ``step_counts``.
+    """
     copies = tables["kernels"].filter((pl.col("kind") == "memcpy") & pl.col("region").is_null())
     key = [*_WINDOW, "op_id"]
     placed = copies.rename({"cpu_op_id": "op_id"}).join(
@@ -67,7 +70,7 @@ def _copies(tables: Tables) -> pl.DataFrame:
     line = [*_WINDOW, "file", "line"]
     down = pl.col("name").str.contains("DtoH")
     up = placed.filter(pl.col("name").str.contains("HtoD")).select(line).unique()
-    steps = tables["step_counts"].select(*_WINDOW, "steps")
+    steps = counts.select(*_WINDOW, "steps")
     waits = _with_waits(tables, placed.filter(down)).join(
         up, on=line, how="anti", nulls_equal=True
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.derive.host_reads import copies
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
 from traceview.derive.pairs import per_step_ms
 from traceview.derive.region_profile import region_costs
@@ -25,6 +26,7 @@ from traceview.derive.time.host import (
     lookup_ns,
     working_operators,
 )
+from traceview.derive.time.read_replays import read_replays
 from traceview.derive.time.rows import accounting, machine_speed
 from traceview.derive.windows import STEP_MARK, Window, windows
 from traceview.tables import Tables, from_rows
@@ -92,6 +94,15 @@ def _accounted(
     }
     details = [account_details(tables, window, mine) for window, mine in both]
     made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
+    read = copies(tables, made["step_counts"])
+    made["read_replays"] = from_rows(
+        "read_replays",
+        (
+            row
+            for window, mine in both
+            for row in read_replays(tables, window, mine, window.own(read).to_dicts())
+        ),
+    )
     told = [*_fault_notes(both, faults), *_wait_notes(both)]
     return {**made, "account_details": pl.concat(details)}, told
 

@@ -134,7 +134,8 @@ def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
     Among them are those that ``fullgraph=True`` makes errors.
     """
     sites: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in (*focus.rows(tables["graph_breaks"]), *_strict.breaks(tables)):
+    refused = map(dict, _strict.breaks(tables))
+    for row in (*focus.rows(tables["graph_breaks"]), *refused):
         what = row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]
         sites[row["user_file"], row["user_line"], what].append(row)
     found = [_site(what, rows) for (_, _, what), rows in sites.items()]

@@ -158,14 +158,13 @@ def _ranks(tables: Tables) -> Iterator[str]:
         yield f"Figures are those of the first of {rows.height} ranks. Speedups: {each or 'none'}."
 
 
-def order_note(steps: int, known: bool) -> str:
-    """How the findings are ordered, and over how long a job."""
-    if known:
-        return (
-            f"Findings are ordered by what they cost over the job's {plural(steps, 'step')}, "
-            "information last."
-        )
+def order_note(steps: int, known: str) -> str:
+    """How the findings are ordered, and over how long a job; ``known`` as ``job_steps`` says."""
+    length = plural(steps, "step")
+    if known == "told":
+        return f"Findings are ordered by what they cost over the job's {length}, information last."
+    why = {"seen": "The job has at least as many", "assumed": "That length is assumed"}[known]
     return (
-        f"Findings are ordered by what they would cost over {plural(steps, 'step')}, information "
-        "last. That length is assumed: --job-steps names the real one."
+        f"Findings are ordered by what they would cost over {length}, information last. "
+        f"{why}: --job-steps names the real one."
     )

@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
 
-#: Steps that a job is taken to have where its length is not known.
+#: Steps that a job is taken to have at least where its length is not known.
 ASSUMED_STEPS = 1000
 #: The gravest first.
 SEVERITIES = ("error", "warning", "info")
 
 
-def job_steps(tables: Tables) -> tuple[int, bool]:
-    """(steps of the job, whether that is known rather than assumed)."""
+def job_steps(tables: Tables) -> tuple[int, str]:
+    """(steps of the job, how that is known: ``told``, ``seen`` as the least, or ``assumed``)."""
     known = [value for value in tables["speedups"]["job_steps"] if value]
     if known:
-        return int(known[0]), True
+        return int(known[0]), "told"
     settings = dict(tables["settings"].select("name", "value").iter_rows())
-    return int(settings.get("assumed_steps") or ASSUMED_STEPS), False
+    assumed = int(settings.get("assumed_steps") or ASSUMED_STEPS)
+    seen = max((steps or 0 for steps in tables["runs"]["steps_seen"]), default=0)
+    return (seen, "seen") if seen > assumed else (assumed, "assumed")
 
 
 def seconds_over_job(finding: Finding, steps: int) -> float:

@@ -83,6 +83,7 @@ _TABLES = {
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
+    _collected("a replay of profiled steps"): ("read_replays",),
     _collected("the script's source and its settings"): ("setting_sites",),
     _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),

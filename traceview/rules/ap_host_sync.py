@@ -10,10 +10,14 @@ the host's time and the GPU's, not a part of both.
 
 ## Evidence
 The profiler window of compiled steps: copies to the host at the user's line, the calls that wait
-for them, and the time in which the GPU idles because of these: while the host waits, and while it
-fills the GPU again. Where no other line waits, the cost is the host's whole wait, but no more than
-the GPU idles for the host's sake. Where the host is the slower of the two anyway, a wait costs next
-to nothing, and nothing is said; `ap-launch-bound` is the rule for that.
+for them, and a replay: the window is played again as it was without the profiler, then once more
+without the line's reads. The difference is the cost: a host that is not held comes to all that
+follows earlier, up to where the GPU is the slower of the two. Where the host is the slower one
+anyway, a wait costs next to nothing, and nothing is said.
+
+A line that reads several values in each step finds the GPU without work each time, and is played
+without all that it does outside of compiled graphs: all of that goes where the values are read more
+rarely. Neighbouring lines that read equally many are one place.
 
 Left alone are lines where a graph breaks, explicit synchronisation (a benchmark wants it) and lines
 where only a library asks for a value. A warning where single values are read and it is 5 % of the
@@ -38,95 +42,71 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
-from traceview.rules import _costs, _places
+from traceview.rules import _costs, _places, _reads
 from traceview.rules._evidence import milliseconds, percent
-from traceview.rules._rows import Row, first, first_rank, frame, rows
+from traceview.rules._reads import Place
+from traceview.rules._rows import Row
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
 
 CODE = "TV503"
-NEEDS = frozenset({"account_details", "accounting", "graph_breaks", "host_reads", "step_counts"})
+NEEDS = frozenset({"graph_breaks", "host_reads", "read_replays", "step_counts"})
 GPU_ONLY = True
 
 LEAST_SHARE = 0.01
-#: Reads in fewer steps than these are what the rule asks for.
-LEAST_READS = 0.5
 #: So many values of a step are better read at once.
 SEVERAL = 2
-_SYNC = "idle_sync"
-#: Idle time that a host which is further ahead does not shorten.
-_DEVICES_OWN = ("idle_device", "idle_inside_graph", "idle_unlinked", "idle_communication")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """One finding a line, dearest first."""
+    """One finding a place, dearest first."""
     step = _costs.step_ms(tables, "compiled")
     if not step:
         return
-    broken = {(row["user_file"], row["user_line"]) for row in rows(tables, "graph_breaks")}
-    lines = []
-    for row in first_rank(rows(tables, "host_reads", stance="compiled")):
-        each_step = row["scalars"] + row["tensors"] >= LEAST_READS
-        if each_step and row["asks"] and (row["file"], row["line"]) not in broken:
-            lines.append((_cost_ms(tables, row), row))
-    for ms, row in sorted(lines, key=lambda line: -line[0]):
-        if ms >= least_share * step:
-            yield _finding(row, ms, step)
+    for place in _reads.places(tables):
+        if place.cost_ms >= least_share * step:
+            yield _finding(place, step)
 
 
-def _cost_ms(tables: Tables, row: Row) -> float:
-    """ms of a step that end with the line's wait; at least so many where other lines wait, too."""
-    details = frame(tables, "account_details", stance="compiled", category=_SYNC)
-    lowest = pl.lit(details["rank"].min(), dtype=pl.Int32)
-    here = details.filter(
-        pl.col("rank").eq_missing(lowest),
-        pl.col("file") == row["file"], pl.col("line") == row["line"],
-    )  # fmt: skip
-    waited, profiled = row["waited_ms"] or 0.0, float(here["profiled_ms"].sum())
-    # Nobody saves more than the wait: what lies around it is the way of launches to the GPU.
-    idle = float(here["ms"].sum()) * min(1.0, waited / profiled if profiled else 1.0)
-    counts = first(tables, "step_counts", stance="compiled")
-    alone = counts is not None and (counts["syncs"] or 0) <= row["scalars"] + row["tensors"]
-    return max(idle, min(waited, _idle_for_host(tables))) if alone else idle
-
-
-def _idle_for_host(tables: Tables) -> float:
-    accounts = first_rank(rows(tables, "accounting", stance="compiled", kind="idle"))
-    idle = (row["ms"] or 0.0 for row in accounts if row["category"] not in _DEVICES_OWN)
-    return sum(idle, 0.0)
-
-
-def _finding(row: Row, ms: float, step: float) -> Finding:
-    place = Location(row["file"], row["line"])
-    single = row["scalars"] > 0
-    count = row["scalars"] + row["tensors"]
+def _finding(place: Place, step: float) -> Finding:
+    first, *others = (Location(row["file"], row["line"]) for row in place.lines)
+    scalars = sum(row["scalars"] for row in place.lines)
+    count = scalars + sum(row["tensors"] for row in place.lines)
+    waited = sum(row["waited_ms"] or 0.0 for row in place.lines)
+    ms = place.cost_ms
     return Finding(
         code=CODE,
         rule="ap-host-sync",
-        severity="warning" if single and ms >= _costs.DEAR_SHARE * step else "info",
-        title=f"{_places.short(place)} waits for the GPU: up to {percent(ms / step)} of a step",
+        severity="warning" if scalars and ms >= _costs.DEAR_SHARE * step else "info",
+        title=f"{_named(place.lines)} for the GPU: up to {percent(ms / step)} of a step",
         explanation=(
-            "The line needs a value from the GPU, so the host waits until all that was launched is "
+            "A value is needed from the GPU, so the host waits until all that was launched is "
             "done, and the GPU then waits for the next launches."
         ),
         cost=Cost(ms, None, "time of a compiled step that a host which does not wait here saves"),
         confidence="derived",
-        location=place,
+        location=first,
+        also_at=tuple(others),
         evidence=(
             Evidence(
-                f"{row['asks']} at the line, {count:.3g} copies to the host a step: the host waits "
-                f"{milliseconds(row['waited_ms'])} for them, as profiled",
+                f"{place.lines[0]['asks']} there, {count:.3g} copies to the host a step: the host "
+                f"waits {milliseconds(waited)} for them, as profiled",
                 "host_reads",
             ),
             Evidence(
-                f"the GPU idles {milliseconds(ms)} of {milliseconds(step)} because of that",
-                "accounting",
+                f"played again without them, a step of {milliseconds(step)} takes "
+                f"{milliseconds(place.without_ms)}",
+                "read_replays",
             ),
         ),
-        what_to_do=_remedy(row["scalars"]),
+        what_to_do=_remedy(scalars),
     )
+
+
+def _named(lines: list[Row]) -> str:
+    """``train.py:50 waits``, ``train.py:50 to 52 wait``."""
+    named = _places.short(Location(lines[0]["file"], lines[0]["line"]))
+    return f"{named} to {lines[-1]['line']} wait" if lines[1:] else f"{named} waits"
 
 
 def _remedy(scalars: float) -> str:

@@ -9,8 +9,10 @@ of them; what is left is bound by the CPU, and a faster GPU would change nothing
 ## Evidence
 The device is busy for less than 60 % of a compiled step as timed without the profiler, and at least
 half of what it idles lies, in the profiler window, before launches rather than at synchronisations
-or inside cudagraphs. It is information where asking for a cudagraph gains nothing: four launches a
-step or fewer, or a mode that asks for cudagraphs already.
+or inside cudagraphs. What the GPU would idle
+no more if the step did not read values from it is `ap-host-sync`'s. It is information where asking
+for a cudagraph gains nothing: four launches a step or fewer, or a mode that asks for cudagraphs
+already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
@@ -34,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _edits, _places, _sizes, _versions
+from traceview.rules import _costs, _edits, _places, _reads, _sizes, _versions
 from traceview.rules._device import idle_ms
 from traceview.rules._evidence import milliseconds, percent, short
 from traceview.rules._families import GRAPH_BREAKS
@@ -85,6 +87,7 @@ def check(
     if not (counts and counts["device_busy_ms"] and step and idle and launch):
         return
     busy = counts["device_busy_ms"] / step
+    launch = min(launch, _left_without_reads(tables, step) - counts["device_busy_ms"])
     if busy >= most_busy_share or launch < least_launch_share * idle:
         return
     region = first(tables, "regions")
@@ -107,6 +110,11 @@ def check(
         what_to_do=what_to_do,
         snippet=snippet,
     )
+
+
+def _left_without_reads(tables: Tables, step: float) -> float:
+    """ms of a step of which the dearest read of values is gone: it starves the GPU as well."""
+    return min((place.without_ms for place in _reads.places(tables)), default=step)
 
 
 def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snippet | None] | None:

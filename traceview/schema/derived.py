@@ -262,6 +262,17 @@ HOST_READS = table(
     Column("waited_ms", pl.Float64, "host time a step in calls that wait, as profiled"),
 )
 
+READ_REPLAYS = table(
+    "read_replays",
+    "a step without a profiler, played again without the values that one place reads from the GPU",
+    _STANCE,
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "the place's first line, as in host_reads"),
+    Column("last_line", pl.Int32, "its last line"),
+    Column("step_ms", pl.Float64, "the step as played with all it does, device clock"),
+    Column("without_ms", pl.Float64, "the same without the place's reads"),
+)
+
 SETTING_SITES = table(
     "setting_sites",
     "one line of the user's own that names a setting of torch's, in the source's order",
@@ -334,5 +345,5 @@ SETTINGS = table(
 TABLES = (
     BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
     SCRIPT_TIMERS, SETTING_SITES, SOURCE_LINES, BACKWARD_CALLS, DDP_BUCKETS, RANK_WAITS,
-    HOST_READS, SETTINGS,
+    HOST_READS, READ_REPLAYS, SETTINGS,
 )  # fmt: skip

@@ -56,14 +56,26 @@ _WORKS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Played:
+    """A window ready to be played again as it was without the profiler, and how long it took."""
+
+    player: unprofiled.Player
+    blocks: pl.DataFrame
+    event_ns: float
+    graph_gaps: float
+    period_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """One window's time; ns of the whole window.
 
-    ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``profiled``, ``ns``
-    (as timed). ``busy``: category → ns as profiled. ``line``: the host's stretches. ``span_ns``: as
-    profiled, less the collector's own work. ``cost``: of the profiler's events, and what is
-    unexplained; ``faults_ns``: of the pages that only the profiler had touched; ``waits_ns``: of
-    the waits in collectives that only the profiler made so long.
+    ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``arriving`` (its
+    launch was on its way), ``profiled``, ``ns`` (as timed). ``busy``: category → ns as profiled.
+    ``line``: the host's stretches. ``span_ns``: as profiled, less the collector's own work.
+    ``cost``: of the profiler's events, and what is unexplained; ``faults_ns``: of the pages that
+    only the profiler had touched; ``waits_ns``: of the waits in collectives that only the profiler
+    made so long; ``played``: the window as played without the profiler, where a device worked.
     """
 
     rows: pl.DataFrame
@@ -73,6 +85,7 @@ class Account:
     cost: EventCost
     faults_ns: float = 0.0
     waits_ns: float = 0.0
+    played: Played | None = None
 
     def busy_as_timed(self) -> dict[str, float]:
         """``busy`` less the waits in collectives that are the profiler's."""
@@ -139,7 +152,7 @@ def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0
     stretches = line.filter(pl.col("cause") != causes.OWN)
     length = (pl.col("end") - pl.col("start")).cast(pl.Float64)
     rows = stretches.join(runs.select("run", kept=kept), on="run", maintain_order="left").select(
-        "cause", "row", profiled=length, ns=length * pl.col("kept")
+        "cause", "row", arriving=pl.lit(False), profiled=length, ns=length * pl.col("kept")
     )
     taken = share * float((unprofiled.lengths(runs, (cost.us or 0.0) * 1000) * works).sum())
     return Account(rows, {}, line, float(whole.sum()), cost, taken)
@@ -163,11 +176,13 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
     profiled = idle_time(_with_end(blocks, span[1]), line)
     own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
     length = span[1] - span[0] - float(own)
-    if timed is None:
-        return Account(_side_by_side(profiled, profiled), busy, line, length, EventCost())
     runs = unprofiled.runs_of(line)
     player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
     gaps = 1.0
+    if timed is None:
+        played = Played(player, blocks, 0.0, gaps, player.play(0.0).period)
+        rows = _side_by_side(profiled, profiled)
+        return Account(rows, busy, line, length, EventCost(), played=played)
     cost = event_cost(lambda us: player.play(us * 1000).period, timed)
     if cost.timed is not None and (cost.left or 0.0) < 0:
         gaps = _graph_gaps(player, cost.timed)
@@ -180,7 +195,8 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
         what.hstack(unprofiled.positions(line, runs, event_ns, shifts)) for shifts in last.shifts
     ]
     freed = idle_time(last.blocks, pl.concat(rounds))
-    return Account(_side_by_side(profiled, freed), busy, line, length, cost)
+    played = Played(player, blocks, event_ns, gaps, last.period)
+    return Account(_side_by_side(profiled, freed), busy, line, length, cost, played=played)
 
 
 def _graph_gaps(player: unprofiled.Player, timed: float) -> float:
@@ -210,10 +226,11 @@ def _with_end(blocks: pl.DataFrame, end: int) -> pl.DataFrame:
 
 def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
     """``rows`` of an account of both."""
-    key = ["cause", "row"]
+    key = ["cause", "row", "arriving"]
     sides = []
     for idle, name in ((profiled, "profiled"), (freed, "ns")):
-        others = idle.others.with_columns(row=pl.lit(None, dtype=pl.UInt32))
+        nowhere = pl.lit(None, dtype=idle.rows["row"].dtype)
+        others = idle.others.with_columns(row=nowhere, arriving=pl.lit(False))
         both = pl.concat([idle.rows.select(*key, "ns"), others.select(*key, "ns")])
         sides.append(both.group_by(key, maintain_order=True).agg(pl.col("ns").sum().alias(name)))
     joined = sides[0].join(sides[1], on=key, how="full", coalesce=True, nulls_equal=True)

@@ -79,7 +79,7 @@ def _stretches(
     plain |= pl.col("name").str.starts_with(host.REGION)
     beside = pl.col("row").is_null()
     what = (
-        pl.when(beside & (pl.col("cause") == causes.LAUNCH_BOUND)).then(pl.lit("launch latency"))
+        pl.when("arriving").then(pl.lit("launch latency"))
         .when(beside).then(pl.lit("device"))
         .when(pl.col("cause").is_in(_CALLS) & pl.col("call_name").is_not_null()).then("call_name")
         .when(plain & pl.col("cause").is_in(_GC)).then(pl.lit("garbage collection"))
@@ -97,7 +97,7 @@ def _stretches(
             for key in _PLACE
         ),
         pl.col("in_graph").fill_null(False),
-        "ns", "profiled", count=pl.when(~beside).then(1),
+        "ns", "profiled", count=pl.when(~beside & ~pl.col("arriving")).then(1),
     )  # fmt: skip
 
 

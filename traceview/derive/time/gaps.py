@@ -20,7 +20,8 @@ from traceview.derive.time.spans import covered_before
 class Idle:
     """Idle time: ``rows`` (``row`` of the host line, ``cause``, ``ns``) and what lies beside it.
 
-    ``others`` (``cause``, ``ns``): launches on their way, and the device's own doing.
+    ``arriving`` tells of a row that its launch was on its way; ``others`` (``cause``, ``ns``) are
+    the device's own doing.
     """
 
     rows: pl.DataFrame
@@ -37,18 +38,31 @@ def idle_time(blocks: pl.DataFrame, line: pl.DataFrame) -> Idle:
     host = gaps.select("start", end="until").filter(pl.col("end") > pl.col("start"))
     ns = covered_before(host, line["end"]) - covered_before(host, line["start"])
     rows = line.select("row", "cause", "start", "end", "waits", ns=ns).with_row_index("at")
-    latency = gaps.filter("late").select("start", "end", ns=pl.col("end") - pl.col("until"))
+    latency = gaps.filter("late").select(
+        "start", "end", "launch", ns=pl.col("end") - pl.col("until")
+    )
     unknown = float((host["end"] - host["start"]).sum()) - float(rows["ns"].sum())
     rows, latency = _with_refills(gaps, rows, latency.filter(pl.col("ns") > 0))
     own = gaps.filter(~pl.col("late")).select("cause", ns=pl.col("end") - pl.col("start"))
-    others = pl.concat([
-        own,
-        latency.select(cause=pl.lit(causes.LAUNCH_BOUND), ns="ns"),
-        pl.DataFrame({"cause": [causes.UNLINKED], "ns": [unknown if unknown > 1 else 0.0]}),
-    ])  # fmt: skip
-    others = others.group_by("cause", maintain_order=True).agg(pl.col("ns").sum())
+    unlinked = pl.DataFrame({"cause": [causes.UNLINKED], "ns": [unknown if unknown > 1 else 0.0]})
+    others = pl.concat([own, unlinked]).group_by("cause", maintain_order=True).agg(
+        pl.col("ns").sum()
+    )  # fmt: skip
     some = pl.col("ns") > 0
-    return Idle(rows.filter(some).select("row", "cause", "ns"), others.filter(some))
+    hosts = rows.select("row", "cause", "ns", arriving=pl.lit(False))
+    return Idle(pl.concat([hosts, _launched_by(line, latency)]).filter(some), others.filter(some))
+
+
+def _launched_by(line: pl.DataFrame, latency: pl.DataFrame) -> pl.DataFrame:
+    """``latency`` as rows of the stretches that made the launches."""
+    made = (
+        latency.select("launch", "ns")
+        .sort("launch")
+        .join_asof(line.select("row", launch="start", over="end").sort("launch"), on="launch")
+    )
+    known = pl.when(pl.col("launch") <= pl.col("over")).then("row")
+    cause = pl.lit(causes.LAUNCH_BOUND)
+    return made.select(known.alias("row"), cause.alias("cause"), "ns", arriving=pl.lit(True))
 
 
 def _gaps(blocks: pl.DataFrame) -> pl.DataFrame:

@@ -48,9 +48,14 @@ def _causes(window: Window, account: Account) -> list[Row]:
     """Everything that is no device's work; counted are the operators and calls that took part."""
     line = account.line.select(pl.col("row"), event=pl.coalesce("call", "op"))
     rows = account.rows.with_columns(pl.col("row").cast(line["row"].dtype))
-    found = rows.join(line, on="row", how="left").group_by("cause", maintain_order=True).agg(
-        pl.col("profiled", "ns").sum(), pl.col("event").drop_nulls().n_unique()
-    )  # fmt: skip
+    found = (
+        rows.join(line, on="row", how="left")
+        .group_by("cause", maintain_order=True)
+        .agg(
+            pl.col("profiled", "ns").sum(),
+            pl.col("event").filter(~pl.col("arriving")).drop_nulls().n_unique(),
+        )
+    )
     return [
         {
             **window.head, "category": cause, "kind": _kind(window, cause), "clock": _clock(window),

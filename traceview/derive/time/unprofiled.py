@@ -31,6 +31,19 @@ class _Wait(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Without:
+    """What is left of a window when something is taken away.
+
+    ``runs``: their length in ns; ``passed``: numbers of the waits that nobody makes; ``busy``: ns
+    of work of every block.
+    """
+
+    runs: pl.Series
+    passed: frozenset[int]
+    busy: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """The last round, ns from the first round's begin.
 
@@ -84,22 +97,27 @@ class Player:
         self._ramps, self._latencies = (blocks[name].to_list() for name in ("ramp", "latency"))
         self._in_graph: list[bool] = (blocks["cause"] == causes.IN_GRAPH).to_list()
 
-    def play(self, event_ns: float, graph_gaps: float = 1.0) -> Round:
+    def play(
+        self, event_ns: float, graph_gaps: float = 1.0, without: Without | None = None
+    ) -> Round:
         """The timeline that repeats when an event costs the host ``event_ns``.
 
         ``graph_gaps``: the part that is left of each gap between two kernels of a graph.
         """
-        length = _moving(self._runs, event_ns)
+        length = _moving(self._runs, event_ns) if without is None else without.runs
+        busy = self._busy if without is None else without.busy
+        passed = frozenset() if without is None else without.passed
         clock = length.cum_sum() - length
         reached = length.gather(self._launch_runs) * self._launch_parts
         launches = (clock.gather(self._launch_runs) + reached).to_list()
-        waits = clock.gather(self._wait_runs).to_list()
+        waits: list[float | None] = clock.gather(self._wait_runs).to_list()
+        held = [None if number in passed else at for number, at in enumerate(waits)]
         shift, end, period = 0.0, -inf, 0.0
         kept: list[list[float]] = []
         for _ in range(ROUNDS):
-            starts, before, shifts = self._round(launches, waits, shift, end, graph_gaps)
-            period = starts[-1] + self._busy[-1] - end
-            end = starts[-1] + self._busy[-1]
+            starts, before, shifts = self._round(launches, held, busy, shift, end, graph_gaps)
+            period = starts[-1] + busy[-1] - end
+            end = starts[-1] + busy[-1]
             kept.append(shifts)
             shift = shifts[-1] + float(length.sum())
         arrivals = [
@@ -116,12 +134,16 @@ class Player:
     def _round(
         self,
         launches: list[float | None],
-        waits: list[float],
+        waits: list[float | None],
+        busy: list[int],
         shift: float,
         end: float,
         graph_gaps: float,
     ) -> tuple[list[float], list[float], list[float]]:
-        """Starts of the blocks, ends of what came before each, the host's shift after each wait."""
+        """Starts of the blocks, ends of what came before each, the host's shift after each wait.
+
+        ``waits``: when the host comes to each, None to one that it does not make.
+        """
         starts: list[float] = []
         before: list[float] = []
         shifts = [shift]
@@ -129,10 +151,10 @@ class Player:
             ramp * graph_gaps if inside else ramp
             for ramp, inside in zip(self._ramps, self._in_graph, strict=True)
         ]
-        work = zip(launches, self._passed, ramps, self._latencies, self._busy, strict=True)
-        for launch, passed, ramp, latency, busy in work:
+        work = zip(launches, self._passed, ramps, self._latencies, busy, strict=True)
+        for launch, passed, ramp, latency, ns in work:
             while launch is not None and len(shifts) <= passed:
-                shifts.append(self._after(waits, shifts, starts, end))
+                shifts.append(self._after(waits, shifts, starts, busy, end))
             before.append(end)
             start = end + ramp
             if launch is not None:
@@ -140,23 +162,31 @@ class Player:
                 start = arrived if arrived > start else start
             elif start == -inf:
                 start = shift
-            starts.append(start)
-            end = start + busy
+            if ns:  # else its work is gone
+                end = start + ns
+            starts.append(end - ns)
         while len(shifts) <= len(waits):
-            shifts.append(self._after(waits, shifts, starts, end))
+            shifts.append(self._after(waits, shifts, starts, busy, end))
         return starts, before, shifts
 
     def _after(
-        self, waits: list[float], shifts: list[float], starts: list[float], end: float
+        self,
+        waits: list[float | None],
+        shifts: list[float],
+        starts: list[float],
+        busy: list[int],
+        end: float,
     ) -> float:
         """The host's shift after the next wait."""
         number = len(shifts) - 1
-        wait, begun = self._waits[number], waits[number] + shifts[-1]
+        wait, at = self._waits[number], waits[number]
+        if at is None:
+            return shifts[-1]
         if 0 <= wait.block < len(starts):
-            end = starts[wait.block] + self._busy[wait.block] - wait.ahead
+            end = starts[wait.block] + busy[wait.block] - wait.ahead
         elif wait.block < 0:
             end = -inf
-        return max(begun, end) + wait.rest - waits[number]
+        return max(at + shifts[-1], end) + wait.rest - at
 
 
 def _moving(runs: pl.DataFrame, event_ns: float) -> pl.Series:

@@ -1,0 +1,122 @@
+"""Table ``read_replays``: a step played again without the values that a place reads from the GPU.
+
+A host that reads waits, launches nothing meanwhile, and finds the GPU without work when it goes on.
+What a step takes without that is no sum of idle times: a host that is not held comes to all that
+follows earlier, up to where the GPU is the slower of the two. So the window is played again
+(``unprofiled``) without the reads. Where a place reads several values in each step, all goes that
+its lines do outside of compiled graphs, as it would if they ran every fiftieth step; where it reads
+one, the wait alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from traceview.derive.time import causes, unprofiled
+from traceview.derive.time.accounting import Account, Played
+from traceview.derive.time.python_lines import python_lines
+from traceview.derive.windows import Window
+from traceview.tables import Tables
+
+Row = dict[str, Any]
+#: So many values of a step come one by one, in a loop or line by line.
+SEVERAL = 2
+#: Lines of one loop's body that are no further apart are one place.
+NEAR_LINES = 10
+
+
+class Place(NamedTuple):
+    """Lines near each other that read equally many values, several a step; or one line."""
+
+    file: str
+    lines: list[int]
+    scalars: float
+
+
+def places(reads: Iterable[Row]) -> list[Place]:
+    """The places of ``reads``: ``file``, ``line`` and ``scalars`` of each line."""
+    found: list[Place] = []
+    for row in sorted(reads, key=lambda row: (row["file"], row["line"])):
+        if found and _goes_on(found[-1], row):
+            found[-1].lines.append(row["line"])
+        else:
+            found.append(Place(row["file"], [row["line"]], row["scalars"]))
+    return found
+
+
+def _goes_on(place: Place, row: Row) -> bool:
+    same = (place.file, place.scalars) == (row["file"], row["scalars"])
+    near: bool = row["line"] - place.lines[-1] <= NEAR_LINES
+    return same and place.scalars >= SEVERAL and near
+
+
+def read_replays(
+    tables: Tables, window: Window, account: Account, reads: Iterable[Row]
+) -> Iterator[Row]:
+    """Rows of one window, a place each; none where it can't be played."""
+    played = account.played
+    if played is None or played.period_ns <= 0 or not window.steps:
+        return
+    sources = window.own(tables["op_sources"])
+    python = python_lines(account.line, sources, window.own(tables["line_ops"]))
+    for place in places(reads):
+        ops = _at(sources, place).select(op="op_id").unique()
+        line = _marked(account.line, ops, _at(python, place), place)
+        left = _without(window, played, line, ops)
+        period = played.player.play(played.event_ns, played.graph_gaps, left).period
+        yield {
+            **window.head, "file": place.file, "line": place.lines[0],
+            "last_line": place.lines[-1], "step_ms": window.ms_per_step(played.period_ns),
+            "without_ms": window.ms_per_step(min(period, played.period_ns)),
+        }  # fmt: skip
+
+
+def _at(rows: pl.DataFrame, place: Place) -> pl.DataFrame:
+    return rows.filter(pl.col("file") == place.file, pl.col("line").is_in(place.lines))
+
+
+def _marked(
+    line: pl.DataFrame, ops: pl.DataFrame, python: pl.DataFrame, place: Place
+) -> pl.DataFrame:
+    """The host's ``line`` with ``gone``: what ends with the reads."""
+    here = pl.col("op").is_in(ops["op"].implode()) & pl.col("graph_key").is_null()
+    if place.scalars < SEVERAL:
+        return line.with_columns(gone=(here & pl.col("waits")).fill_null(False))
+    own = pl.col("row").is_in(python["row"].implode())
+    return line.with_columns(gone=here.fill_null(False) | own)
+
+
+def _without(
+    window: Window, played: Played, line: pl.DataFrame, ops: pl.DataFrame
+) -> unprofiled.Without:
+    stays = (~pl.col("gone")).cast(pl.Float64)
+    runs = line.group_by("run", maintain_order=True).agg(
+        pl.col("waits", "cause").first(),
+        pl.col("gone").any(),
+        ns=((pl.col("end") - pl.col("start")) * stays).sum(),
+        edges=(pl.col("edges") * stays).sum(),
+    )
+    still = pl.col("waits") | (pl.col("cause") == causes.OWN)
+    left = (pl.col("ns") - pl.col("edges") * (played.event_ns / 2)).clip(lower_bound=0)
+    waits = runs.filter("waits")["gone"].to_list()
+    return unprofiled.Without(
+        runs.select(ns=pl.when(still).then(0.0).otherwise(left))["ns"],
+        frozenset(number for number, gone in enumerate(waits) if gone),
+        _busy(window, played.blocks, ops if runs["gone"].any() else ops.clear()),
+    )
+
+
+def _busy(window: Window, blocks: pl.DataFrame, ops: pl.DataFrame) -> list[int]:
+    """ns of work of every block, but for the kernels of ``ops``."""
+    kernels = window.main_kernels.join(ops, left_on="cpu_op_id", right_on="op", how="semi")
+    block = blocks["start"].search_sorted(kernels["start_ns"], side="right").cast(pl.Int64) - 1
+    less = kernels.select(block=block, ns="duration_ns").group_by("block").agg(pl.col("ns").sum())
+    work = blocks.select(ns=pl.col("end") - pl.col("start")).with_row_index("block")
+    joined = work.with_columns(pl.col("block").cast(pl.Int64)).join(
+        less, on="block", how="left", maintain_order="left", suffix="_less"
+    )
+    rest = (pl.col("ns") - pl.col("ns_less").fill_null(0)).clip(lower_bound=0)
+    return joined.select(rest)["ns"].to_list()
