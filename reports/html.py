@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -15,6 +17,7 @@ from traceview.diagnosis.tree import everyone
 from traceview.reports import agreement, links, names, phrases, pictures, view, words
 from traceview.reports import environment as facts
 from traceview.reports import format as fmt
+from traceview.reports.bytecode import Beside
 from traceview.reports.job import pictures as by_rank
 from traceview.reports.job import timeline as ranks_over_time
 from traceview.reports.job import words as jobs
@@ -25,6 +28,8 @@ MAX_BYTES = 2_000_000
 # A template and its styles.
 _REPORT = ("report.html.j2", ("report.css", "pictures.css"))
 _POSTMORTEM = ("job.html.j2", ("report.css", "pictures.css", "job.css"))
+#: Characters of code in colours on a post-mortem's page, where code comes last: they take long.
+_JOB_COLOURED = 30_000
 # Tried in turn until the page fits: what goes first is what the run folder holds anyway.
 _LEVELS = (
     Limits(text=6000, rows=400, code=600_000, coloured=200_000, one_code=60_000),
@@ -47,6 +52,8 @@ def render(diagnosis: Diagnosis) -> str:
 def _render(diagnosis: Diagnosis, limits: Limits) -> str:
     script = _asset("report.js")
     page, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
+    if diagnosis.job is not None:
+        limits = replace(limits, coloured=min(limits.coloured, _JOB_COLOURED))
     return (
         _environment(limits)
         .get_template(page)
@@ -76,6 +83,7 @@ def _environment(limits: Limits) -> Environment:
 
     environment = Environment(
         loader=PackageLoader("traceview.reports"),
+        bytecode_cache=Beside(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=shown,

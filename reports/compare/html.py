@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from traceview.compare.model import Comparison
 from traceview.reports import format as fmt
 from traceview.reports import names, view
 from traceview.reports import words as shared
+from traceview.reports.bytecode import Beside
 from traceview.reports.compare import words
 from traceview.reports.text import clean, one_line
 
@@ -61,6 +63,7 @@ def _environment(limits: Limits) -> Environment:
 
     environment = Environment(
         loader=PackageLoader("traceview.reports.compare"),
+        bytecode_cache=Beside(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=shown,

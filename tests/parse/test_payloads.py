@@ -149,7 +149,7 @@ def test_what_is_told_ahead_survives_being_sent(kind, payload, read):
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        ("dynamo_output_graph", GRAPH.encode()),
+        ("inductor_post_grad_graph", GRAPH.encode()),
         ("chromium_event", b'{"name": "n", "ph": "E"}'),
         ("chromium_event", b""),
         ("inductor_output_code", b"\xff"),

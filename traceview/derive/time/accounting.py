@@ -3,7 +3,8 @@
 ``profiled`` is what stands in the trace. On the timed step:
 
 - busy time of a device is as profiled: the profiler slows the host down, not the kernels;
-- the profiler costs the host about the same time for every event that it records. What an event
+- the profiler costs the host about the same time for every event that it records (more around
+  those that ``host_line`` names). What an event
   costs is the least with which the profiled window, played again without it (``unprofiled``), takes
   a step between those of the blocks beside it and the timed one, from 0 to ``MOST_EVENT_US``. It is
   taken away by the number of events: five milliseconds of sleep stay five milliseconds, a hundred

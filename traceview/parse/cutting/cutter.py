@@ -147,7 +147,8 @@ def _longer(rest: bytes, blocks: Iterator[bytes]) -> bytes:
     """``rest`` and what follows, until a line starts in it or it is too long: joined only once."""
     held, size = [rest], len(rest)
     for block in blocks:
-        starts = _START.search(held[-1][-1:] + block)
+        between = held[-1].endswith(b"\n") and block[:1] != b"\t"
+        starts = between or _START.search(block)
         held.append(block)
         size += len(block)
         if starts or size > MAX_RECORD_BYTES:

@@ -8,6 +8,7 @@ import polars as pl
 from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.graph_text import NodeLines
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured import world
 from traceview.parse.structured.decode import json_object, text_of, told
@@ -35,7 +36,7 @@ ARTIFACTS = re.compile(
 # Written while one graph is lowered, so they belong to the next generated code.
 _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
-_NODE = r"\n +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
+_NODE = r"(?:\A|\n) +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 _NO_GRAPHS = ("fx_graph_runnable", "output_code")
 
 
@@ -96,11 +97,14 @@ def _graph(reader: Reader, record: Record, kind: str) -> None:
 
 
 def _row(record: Record, kind: str, text: str) -> Row:
-    return {"attempt": record.context.attempt, "kind": kind, "text": text}
+    row: Row = {"attempt": record.context.attempt, "kind": kind, "text": text}
+    if isinstance(record.told, NodeLines):
+        row["lines"] = record.told
+    return row
 
 
 def with_node_counts(graphs: pl.DataFrame) -> pl.DataFrame:
     """Table ``graphs`` with ``node_count``: here, since polars counts several times faster."""
     counted = ~pl.col("kind").is_in(_NO_GRAPHS)
-    nodes = pl.concat_str(pl.lit("\n"), "text").str.count_matches(_NODE)
+    nodes = pl.col("text").str.count_matches(_NODE)
     return graphs.with_columns(pl.when(counted).then(nodes.cast(pl.Int32)).alias("node_count"))

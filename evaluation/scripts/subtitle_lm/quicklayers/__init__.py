@@ -1,0 +1,4 @@
+from .norms import RootNorm
+from .waves import GatedWave
+
+__all__ = ["GatedWave", "RootNorm"]
