@@ -26,7 +26,7 @@ compiled step or more; else information: a tensor that leaves the GPU may be the
 ## What to do
 Keep the value on the GPU (`total += loss.detach()`) and read it every 50th step or so; copy it with
 `non_blocking=True` into pinned memory and read it a step later. Where many values are read one by
-one, read them all at once (`scores.tolist()`).
+one, read them all at once (`torch.stack(values).tolist()`).
 
 ## Settings
 - `least_share`: part of a compiled step, 0 to 1, that a line must cost.
@@ -112,8 +112,8 @@ def _named(lines: list[Row]) -> str:
 def _remedy(scalars: float) -> str:
     if scalars >= SEVERAL:
         return (
-            "Read all values with one copy, scores.tolist() in place of score.item() for each; "
-            "better every 50th step or so, if no step needs them at once."
+            "Gather the values on the GPU and read them with one copy: torch.stack(values).tolist() "
+            "instead of an item() for each. Better every 50th step or so, if no step needs them."
         )
     return (
         "If the step itself does not need the value: leave it on the GPU (total += loss.detach()) "

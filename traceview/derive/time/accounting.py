@@ -3,13 +3,12 @@
 ``profiled`` is what stands in the trace. On the timed step:
 
 - busy time of a device is as profiled: the profiler slows the host down, not the kernels;
-- the profiler costs the host about the same time for every event that it records (more around
-  those that ``host_line`` names). What an event
-  costs is the least with which the profiled window, played again without it (``unprofiled``), takes
-  a step between those of the blocks beside it and the timed one, from 0 to ``MOST_EVENT_US``. It is
-  taken away by the number of events: five milliseconds of sleep stay five milliseconds, a hundred
-  operators lose a hundred times the cost. On a CPU an operator's own time holds no event, and
-  stays;
+- the profiler costs the host about the same time for every event that it records, and more around
+  those that ``host_line`` names. What an event costs is the least with which the profiled window,
+  played again without it (``unprofiled``), takes a step between those of the blocks beside it and
+  the timed one, from 0 to ``MOST_EVENT_US``. It is taken away by the number of events: five
+  milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred times the cost.
+  On a CPU an operator's own time holds no event, and stays;
 - pages that only profiled steps touch for the first time (``faults``) are taken away from a host's
   operators, as far as the window does not get shorter than its step. Which operators they fell to
   is not recorded: each gives in proportion to its time;
