@@ -112,7 +112,7 @@ def _named(lines: list[Row]) -> str:
 def _remedy(scalars: float) -> str:
     if scalars >= SEVERAL:
         return (
-            "Gather the values on the GPU and read them with one copy: torch.stack(values).tolist() "
+            "Gather the values on the GPU and read them with one copy, torch.stack(them).tolist() "
             "instead of an item() for each. Better every 50th step or so, if no step needs them."
         )
     return (
