@@ -127,11 +127,12 @@ def names_line(script: Script, finding: Finding, cause: dict[str, Any]) -> bool:
     place = finding["location"]
     if place is None or place["line"] is None:
         return "" in lines
-    if not any(place["file"].endswith(file) for file in as_list(cause["file"])):
+    meant = [file for file in as_list(cause["file"]) if place["file"].endswith(file)]
+    if not meant:
         return False
     path = Path(place["file"])
     if not path.exists():  # it ran on another machine
-        path = script.main.parent / path.name
+        path = script.main.parent / (meant[0] or path.name)
     try:
         source = path.read_text(encoding="utf-8").splitlines()
         return source[place["line"] - 1].strip() in lines
