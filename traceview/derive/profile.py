@@ -94,8 +94,17 @@ def _accounted(
     }
     details = [account_details(tables, window, mine) for window, mine in both]
     made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
-    read = copies(tables, made["step_counts"])
-    made["read_replays"] = from_rows(
+    made["read_replays"] = _replays(tables, both, made["step_counts"])
+    told = [*_fault_notes(both, faults), *_wait_notes(both)]
+    return {**made, "account_details": pl.concat(details)}, told
+
+
+def _replays(
+    tables: Tables, both: Sequence[tuple[Window, Account]], counts: pl.DataFrame
+) -> pl.DataFrame:
+    """Table ``read_replays``; ``counts``: table ``step_counts``."""
+    read = copies(tables, counts)
+    return from_rows(
         "read_replays",
         (
             row
@@ -103,8 +112,6 @@ def _accounted(
             for row in read_replays(tables, window, mine, window.own(read).to_dicts())
         ),
     )
-    told = [*_fault_notes(both, faults), *_wait_notes(both)]
-    return {**made, "account_details": pl.concat(details)}, told
 
 
 def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
