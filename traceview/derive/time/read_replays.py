@@ -63,9 +63,8 @@ def read_replays(
     sources = window.own(tables["op_sources"])
     python = python_lines(account.line, sources, window.own(tables["line_ops"]))
     for place in places(reads):
-        ops = _at(sources, place).select(op="op_id").unique()
-        line = _marked(account.line, ops, _at(python, place), place)
-        left = _without(window, played, line, ops)
+        line = _marked(account.line, _at(sources, place), _at(python, place), place)
+        left = _without(window, played, line)
         period = played.player.play(played.event_ns, played.graph_gaps, left).period
         yield {
             **window.head, "file": place.file, "line": place.lines[0],
@@ -82,16 +81,14 @@ def _marked(
     line: pl.DataFrame, ops: pl.DataFrame, python: pl.DataFrame, place: Place
 ) -> pl.DataFrame:
     """The host's ``line`` with ``gone``: what ends with the reads."""
-    here = pl.col("op").is_in(ops["op"].implode()) & pl.col("graph_key").is_null()
+    here = pl.col("op").is_in(ops["op_id"].implode()) & pl.col("graph_key").is_null()
     if place.scalars < SEVERAL:
         return line.with_columns(gone=(here & pl.col("waits")).fill_null(False))
     own = pl.col("row").is_in(python["row"].implode())
     return line.with_columns(gone=here.fill_null(False) | own)
 
 
-def _without(
-    window: Window, played: Played, line: pl.DataFrame, ops: pl.DataFrame
-) -> unprofiled.Without:
+def _without(window: Window, played: Played, line: pl.DataFrame) -> unprofiled.Without:
     stays = (~pl.col("gone")).cast(pl.Float64)
     runs = line.group_by("run", maintain_order=True).agg(
         pl.col("waits", "cause").first(),
@@ -102,10 +99,11 @@ def _without(
     still = pl.col("waits") | (pl.col("cause") == causes.OWN)
     left = (pl.col("ns") - pl.col("edges") * (played.event_ns / 2)).clip(lower_bound=0)
     waits = runs.filter("waits")["gone"].to_list()
+    ops = line.filter("gone").select("op").unique()
     return unprofiled.Without(
         runs.select(ns=pl.when(still).then(0.0).otherwise(left))["ns"],
         frozenset(number for number, gone in enumerate(waits) if gone),
-        _busy(window, played.blocks, ops if runs["gone"].any() else ops.clear()),
+        _busy(window, played.blocks, ops),
     )
 
 
