@@ -7,7 +7,6 @@ import pytest
 
 from traceview.parse.payloads.event import Event, event
 from traceview.parse.payloads.graph_text import node_lines, post_ops
-from traceview.parse.payloads.guard_tree import Guards
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.readers import Told, told
 from traceview.parse.payloads.text import CUT_MARK, clipped
@@ -131,7 +130,6 @@ def test_an_event_tells_its_name_its_phase_and_its_time():
     ("kind", "payload", "read"),
     [
         ("chromium_event", b'{"name": "n", "ph": "E", "ts": 1}', Event),
-        ("dynamo_cpp_guards_str", b"TREE_GUARD_MANAGER:\n+- NO_TENSOR_ALIASING", Guards),
         ("inductor_output_code", CODE.encode(), Module),
         (
             "inductor_provenance_tracking_kernel_stack_traces",

@@ -23,7 +23,7 @@ _SOURCE_END = re.compile(r", (?:accessed_by|type|tag_safe)=")
 _PLACE = re.compile(r"# (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in [^#\n]*$")
 
 
-class Guards(msgspec.Struct, array_like=True, tag="guards"):
+class Guards(msgspec.Struct):
     """The leaves of one tree, column by column; a leaf's source is its nearest manager's."""
 
     kind: list[str] = []

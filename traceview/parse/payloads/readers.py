@@ -1,4 +1,8 @@
-"""Which payloads tell something by themselves that takes long to read, and who reads them."""
+"""Which payloads tell something by themselves that takes long to read, and who reads them.
+
+As many as keep both processes of a large file busy: trees of guards tell as much, and are read
+where the tables are made.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,17 @@ from typing import Any
 import msgspec
 
 from traceview.parse.payloads.event import Event, event
-from traceview.parse.payloads.graph_text import NodeLines, node_lines
-from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.module import Module, module
-from traceview.parse.payloads.text import TREE_LIMIT, clipped
+from traceview.parse.payloads.text import clipped
 from traceview.parse.payloads.traces import Traces, traces
 
-Told = Event | Guards | Module | NodeLines | Traces
+Told = Event | Module | Traces
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 #: By envelope key, or by the name of an artifact.
 _READERS: dict[str, Callable[[bytes], Told]] = {
     "chromium_event": event,
-    "dynamo_output_graph": lambda payload: node_lines(clipped(payload)),
-    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=TREE_LIMIT)),
     "inductor_output_code": lambda payload: module(clipped(payload)),
     "inductor_provenance_tracking_kernel_stack_traces": lambda payload: traces(
         _OBJECT.decode(payload)

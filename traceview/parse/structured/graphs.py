@@ -8,7 +8,6 @@ import polars as pl
 from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.graph_text import NodeLines
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured import world
 from traceview.parse.structured.decode import json_object, text_of, told
@@ -97,10 +96,7 @@ def _graph(reader: Reader, record: Record, kind: str) -> None:
 
 
 def _row(record: Record, kind: str, text: str) -> Row:
-    row: Row = {"attempt": record.context.attempt, "kind": kind, "text": text}
-    if isinstance(record.told, NodeLines):
-        row["lines"] = record.told
-    return row
+    return {"attempt": record.context.attempt, "kind": kind, "text": text}
 
 
 def with_node_counts(graphs: pl.DataFrame) -> pl.DataFrame:
