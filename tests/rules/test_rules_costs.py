@@ -119,6 +119,29 @@ def test_functions_compiled_alone_are_the_business_of_the_frame_that_was_given_u
     assert shared == {"gb-item": [0.0], "gb-side-effect-io": [], "gb-frame-skipped": [0.4]}
 
 
+@pytest.mark.parametrize(("clock", "ms"), [("device", 6.4), ("host", 0.4)])
+def test_what_a_given_up_frame_runs_in_eager_on_a_gpu_is_its_cost_too(make, clock, ms):
+    """The device's idle time at the break does not hold it; the host's time on a CPU does."""
+    at = {"stance": "compiled", "category": "elementwise", "clock": clock}
+    kernels = [
+        {**at, "what": "mul", "file": FILE, "line": line, "in_graph": held, "ms": 2.0 * times}
+        for line, held, times in ((6, False, 1), (8, False, 2), (8, True, 4), (40, False, 8))
+    ]
+    shared = costs(
+        make,
+        graph_breaks=[broken(7, "GB0036", 0, frame_skipped=True)],
+        compiles=[code(0, outcome="skipped"), code(1, 30, "expert")],
+        regions=[{"target_file": FILE, "target_line": 5, "target_last_line": 9}],
+        call_path=entered(1),
+        accounting=[
+            {**at, "kind": "busy", "ms": 30.0},
+            {**at, "category": "idle_graph_break", "kind": "idle", "ms": 0.4},
+        ],
+        account_details=kernels,
+    )
+    assert shared["gb-frame-skipped"] == [pytest.approx(ms)]
+
+
 def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):
     stack = f'[{{"file": "{FILE}", "line": 9}}, {{"file": "{FILE}", "line": 40}}]'
     breaks = [broken(7, "GB0124", 0), broken(9, "GB0291", 1)]
