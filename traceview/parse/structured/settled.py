@@ -19,7 +19,7 @@ _WORTH_A_PIECE = 256  # rows: a file of fewer costs more than its rows
 _SECTIONS_KEPT = 16  # pieces of generated code that still wait; forward and backward make two
 _GRAPHS_KEPT = 64  # graphs that still wait for their code
 _PHASES_KEPT = 1000  # open phases that an E may still find, as many as ``phases`` looks at
-_TRACED_NODES = 100_000  # whose lines are kept for a backward that is compiled later
+_TRACED_NODES = 40_000  # whose lines are kept for a backward that is compiled later
 
 
 def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
