@@ -142,6 +142,22 @@ def test_what_a_given_up_frame_runs_in_eager_on_a_gpu_is_its_cost_too(make, cloc
     assert shared["gb-frame-skipped"] == [pytest.approx(ms)]
 
 
+def test_where_nothing_runs_compiled_behind_it_its_operators_count_once(make):
+    at = {"stance": "compiled", "category": "elementwise", "clock": "device"}
+    tables = make(
+        step_counts=[{"stance": "compiled", "gap_ms": 0.0, "gaps": 0.0, "compiled_regions": 1.0}],
+        graph_breaks=[broken(7, "GB0036", 0, frame_skipped=True)],
+        compiles=[code(0, outcome="skipped")],
+        regions=[{"target_file": FILE, "target_line": 5, "target_last_line": 9}],
+        accounting=[{**at, "kind": "busy", "ms": 9.0}],
+        account_details=[
+            {**at, "what": "mul", "file": FILE, "line": 6, "in_graph": False, "ms": 2.0}
+        ],
+    )
+    (finding,) = found("gb-frame-skipped", tables)
+    assert finding.cost.ms_per_step == pytest.approx(2.0)
+
+
 def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):
     stack = f'[{{"file": "{FILE}", "line": 9}}, {{"file": "{FILE}", "line": 40}}]'
     breaks = [broken(7, "GB0124", 0), broken(9, "GB0291", 1)]

@@ -107,9 +107,23 @@ class Breaks:
         cost = min(total, self._own(site) + unplaced * share) + self._waited(site)
         fusible = self._fusible_ms()
         apart = self._counts["gap_ms"] is not None
+        about, eager = _about(places, fusible, apart), self._given_up_ms(site) if cost else None
+        if eager:
+            about = f"{about}; with the operators that the function runs in eager"
+            return Cost(ms_per_step=cost + eager, about=about), "derived"
         sure = apart and places == 1 and fusible is not None and fusible <= UNKNOWN_SHARE * cost
         known: Confidence = "measured" if sure and not self._disturbed else "derived"
-        return Cost(ms_per_step=cost, about=_about(places, fusible, apart)), known
+        return Cost(ms_per_step=cost, about=about), known
+
+    def _given_up_ms(self, site: _breaks.Site | None) -> float | None:
+        """What a function that was given up at ``site`` runs on a device in eager.
+
+        What is seen of a break there is idle time; on a CPU its operators are in it already.
+        """
+        if site is None or not site.skipped:
+            return None
+        on_device = any(row["clock"] == "device" for row in self._accounts)
+        return left_in_eager(self._tables, site) if on_device else None
 
     def _behind(self, site: _breaks.Site | None) -> tuple[Cost, Confidence]:
         """Where nothing runs compiled behind a break: what it leaves in eager of its function."""

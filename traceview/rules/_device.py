@@ -14,11 +14,6 @@ def idle_ms(tables: Tables, stance: str, cause: str = "") -> float | None:
     return _ms(tables, stance, "idle", cause)
 
 
-def on_device(tables: Tables, stance: str) -> bool:
-    """Whether a device was profiled in that stance."""
-    return bool(rows(tables, "accounting", stance=stance, clock="device"))
-
-
 def is_starved(tables: Tables) -> bool:
     """Whether it waits for launches for longer than it works: a shorter kernel saves nothing then.
 

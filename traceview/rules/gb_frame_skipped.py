@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _break_costs, _breaks, _callees, _costs, _places, _recompiles
-from traceview.rules._device import on_device
 from traceview.rules._evidence import from_row, seconds, short
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
@@ -59,7 +58,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         name = next(own, None)  # not torch's wrapper around it
         why = _cause(site, frames)
         function = _recompiles.function_name(name) if name else "the function"
-        cost, confidence = _cost(tables, site, breaks.cost(site), frames)
+        cost, confidence = _cost(breaks.cost(site), frames)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
@@ -114,20 +113,10 @@ def _cause(site: _breaks.Site, frames: list[Row]) -> str:
     return next(filter(None, reasons), said).partition("\n")[0]
 
 
-def _cost(
-    tables: Tables, site: _breaks.Site, seen: tuple[Cost, Confidence], frames: list[Row]
-) -> tuple[Cost, Confidence]:
-    """The eager code between what still compiles, if profiled; else the compile spent in vain.
-
-    Of a GPU what is seen of a break is idle time: what the function runs there in eager is more.
-    """
-    cost, confidence = seen
-    if cost.ms_per_step:
-        eager = _break_costs.left_in_eager(tables, site) if on_device(tables, "compiled") else None
-        if eager is None:
-            return cost, confidence
-        about = f"{cost.about}; with the operators that the function runs in eager"
-        return Cost(cost.ms_per_step + eager, about=about), "derived"
+def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confidence]:
+    """The eager code between what still compiles, if profiled; else the compile spent in vain."""
+    if seen[0].ms_per_step:
+        return seen
     spent = {row["compile_key"]: us for row in frames if (us := _costs.own_us(row))}
     about = "spent on tracing a function that then stays in eager; what it loses is not known"
     return Cost(seconds=sum(spent.values()) / 1e6 if spent else None, about=about), "heuristic"
