@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -133,16 +134,15 @@ def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
 
     Among them are those that ``fullgraph=True`` makes errors.
     """
-    sites: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    refused = map(dict, _strict.breaks(tables))
-    for row in (*focus.rows(tables["graph_breaks"]), *refused):
+    sites: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in (*focus.rows(tables["graph_breaks"]), *_strict.breaks(tables)):
         what = row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]
         sites[row["user_file"], row["user_line"], what].append(row)
     found = [_site(what, rows) for (_, _, what), rows in sites.items()]
     return tuple(sorted(found, key=lambda site: -site.times)[:MOST_SITES])
 
 
-def _site(what: str, rows: list[Row]) -> GraphBreakSite:
+def _site(what: str, rows: list[Mapping[str, Any]]) -> GraphBreakSite:
     first = max(rows, key=lambda row: (row["origin"] == "structured", bool(row["hints"])))
     refused = first["origin"] == _strict.ORIGIN
     told = ("fullgraph=True made it an error." if refused else None, first["explanation"])

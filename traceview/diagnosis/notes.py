@@ -10,6 +10,7 @@ from typing import Any
 from traceview.derive.likeness import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
+from traceview.diagnosis.order import Known
 from traceview.diagnosis.words import milliseconds, plural
 from traceview.run import Run
 from traceview.tables import Tables
@@ -158,12 +159,12 @@ def _ranks(tables: Tables) -> Iterator[str]:
         yield f"Figures are those of the first of {rows.height} ranks. Speedups: {each or 'none'}."
 
 
-def order_note(steps: int, known: str) -> str:
-    """How the findings are ordered, and over how long a job; ``known`` as ``job_steps`` says."""
+def order_note(steps: int, known: Known) -> str:
+    """How the findings are ordered, and over how long a job."""
     length = plural(steps, "step")
     if known == "told":
         return f"Findings are ordered by what they cost over the job's {length}, information last."
-    why = {"seen": "The job has at least as many", "assumed": "That length is assumed"}[known]
+    why = "The job has at least as many" if known == "seen" else "That length is assumed"
     return (
         f"Findings are ordered by what they would cost over {length}, information last. "
         f"{why}: --job-steps names the real one."

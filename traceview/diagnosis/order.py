@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
 
+#: The job's length is told, or so many steps were seen as the least, or it is assumed.
+Known = Literal["told", "seen", "assumed"]
 #: Steps that a job is taken to have at least where its length is not known.
 ASSUMED_STEPS = 1000
 #: The gravest first.
 SEVERITIES = ("error", "warning", "info")
 
 
-def job_steps(tables: Tables) -> tuple[int, str]:
-    """(steps of the job, how that is known: ``told``, ``seen`` as the least, or ``assumed``)."""
+def job_steps(tables: Tables) -> tuple[int, Known]:
+    """(steps of the job, how that is known)."""
     known = [value for value in tables["speedups"]["job_steps"] if value]
     if known:
         return int(known[0]), "told"

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.time.read_replays import SEVERAL
 from traceview.rules import _costs, _places, _reads
 from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._reads import Place
@@ -54,8 +55,6 @@ NEEDS = frozenset({"graph_breaks", "host_reads", "read_replays", "step_counts"})
 GPU_ONLY = True
 
 LEAST_SHARE = 0.01
-#: So many values of a step are better read at once.
-SEVERAL = 2
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     step = _costs.step_ms(tables, "compiled")
     if not step:
         return
-    for place in _reads.places(tables):
+    for place in tables.once(_reads.places):
         if place.cost_ms >= least_share * step:
             yield _finding(place, step)
 

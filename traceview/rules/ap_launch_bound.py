@@ -9,10 +9,9 @@ of them; what is left is bound by the CPU, and a faster GPU would change nothing
 ## Evidence
 The device is busy for less than 60 % of a compiled step as timed without the profiler, and at least
 half of what it idles lies, in the profiler window, before launches rather than at synchronisations
-or inside cudagraphs. What the GPU would idle
-no more if the step did not read values from it is `ap-host-sync`'s. It is information where asking
-for a cudagraph gains nothing: four launches a step or fewer, or a mode that asks for cudagraphs
-already.
+or inside cudagraphs. What the GPU would idle no more if the step did not read values from it is
+`ap-host-sync`'s. It is information where asking for a cudagraph gains nothing: four launches a step
+or fewer, or a mode that asks for cudagraphs already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
@@ -114,7 +113,7 @@ def check(
 
 def _left_without_reads(tables: Tables, step: float) -> float:
     """ms of a step of which the dearest read of values is gone: it starves the GPU as well."""
-    return min((place.without_ms for place in _reads.places(tables)), default=step)
+    return min((place.without_ms for place in tables.once(_reads.places)), default=step)
 
 
 def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snippet | None] | None:

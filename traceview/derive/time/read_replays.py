@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from traceview.derive.time import causes, unprofiled
+from traceview.derive.time import unprofiled
 from traceview.derive.time.accounting import Account, Played
 from traceview.derive.time.python_lines import python_lines
 from traceview.derive.windows import Window
@@ -89,21 +89,20 @@ def _marked(
 
 
 def _without(window: Window, played: Played, line: pl.DataFrame) -> unprofiled.Without:
-    stays = (~pl.col("gone")).cast(pl.Float64)
-    runs = line.group_by("run", maintain_order=True).agg(
-        pl.col("waits", "cause").first(),
-        pl.col("gone").any(),
-        ns=((pl.col("end") - pl.col("start")) * stays).sum(),
-        edges=(pl.col("edges") * stays).sum(),
+    gone = line.filter("gone")
+    less = gone.group_by("run").agg(
+        ns=(pl.col("end") - pl.col("start")).sum(), fewer=pl.col("edges").sum()
     )
-    still = pl.col("waits") | (pl.col("cause") == causes.OWN)
-    left = (pl.col("ns") - pl.col("edges") * (played.event_ns / 2)).clip(lower_bound=0)
-    waits = runs.filter("waits")["gone"].to_list()
-    ops = line.filter("gone").select("op").unique()
+    runs = unprofiled.runs_of(line).join(less, on="run", how="left", maintain_order="left")
+    left = runs.with_columns(
+        end=pl.col("end") - pl.col("ns").fill_null(0),
+        edges=pl.col("edges") - pl.col("fewer").fill_null(0),
+    )
+    waits = runs.filter("waits")["ns"].to_list()
     return unprofiled.Without(
-        runs.select(ns=pl.when(still).then(0.0).otherwise(left))["ns"],
-        frozenset(number for number, gone in enumerate(waits) if gone),
-        _busy(window, played.blocks, ops),
+        unprofiled.moving(left, played.event_ns),
+        frozenset(number for number, ns in enumerate(waits) if ns is not None),
+        _busy(window, played.blocks, gone.select("op").unique()),
     )
 
 

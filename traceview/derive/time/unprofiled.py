@@ -104,18 +104,17 @@ class Player:
 
         ``graph_gaps``: the part that is left of each gap between two kernels of a graph.
         """
-        length = _moving(self._runs, event_ns) if without is None else without.runs
-        busy = self._busy if without is None else without.busy
-        passed = frozenset() if without is None else without.passed
+        left = without or Without(moving(self._runs, event_ns), frozenset(), self._busy)
+        length, busy = left.runs, left.busy
         clock = length.cum_sum() - length
         reached = length.gather(self._launch_runs) * self._launch_parts
         launches = (clock.gather(self._launch_runs) + reached).to_list()
-        waits: list[float | None] = clock.gather(self._wait_runs).to_list()
-        held = [None if number in passed else at for number, at in enumerate(waits)]
+        reaches = clock.gather(self._wait_runs).to_list()
+        waits = [None if number in left.passed else at for number, at in enumerate(reaches)]
         shift, end, period = 0.0, -inf, 0.0
         kept: list[list[float]] = []
         for _ in range(ROUNDS):
-            starts, before, shifts = self._round(launches, held, busy, shift, end, graph_gaps)
+            starts, before, shifts = self._round(launches, waits, busy, shift, end, graph_gaps)
             period = starts[-1] + busy[-1] - end
             end = starts[-1] + busy[-1]
             kept.append(shifts)
@@ -189,7 +188,7 @@ class Player:
         return max(at + shifts[-1], end) + wait.rest - at
 
 
-def _moving(runs: pl.DataFrame, event_ns: float) -> pl.Series:
+def moving(runs: pl.DataFrame, event_ns: float) -> pl.Series:
     """``lengths``, but a wait takes what the device makes of it."""
     moving = pl.when(~pl.col("waits")).then(lengths(runs, event_ns)).otherwise(0.0)
     return runs.select(length=moving)["length"]
@@ -217,7 +216,7 @@ def positions(
     line: pl.DataFrame, runs: pl.DataFrame, event_ns: float, shifts: list[float]
 ) -> pl.DataFrame:
     """``start`` and ``end`` of the stretches of ``line`` in a round whose host has ``shifts``."""
-    length = _moving(runs, event_ns)
+    length = moving(runs, event_ns)
     clock = length.cum_sum() - length
     passed = runs["waits"].cum_sum().cast(pl.Int64)
     shifted = pl.Series(shifts, dtype=pl.Float64)
