@@ -25,10 +25,13 @@ from traceview.cli.postmortem import ALLOCATOR
 OURS = """
 import sys
 from pathlib import Path
-from traceview.parse.damage import Damage
-from traceview.parse.structured import read_path, write_tables
-path, damage = Path(sys.argv[1]), Damage()
-write_tables(read_path(path, path.name, damage), Path(sys.argv[2]))
+from traceview.parse.cutting import cutting_begun
+path = Path(sys.argv[1])
+with cutting_begun(path):  # as a post-mortem does: polars is imported meanwhile
+    from traceview.parse.damage import Damage
+    from traceview.parse.structured import read_path, write_tables
+    damage = Damage()
+    write_tables(read_path(path, path.name, damage), Path(sys.argv[2]))
 assert damage.total == 0
 """
 SCAN = "import sys\nfor line in open(sys.argv[1], 'rb'): pass"

@@ -8,7 +8,7 @@ import pytest
 from structured_log_tools import artifact, at, kinds_of, record, recorded
 
 from traceview.parse import beside, pieces
-from traceview.parse.cutting import cuts, cuts_ahead
+from traceview.parse.cutting import ahead, cuts, cuts_ahead, cutting_begun
 from traceview.parse.damage import Damage
 from traceview.parse.structured import read_file, read_path, read_stream, reading, write_tables
 
@@ -98,6 +98,47 @@ def test_batches_together_are_the_tables(tmp_path, monkeypatch, name):
     for table, frame in whole.items():  # the log is of two processes: their rows come in turn
         assert in_order(pieces[table]).equals(in_order(frame)), table
     assert again.frame("logs").equals(damage.frame("logs"))
+
+
+@pytest.mark.parametrize("few", ["1 << 30", "-1"], ids=["behind", "ahead"])
+def test_what_is_read_in_spare_time_is_the_same(tmp_path, monkeypatch, few):
+    path = tmp_path / "x.log"
+    path.write_bytes(damaged("guards"))
+    whole = read_file(path, Damage())
+    spare = f"sys.modules['{{module}}']._FEW_LISTS = {few}; main()"
+    monkeypatch.setattr(beside, "_ENTER", beside._ENTER.replace("main()", spare))
+    told = {record.key for record in cuts_ahead(path, lambda *_: None) if record.told is not None}
+    assert ("dynamo_cpp_guards_str" in told) is (few == "-1")
+    monkeypatch.setattr(reading, "AHEAD_BYTES", 1)
+    again = read_file(path, Damage())
+    assert in_order(again["guards"]).equals(in_order(whole["guards"]))
+    assert whole["guards"].height > 0
+
+
+def test_a_process_begun_before_is_the_one_that_is_asked(log, monkeypatch):
+    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
+    with log.open("rb") as stream:
+        expected = found(cuts(stream, lambda *_: None))
+    with cutting_begun(log):
+        (begun,) = beside._begun.values()
+        assert found(cuts_ahead(log, lambda *_: None)) == expected
+        assert not beside._begun
+    assert begun.poll() is not None
+
+
+def test_a_process_that_nobody_asks_is_ended(log, monkeypatch):
+    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
+    with cutting_begun(log):
+        (begun,) = beside._begun.values()
+    assert begun.poll() is not None
+    assert not beside._begun
+
+
+@pytest.mark.parametrize("name", ["nowhere.log", "x.log"])
+def test_nothing_is_begun_with_a_small_file_or_none(tmp_path, name):
+    (tmp_path / "x.log").write_bytes(b"V")
+    with cutting_begun(tmp_path / name):
+        assert not beside._begun
 
 
 def test_tables_are_written_in_pieces(tmp_path, log, monkeypatch):

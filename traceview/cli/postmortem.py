@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,10 +73,11 @@ def command(
     from traceview.cli.pipeline import Wanted, explain
 
     wanted = Wanted.of(as_json, as_markdown, open_report)
-    choice = choice_of(select, ignore)
-    executor = _executor(workers, scheduler)
     folder = _folder(out, resume)
-    run, damaged = read_paths(folder, paths, executor, resume=resume)
+    with _logs(folder, paths, resume) as found:  # a large log is begun before much is imported
+        choice = choice_of(select, ignore)
+        executor = _executor(workers, scheduler)
+        run, damaged = _read(folder, paths, found, executor, resume)
     code = explain(run, job_steps, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
 
@@ -118,33 +120,57 @@ def _folder(out: Path | None, resume: bool) -> Path:
 def read_paths(
     folder: Path, paths: Sequence[str], executor: Executor, *, resume: bool
 ) -> tuple[Run, bool]:
-    """Find the logs and read them: the run, and whether anything of them could not be read.
+    """Find the logs and read them: the run, and whether anything of them could not be read."""
+    with _logs(folder, paths, resume) as found:
+        return _read(folder, paths, found, executor, resume)
+
+
+@contextmanager
+def _logs(folder: Path, paths: Sequence[str], resume: bool) -> Iterator[Found]:
+    """The logs at ``paths``, with room in ``folder`` for what is unpacked.
+
+    Another process begins with a single structured log, unless it may have been read before.
 
     A folder made for nothing is taken away again.
     """
-    from traceview import __version__, inputs
-    from traceview.reading import read_all
-    from traceview.run import Manifest, Run
+    from traceview import inputs
+    from traceview.parse.cutting import cutting_begun
 
-    scratch, console = folder / _SCRATCH, Console()
+    scratch = folder / _SCRATCH
     scratch.mkdir(exist_ok=True)
     try:
         found = inputs.find(paths, scratch)
         _check(paths, found)
-        manifest = Manifest(
-            traceview=__version__, created_us=time.time() * 1e6, target=list(paths),
-            target_kind="logs", cwd=str(Path.cwd()),
-        )  # fmt: skip
-        run = Run.create(folder, manifest)
+        first, *others = found.sources
+        alone = not others and not resume and first.kind == "structured"
+        with cutting_begun(first.path) if alone and first.path else nullcontext():
+            yield found
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _read(
+    folder: Path, paths: Sequence[str], found: Found, executor: Executor, resume: bool
+) -> tuple[Run, bool]:
+    from traceview import __version__
+    from traceview.reading import read_all
+    from traceview.run import Manifest, Run
+
+    console = Console()
+    manifest = Manifest(
+        traceview=__version__, created_us=time.time() * 1e6, target=list(paths),
+        target_kind="logs", cwd=str(Path.cwd()),
+    )  # fmt: skip
+    run = Run.create(folder, manifest)
+    try:
         parts = read_all(
             run, found, executor, resume=resume,
             progress=lambda done, of: console.progress(f"{done} of {of} logs read"),
         )  # fmt: skip
     finally:
         console.progress(None)
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
     return run, bool(found.damaged) or any(part.damaged for part in parts)
 
 

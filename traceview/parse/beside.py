@@ -1,4 +1,7 @@
-"""Another process that reads the same file ahead: lists of items, each list's length before it."""
+"""Another process that reads the same file ahead: lists of items, each list's length before it.
+
+It can be started before anybody is ready to take its items: it reads on while modules are imported.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
 import msgspec
@@ -20,6 +23,25 @@ main()"""
 _PIPE_BYTES = 1 << 20
 
 _T = TypeVar("_T")
+_Process = subprocess.Popen[bytes]
+
+#: Begun, and nobody has asked for their items yet.
+_begun: dict[tuple[str, ...], _Process] = {}
+
+
+@contextmanager
+def begun(
+    module: str, arguments: list[str], environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Start ``main()`` of ``module`` for who asks for its items in here; end it if nobody does."""
+    task = (module, *arguments)
+    with suppress(OSError):
+        _begun[task] = _process(module, arguments, environment)
+    try:
+        yield
+    finally:
+        if other := _begun.pop(task, None):
+            _end(other)
 
 
 def received(
@@ -29,25 +51,36 @@ def received(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[_T]:
     """The items that ``main()`` of ``module`` sends; they just end where its process died."""
+    other = _begun.pop((module, *arguments), None)
+    try:
+        other = other or _process(module, arguments, environment)
+    except OSError:
+        return
+    out = other.stdout
+    assert out is not None
+    try:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            while head := out.read(_LENGTH_BYTES):
+                yield from decoder.decode(out.read(int.from_bytes(head, "little")))
+    finally:
+        _end(other)
+
+
+def _process(module: str, arguments: list[str], environment: Mapping[str, str] | None) -> _Process:
     enter = _ENTER.format(module=module, paths=len(arguments) + 1)
     command = [sys.executable, "-c", enter, *arguments, *sys.path]
     quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
     variables = os.environ | (environment or {})
-    try:
-        other = subprocess.Popen(
-            command, stdin=quiet, stdout=pipe, stderr=quiet, env=variables, pipesize=_PIPE_BYTES
-        )
-    except OSError:
-        return
-    assert other.stdout is not None
-    try:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            while head := other.stdout.read(_LENGTH_BYTES):
-                yield from decoder.decode(other.stdout.read(int.from_bytes(head, "little")))
-    finally:
-        other.kill()
+    return subprocess.Popen(
+        command, stdin=quiet, stdout=pipe, stderr=quiet, env=variables, pipesize=_PIPE_BYTES
+    )
+
+
+def _end(other: _Process) -> None:
+    other.kill()
+    if other.stdout is not None:
         other.stdout.close()
-        other.wait()
+    other.wait()
 
 
 def send(out: BinaryIO, items: bytes) -> None:

@@ -11,8 +11,8 @@ Neither polars nor a table is needed here, so that the other process starts at o
 
 from __future__ import annotations
 
-from traceview.parse.cutting.ahead import cuts_ahead
+from traceview.parse.cutting.ahead import AHEAD_BYTES, cuts_ahead, cutting_begun
 from traceview.parse.cutting.cutter import Readable, cuts
 from traceview.parse.cutting.shapes import Record, Stamp
 
-__all__ = ["Readable", "Record", "Stamp", "cuts", "cuts_ahead"]
+__all__ = ["AHEAD_BYTES", "Readable", "Record", "Stamp", "cuts", "cuts_ahead", "cutting_begun"]

@@ -10,16 +10,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from traceview.parse.beside import received
+from traceview.parse import beside
 from traceview.parse.cutting.cutter import BLOCK_BYTES, cuts
 from traceview.parse.cutting.places import DECODER, Damaged, End, Loose, Place
 from traceview.parse.cutting.shapes import Record, Report
 
+#: A file from this size on is worth it.
+AHEAD_BYTES = 16 << 20
 _OTHER = "traceview.parse.cutting.other"
 #: glibc would give each block back to the system and fetch it anew: a tenth of the time.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": f"{1 << 26}", "MALLOC_TRIM_THRESHOLD_": f"{1 << 26}"}
+
+
+@contextmanager
+def cutting_begun(path: Path) -> Iterator[None]:
+    """Another process begins with a large file, for ``cuts_ahead`` of the same ``path`` in here."""
+    try:
+        large = path.stat().st_size >= AHEAD_BYTES
+    except OSError:
+        large = False
+    with beside.begun(_OTHER, [os.fspath(path)], _MALLOC) if large else nullcontext():
+        yield
 
 
 def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
@@ -27,7 +41,7 @@ def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
     offset, line = 0, 1
     with path.open("rb", buffering=BLOCK_BYTES) as file:
         loose: list[Loose | Damaged] = []  # behind the last place: cut again if the rest is lost
-        for item in received(_OTHER, [os.fspath(path)], DECODER, _MALLOC):
+        for item in beside.received(_OTHER, [os.fspath(path)], DECODER, _MALLOC):
             if isinstance(item, Place):
                 if loose:
                     yield from _tell(loose, report)

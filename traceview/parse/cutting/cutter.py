@@ -31,6 +31,7 @@ from traceview.parse.cutting.shapes import (
 BLOCK_BYTES = 1 << 20
 MAX_RECORD_BYTES = 1 << 26
 
+_ARTIFACT = re.compile(rb'\{"artifact": \{"name": "([\w.]{1,100})"')
 _PLAIN = re.compile(rb"\w{1,100}")
 _START = re.compile(rb"\n(?=[^\t])")
 
@@ -83,8 +84,10 @@ def _proven(chunk: Chunk) -> Cut | None:
         length = 0
     if key is None:
         return None
+    named = _ARTIFACT.match(envelope) if key == "artifact" else None
     return Cut(
         chunk.line, int(prefix["pid"]), key, context, len(payload),
+        name=named[1].decode() if named else None,
         head=(prefix[0], envelope), raw=payload, offset=chunk.offset, length=length,
     )  # fmt: skip
 

@@ -1,18 +1,17 @@
 """The process that cuts ahead: its standard output is a stream of ``places``.
 
-Sending has a thread of its own and a few lists to send, so that neither process waits for the
-other's slow moments.
+Sending has a thread of its own and some lists to send, so that neither process waits for the
+other's slow moments, and this one is busy while the other imports what it needs.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 import sys
+from collections import deque
 from pathlib import Path
-from queue import Queue
-from threading import Thread
+from threading import Condition, Thread
 
 import msgspec
 
@@ -26,38 +25,65 @@ RECORDS = 256
 """Records in one list,"""
 PAYLOAD_BYTES = 1 << 20
 """or fewer, where their payloads are as long as this."""
-_LISTS = 16
+_MOST_BYTES = 8 << 20
+"""As many wait to be sent; with more lists than these waiting, there is time to read more:"""
+_FEW_LISTS = 4
 
-_ARTIFACT = re.compile(rb'\{"artifact": \{"name": "([\w.]{1,100})"')
+
+class _Waiting:
+    """Lists that wait to be sent, in order."""
+
+    def __init__(self) -> None:
+        self._lists: deque[bytes] = deque()
+        self._bytes = 0
+        self._changed = Condition()
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def put(self, data: bytes) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._bytes < _MOST_BYTES)
+            self._lists.append(data)
+            self._bytes += len(data)
+            self._changed.notify_all()
+
+    def get(self) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: self._lists)
+            data = self._lists.popleft()
+            self._bytes -= len(data)
+            self._changed.notify_all()
+        return data
 
 
 def main() -> None:
     """Cut the file that the command line names."""
     gc.disable()
-    lists: Queue[bytes] = Queue(_LISTS)
+    lists = _Waiting()
     sender = Thread(target=_send, args=(lists,), daemon=True)
     sender.start()
     items: list[Item] = []
-    held = 0
+    held, spare = 0, False
 
     def report(kind: str, line: int, example: str) -> None:
         items.append(Damaged(kind, line, example))
 
     with Path(sys.argv[1]).open("rb", buffering=0) as file:
         for cut in cuts(file, report):
-            items.append(_place(cut) if cut.length else Loose(cut))
+            items.append(_place(cut, spare) if cut.length else Loose(cut))
             held += cut.size
             if len(items) >= RECORDS or held >= PAYLOAD_BYTES or not cut.length:
                 lists.put(msgspec.msgpack.encode(items))
                 items.clear()
-                held = 0
+                held, spare = 0, len(lists) > _FEW_LISTS
     items.append(End())
     lists.put(msgspec.msgpack.encode(items))
     lists.put(b"")
     sender.join()
 
 
-def _send(lists: Queue[bytes]) -> None:
+def _send(lists: _Waiting) -> None:
     try:
         while data := lists.get():
             send(sys.stdout.buffer, data)
@@ -65,12 +91,11 @@ def _send(lists: Queue[bytes]) -> None:
         os._exit(1)
 
 
-def _place(cut: Cut) -> Place:
+def _place(cut: Cut, spare: bool) -> Place:
     prefix, envelope = map(len, cut.head)
-    name = _ARTIFACT.match(cut.head[1]) if cut.key == "artifact" else None
     return Place(
         cut.line, cut.pid, cut.key, cut.context, cut.size,
-        told(name[1].decode() if name else cut.key, cut.raw),
-        offset=cut.offset, length=cut.length, prefix=prefix, envelope=envelope,
+        told(cut.name or cut.key, cut.raw, spare), name=cut.name,
+        offset=cut.offset, length=cut.length, prefix_bytes=prefix, envelope_bytes=envelope,
         lines=max(1, cut.length - prefix - envelope - cut.size),
     )  # fmt: skip

@@ -18,21 +18,26 @@ class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
 
     offset: int
     length: int
-    prefix: int
-    envelope: int
+    prefix_bytes: int
+    envelope_bytes: int
     lines: int
     file: Any = None  # a BinaryIO
 
     @property
     def head(self) -> tuple[bytes, bytes]:
         """Read from the file."""
-        line = self._read(0, self.prefix + self.envelope)
-        return line[: self.prefix], line[self.prefix :]
+        line = self._read(0, self.prefix_bytes + self.envelope_bytes)
+        return line[: self.prefix_bytes], line[self.prefix_bytes :]
+
+    @property
+    def prefix(self) -> bytes:
+        """Read from the file."""
+        return self._read(0, self.prefix_bytes)
 
     @property
     def raw(self) -> bytes:
         """Read from the file."""
-        start = self.prefix + self.envelope + 1
+        start = self.prefix_bytes + self.envelope_bytes + 1
         return self._read(start, self.length - start) if self.size else b""
 
     def _read(self, start: int, size: int) -> bytes:

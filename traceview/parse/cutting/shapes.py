@@ -72,6 +72,11 @@ class Record(msgspec.Struct, gc=False):
         raise NotImplementedError
 
     @property
+    def prefix(self) -> bytes:
+        """What stands before the envelope."""
+        return self.head[0]
+
+    @property
     def raw(self) -> bytes:
         """Its payload, with or without the tabs that the lines begin with: JSON is the same."""
         raise NotImplementedError
@@ -96,7 +101,7 @@ class Record(msgspec.Struct, gc=False):
     @property
     def stamp(self) -> Stamp:
         """Month, day, hour, minute, second and microsecond, local time."""
-        match = PREFIX.match(self.head[0] + b"{")
+        match = PREFIX.match(self.prefix + b"{")
         assert match is not None
         month, day, hour, minute, second, micro = match.groups()[:6]
         return int(month), int(day), int(hour), int(minute), int(second), int(micro)

@@ -10,11 +10,13 @@ import re
 
 import msgspec
 
-from traceview.parse.frames import FILE_COMMENT, FILE_PLACE, is_user_file
+from traceview.parse.frames import FILE_COMMENT, is_user_file
 
-_PLACE = re.compile(FILE_PLACE)
-_EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
-_NODE = re.compile(r"\n +(?:\w+ \S{1,2}= [^;\n]+;  )?(\w+)(?: *:[^=\n]*)? = ")
+#: Alone, with what is freed before it on the same line, or a comment, or an empty line.
+_LINE = re.compile(
+    rf"\n *(?:(?:\w+ \S{{1,2}}= [^;\n]+;  )?(?P<node>\w+)(?: *:[^=\n]*)? = "
+    rf"|{FILE_COMMENT}(?P<place>.+?:\d{{1,9}}) in |(?=\n))"
+)
 _POST_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
 
 
@@ -33,22 +35,22 @@ class NodeLines(msgspec.Struct, array_like=True, tag="lines"):
 def node_lines(graph: str) -> NodeLines:
     """The user's lines that the comments of a graph's text give its nodes."""
     found = NodeLines()
-    numbers: dict[str, int] = {}
-    before, *parts = graph.split(FILE_COMMENT)
+    nodes, places = found.nodes, found.places
+    numbers: dict[str, int | None] = {}
     at: int | None = None
-    for part in parts:
-        begins = not before[before.rfind("\n") + 1 :].strip()
-        if begins and (named := _PLACE.match(part)):
-            own = is_user_file(named["file"])
-            place = f"{named['file']}:{int(named['line'])}"
-            at = numbers.setdefault(place, len(numbers)) if own else None
-        if at is not None:
-            end = _EMPTY_LINE.search(part)
-            nodes = _NODE.findall(part, 0, end.start() if end else len(part))
-            found.nodes.update(dict.fromkeys(nodes, at))
-            at = None if end else at
-        before = part
-    found.places.extend(numbers)
+    for node, place in _LINE.findall(f"\n{graph}"):
+        if node:
+            if at is not None:
+                nodes[node] = at
+        elif not place:
+            at = None
+        elif place in numbers:
+            at = numbers[place]
+        else:
+            file, _, line = place.rpartition(":")
+            at = numbers[place] = len(places) if is_user_file(file) else None
+            if at is not None:
+                places.append(f"{file}:{int(line)}")
     return found
 
 

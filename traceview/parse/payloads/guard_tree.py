@@ -23,7 +23,7 @@ _SOURCE_END = re.compile(r", (?:accessed_by|type|tag_safe)=")
 _PLACE = re.compile(r"# (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in [^#\n]*$")
 
 
-class Guards(msgspec.Struct):
+class Guards(msgspec.Struct, array_like=True, tag="guards"):
     """The leaves of one tree, column by column; a leaf's source is its nearest manager's."""
 
     kind: list[str] = []
@@ -35,7 +35,7 @@ class Guards(msgspec.Struct):
 
 def guards(text: str) -> Guards:
     """Every guard of the tree in its order, as many as one compile may have."""
-    found = Guards()
+    rows: list[tuple[str, str | None, str | None, str | None, int | None]] = []
     sources: list[str | None] = []
     for printed in text.split("\n"):
         bars, branch, what = printed.partition("+- ")
@@ -44,19 +44,15 @@ def guards(text: str) -> Guards:
             continue
         del sources[depth:]
         above = sources[-1] if sources else None
-        kind, _, guard = what.partition(": ")
+        kind, _, leaf = what.partition(": ")
         if not _is_leaf(kind):
             sources.append(_source(what) or above)
             continue
-        if len(found.kind) == GUARDS_PER_COMPILE:
+        guard = leaf.partition(" # ")[0].strip()[:GUARD_CHARACTERS] or None
+        rows.append((kind, above, guard, *_place(leaf[leaf.rfind("#") :])))
+        if len(rows) == GUARDS_PER_COMPILE:
             break
-        file, line = _place(guard[max(0, guard.rfind("#")) :])
-        found.kind.append(kind)
-        found.source_name.append(above)
-        found.guard.append(guard.partition(" # ")[0].strip()[:GUARD_CHARACTERS] or None)
-        found.file.append(file)
-        found.line.append(line)
-    return found
+    return Guards(*map(list, zip(*rows, strict=True)))
 
 
 @lru_cache(maxsize=1_000)

@@ -1,8 +1,4 @@
-"""Which payloads tell something by themselves that takes long to read, and who reads them.
-
-As many as keep both processes of a large file busy: trees of guards tell as much, and are read
-where the tables are made.
-"""
+"""Which payloads tell something by themselves that takes long to read, and who reads them."""
 
 from __future__ import annotations
 
@@ -12,11 +8,12 @@ from typing import Any
 import msgspec
 
 from traceview.parse.payloads.event import Event, event
+from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.module import Module, module
-from traceview.parse.payloads.text import clipped
+from traceview.parse.payloads.text import TREE_LIMIT, clipped
 from traceview.parse.payloads.traces import Traces, traces
 
-Told = Event | Module | Traces
+Told = Event | Guards | Module | Traces
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
@@ -28,11 +25,18 @@ _READERS: dict[str, Callable[[bytes], Told]] = {
         _OBJECT.decode(payload)
     ),
 }
+#: What only a process reads that has nothing else to do: so both of a large file are busy.
+_SPARE_READERS: dict[str, Callable[[bytes], Told]] = {
+    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=TREE_LIMIT)),
+}
 
 
-def told(kind: str, payload: bytes) -> Told | None:
-    """What ``payload`` tells; None where its kind tells nothing or it is damaged."""
-    read = _READERS.get(kind)
+def told(kind: str, payload: bytes, spare: bool = False) -> Told | None:
+    """What ``payload`` tells; None where its kind tells nothing or it is damaged.
+
+    ``spare`` says that there is time for what else would be read where the tables are made.
+    """
+    read = _READERS.get(kind) or (_SPARE_READERS.get(kind) if spare else None)
     if read is None:
         return None
     try:

@@ -35,7 +35,7 @@ ARTIFACTS = re.compile(
 # Written while one graph is lowered, so they belong to the next generated code.
 _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
-_NODE = r"(?:\A|\n) +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
+_NODE = r" +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 _NO_GRAPHS = ("fx_graph_runnable", "output_code")
 
 
@@ -100,7 +100,11 @@ def _row(record: Record, kind: str, text: str) -> Row:
 
 
 def with_node_counts(graphs: pl.DataFrame) -> pl.DataFrame:
-    """Table ``graphs`` with ``node_count``: here, since polars counts several times faster."""
+    """Table ``graphs`` with ``node_count``: here, since polars counts several times faster.
+
+    A first line is asked for apart: a pattern that begins with a newline is found twice as fast.
+    """
     counted = ~pl.col("kind").is_in(_NO_GRAPHS)
-    nodes = pl.col("text").str.count_matches(_NODE)
-    return graphs.with_columns(pl.when(counted).then(nodes.cast(pl.Int32)).alias("node_count"))
+    text = pl.when(counted).then(pl.col("text"))
+    nodes = text.str.count_matches(rf"\n{_NODE}") + text.str.contains(rf"\A{_NODE}")
+    return graphs.with_columns(node_count=nodes.cast(pl.Int32))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from traceview.parse.cutting import Readable, Record, cuts, cuts_ahead
+from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.ranks import rank_in_name
 from traceview.parse.structured import breaks, compiles, kinds, phases, settled
@@ -22,8 +22,6 @@ from traceview.tables import empty
 
 #: Bytes of payloads after which rows that nothing can change any more are given away.
 BATCH_BYTES = 8 << 20
-#: A file from this size on is cut by a process of its own.
-AHEAD_BYTES = 16 << 20
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
 _GZIP = b"\x1f\x8b"
@@ -113,7 +111,7 @@ class _Reading:
         process = reader.process
         if record.context.rank is not None:
             process.rank = record.context.rank
-        if record.key == "artifact":
+        if record.key == "artifact" and record.name is None:
             record.name = kinds.artifact_name(reader, record)
         kind = record.key, record.name
         tally = process.tallies.get(kind)
