@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from markupsafe import Markup, escape
 
 from traceview.diagnosis.explanation import AccountDetail, FirstCallPart, FusionNote
@@ -24,8 +24,7 @@ FAINT = 0.0005
 _CAUSES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How much one page may hold: characters of a text, rows of a table, characters of code.
 
     ``coloured`` of the ``code`` characters are highlighted (slow), ``one_code`` is the most of one.
@@ -38,8 +37,7 @@ class Limits:
     one_code: int
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """One category in both stances; None where a stance has no such row."""
 
     category: str
@@ -48,8 +46,7 @@ class Account:
     compiled: AccountRow | None
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(msgspec.Struct, frozen=True):
     """One figure of a step, a value for each stance."""
 
     label: str
@@ -74,8 +71,7 @@ _STEP_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RegionColumn:
+class RegionColumn(msgspec.Struct, frozen=True):
     """One figure of a region: heading, small print below it, where it comes from, how it looks."""
 
     name: str
@@ -110,8 +106,7 @@ _REGION_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Code ready to print: lines of HTML, and how many characters were left out."""
 
     lines: list[Markup]

@@ -1,9 +1,9 @@
 """Recorded runs as the sides of a comparison, and the same with their lines moved or poisoned."""
 
 import copy
-from dataclasses import replace
 from functools import cache
 
+from msgspec.structs import replace
 from recordings import diagnosis_of, keep, run_of, tables_of
 
 from traceview.compare import Side, cache_counts

@@ -8,15 +8,15 @@ leading ``!n/`` (``torch/_guards.py``, ``CompileId.__str__``): ``0/0``, ``0/0_1`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 _TEXT = re.compile(
     r"^\[?(?:!(?P<ca>\d+)(?:/|(?=\]?$)))?(?:(?P<frame>\d+)/(?P<compile>\d+)(?:_(?P<attempt>\d+))?)?\]?$"
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CompileId:
+class CompileId(msgspec.Struct, frozen=True, order=True):
     """One compilation as torch names it; ``frame_id`` is None for a bare compiled-autograd id."""
 
     frame_id: int | None

@@ -14,7 +14,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def plain(model: object) -> dict[str, Any]:
-    """A dataclass as JSON has it: lists for tuples, and null for numbers that are not finite."""
+    """A struct as JSON has it: lists for tuples, and null for numbers that are not finite."""
     return dict(_plain(msgspec.to_builtins(model)))
 
 

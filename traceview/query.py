@@ -10,9 +10,9 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.errors import UsageError
@@ -23,8 +23,7 @@ _FILE_FUNCTION = re.compile(r"\b(?:read|scan)_\w+\"?\s*\(", re.IGNORECASE)
 CELL_WIDTH = 60
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRow:
+class ColumnRow(msgspec.Struct, frozen=True):
     """One column of one table, for ``traceview tables``; ``rows`` is null if it is not recorded."""
 
     table: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.diagnosis.job.model import (
     Attempt,
@@ -155,8 +156,7 @@ def sides(rows: Sequence[Side]) -> list[tuple[str, str | None, str]]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class RankColumn:
+class RankColumn(msgspec.Struct, frozen=True):
     """A column of the table of ranks: heading, small print below it, and the figures of a cell."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from markupsafe import Markup
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit
@@ -19,8 +19,7 @@ _MOST = 80
 _LEAST = 0.02  # of the busy time: a picture of less says nothing
 
 
-@dataclass(frozen=True, slots=True)
-class _Strip:
+class _Strip(msgspec.Struct, frozen=True):
     """One stance: its kernels by what is known of them, and the time of all the width."""
 
     stance: str

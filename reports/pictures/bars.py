@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from markupsafe import Markup
 
 from traceview.reports import svg
@@ -14,8 +14,7 @@ _LABEL_LINE, _GAP = 22, 16
 _ROOM, _WIDE_LETTER, _PHONE_LETTER = 8.0, 0.8, 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """A part of a bar: its length in the scale's unit, its colour class and its words."""
 
     length: float
@@ -30,8 +29,7 @@ class Segment:
         return f"{self.label} {self.value}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """One row: ``value`` is printed at the right of ``label``.
 
     ``beside`` is drawn after the bar's end in outline: it is not part of it. ``excess`` is drawn

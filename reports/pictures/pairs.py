@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
@@ -19,8 +19,7 @@ _PITCH, _TOP = 16, 26
 _TITLE = "Eager over compiled time of every block pair, with median and 95 % interval"
 
 
-@dataclass(frozen=True, slots=True)
-class _Dot:
+class _Dot(msgspec.Struct, frozen=True):
     """One point: its value, whether it counts, and its words."""
 
     value: float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from markupsafe import Markup
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit
@@ -21,16 +21,14 @@ Parts = list[Markup]
 _TITLE = "Kernels by operations per byte and by operations a second, below the device's ceilings"
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(msgspec.Struct, frozen=True):
     number: int  # row of the table
     kernel: KernelLimit
     intensity: float  # operations per byte
     rate: float  # TFLOP/s
 
 
-@dataclass(frozen=True, slots=True)
-class _Plot:
+class _Plot(msgspec.Struct, frozen=True):
     x: LogScale
     y: LogScale
 

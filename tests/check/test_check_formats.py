@@ -3,13 +3,13 @@
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 from sides import poisoned, side
 
 from traceview.check import check

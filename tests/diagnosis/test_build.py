@@ -1,7 +1,6 @@
 """A run's tables → the diagnosis: every part joined, attributed and bounded."""
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +17,7 @@ from factories import (
     speedup,
     tables_of,
 )
+from msgspec.structs import replace
 
 from traceview.diagnosis import build, from_json, ruling, to_json
 from traceview.diagnosis.kernels import ALL_GRAPH_CHARACTERS

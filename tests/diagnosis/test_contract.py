@@ -3,14 +3,15 @@
 import json
 import math
 import re
-from dataclasses import fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
 
 import jsonschema
+import msgspec
 import pytest
 from factories import finding, make_run, tables_of
+from msgspec.structs import fields, replace
 
 from traceview.diagnosis import build, ruling
 from traceview.diagnosis.contract import from_json, schema, to_json
@@ -41,7 +42,7 @@ def explained(full):
 
 def filled(kind):
     """A value of a type with something in every field, and two of what there may be many of."""
-    if is_dataclass(kind):
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind)
         return kind(**{field.name: filled(hints[field.name]) for field in fields(kind)})
     if get_origin(kind) is tuple:

@@ -1,12 +1,13 @@
 """The story of a job in the JSON contract."""
 
 import json
-from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Union, get_args, get_origin, get_type_hints
 
 import jsonschema
+import msgspec
 from factories import make_run, tables_of
+from msgspec.structs import fields, replace
 
 from traceview.diagnosis import build, ruling
 from traceview.diagnosis.contract import from_json, schema, to_json
@@ -15,7 +16,7 @@ from traceview.diagnosis.job.model import Job
 
 def filled(kind):
     """A value of a type with something in every field."""
-    if is_dataclass(kind):
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind)
         return kind(**{field.name: filled(hints[field.name]) for field in fields(kind)})
     arguments, origin = get_args(kind), get_origin(kind)

@@ -1,9 +1,8 @@
 """The verdict in one or two plain sentences."""
 
-from dataclasses import replace
-
 import pytest
 from factories import finding
+from msgspec.structs import replace
 
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
 from traceview.diagnosis.sentence import sentence

@@ -1,9 +1,9 @@
 """Causes and their symptoms: who goes under whom, and what a tree costs."""
 
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from traceview.diagnosis.tree import everyone, tree
 from traceview.rules import catalogue

@@ -1,7 +1,6 @@
 """Archives and packed files: every format, one in another, cut, damaged, and bombs."""
 
 import bz2
-import dataclasses
 import gzip
 import lzma
 import tarfile
@@ -9,6 +8,7 @@ import zipfile
 
 import pytest
 from logs import read, structured, tar_of, textlog, zip_of
+from msgspec import structs
 
 from traceview.inputs import DamagedInput, find, packing
 from traceview.inputs.packing import packing_of
@@ -104,7 +104,7 @@ def test_members_are_read_from_the_copy_and_from_the_archive(tmp_path, scratch, 
     for source in found.sources:
         assert (source.path is not None) == kept
         assert read(source) == FILES[source.member]
-        assert read(dataclasses.replace(source, copy=None)) == FILES[source.member]
+        assert read(structs.replace(source, copy=None)) == FILES[source.member]
 
 
 def test_an_archive_in_an_archive_is_read_one_deeper_is_not(tmp_path, scratch):

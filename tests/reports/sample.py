@@ -1,11 +1,12 @@
 """Diagnoses as the pipeline makes them, by hand: one for every outcome, one empty, one hostile."""
 
-import dataclasses
 import types
 import typing
 
+import msgspec
 import sample_explained
 import sample_odd
+from msgspec import structs
 
 from traceview.diagnosis.model import (
     AccountRow,
@@ -226,13 +227,13 @@ def hurt():
         "torch.compile hurt: a step takes 3.82 ms instead of 2.10 ms (0.55×).", 0.55, (0.52, 0.61),
         2.10, 3.82, "host", 8, 8, 320, "paired_blocks",
     )  # fmt: skip
-    return dataclasses.replace(helped(), verdict=verdict, break_even_steps=None, target="loop.py")
+    return structs.replace(helped(), verdict=verdict, break_even_steps=None, target="loop.py")
 
 
 def failed():
     """The script crashed in its third step: little was recorded."""
     sentence = "The target failed before a step was timed: RuntimeError in model.py:43."
-    return dataclasses.replace(
+    return structs.replace(
         empty(),
         verdict=Verdict("failed", sentence, ended="exit code 1 after 4.2 s"),
         findings=(finding(cost=Cost(), severity="error"),),
@@ -243,7 +244,7 @@ def failed():
 
 def not_compiled():
     """A script that never compiles."""
-    return dataclasses.replace(
+    return structs.replace(
         empty(),
         verdict=Verdict("not_compiled", "Nothing was compiled: no torch.compile call was made."),
         target="plain.py",
@@ -271,19 +272,19 @@ def large():
     """500 compiles, 2,000 graph breaks and 300 kernels with their source."""
     base = helped()
     compiled, fused, broken = base.compiles[0], base.fused[0], base.graph_breaks[0]
-    return dataclasses.replace(
+    return structs.replace(
         base,
         compiles=tuple(
-            dataclasses.replace(compiled, compile_id=f"{i // 8}/{i % 8}", started_s=float(i))
+            structs.replace(compiled, compile_id=f"{i // 8}/{i % 8}", started_s=float(i))
             for i in range(500)
         ),
-        graph_breaks=tuple(dataclasses.replace(broken, line=i) for i in range(2000)),
+        graph_breaks=tuple(structs.replace(broken, line=i) for i in range(2000)),
         fused=tuple(
-            dataclasses.replace(fused, kernel_name=f"triton_poi_fused_{i}", source_code=TRITON * 8)
+            structs.replace(fused, kernel_name=f"triton_poi_fused_{i}", source_code=TRITON * 8)
             for i in range(300)
         ),
         kernels=tuple(
-            dataclasses.replace(base.kernels[2], name=f"triton_poi_fused_{i}") for i in range(300)
+            structs.replace(base.kernels[2], name=f"triton_poi_fused_{i}") for i in range(300)
         ),
     )
 
@@ -306,7 +307,7 @@ def absurd(offset=0):
     """``helped`` whose explanation and accounting hold an odd number in every place for one."""
     odd = sample_odd.Odd(offset)
     base = helped()
-    return dataclasses.replace(
+    return structs.replace(
         base,
         explanation=sample_odd.bend(base.explanation, odd),
         accounting=sample_odd.bend(base.accounting, odd),
@@ -320,17 +321,17 @@ def many():
     base = helped()
     x = base.explanation
     lanes = tuple(
-        dataclasses.replace(lane, name=f"stream {i}", spans=lane.spans * 40)
+        structs.replace(lane, name=f"stream {i}", spans=lane.spans * 40)
         for i, lane in enumerate(x.timelines[0].lanes * 20)
     )
     changed = {
-        "timelines": tuple(dataclasses.replace(step, lanes=lanes) for step in x.timelines),
-        "matching": dataclasses.replace(x.matching, groups=x.matching.groups * 400),
+        "timelines": tuple(structs.replace(step, lanes=lanes) for step in x.timelines),
+        "matching": structs.replace(x.matching, groups=x.matching.groups * 400),
     }
     for name in ("waterfall", "details", "limits", "ceilings", "fusion", "passes", "call_path",
                  "guards", "phases", "first_calls", "autotuning"):  # fmt: skip
         changed[name] = getattr(x, name) * 500
-    return dataclasses.replace(base, explanation=dataclasses.replace(x, **changed))
+    return structs.replace(base, explanation=structs.replace(x, **changed))
 
 
 class Poison:
@@ -352,18 +353,18 @@ def _poison(value, poison):
     """The same shape with other words; what has a closed set of values keeps it."""
     if isinstance(value, str):
         return poison.text()
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, msgspec.Struct):
         changed = {
             f.name: _poison(getattr(value, f.name), poison)
-            for f in dataclasses.fields(value)
+            for f in structs.fields(value)
             if f.name not in _KEPT
         }
         changed |= {
             f.name: poison.text()
-            for f in dataclasses.fields(value)
+            for f in structs.fields(value)
             if changed.get(f.name, 0) is None and _takes_text(value, f.name)
         }
-        return dataclasses.replace(value, **changed)
+        return structs.replace(value, **changed)
     if isinstance(value, tuple | list):
         return type(value)(_poison(item, poison) for item in value)
     if isinstance(value, dict):

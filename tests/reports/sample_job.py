@@ -1,9 +1,8 @@
 """Post-mortems as the pipeline makes them, by hand: of one rank, of 4, of 512, and odd ones."""
 
-import dataclasses
-
 import sample
 import sample_odd
+from msgspec import structs
 
 from traceview.diagnosis.job.model import (
     Attempt,
@@ -109,7 +108,7 @@ def job(count):
             JobCause("recompiles", "`self.noise` was 0.0 and is 0.1", 2.1 * count),
         ),
     )  # fmt: skip
-    small = dataclasses.replace(
+    small = structs.replace(
         frame, name="clipped", line=47, user_line=69, rank_seconds=0.03, most_seconds=0.03,
         most_rank="rank 1", ranks=one(1), compiles=1, recompiles=0, hits=None, misses=None,
         failures=1, causes=(JobCause("failed", "Unsupported: data-dependent branching"),),
@@ -167,7 +166,7 @@ def job(count):
         idle=(IdleOnCompile("rank 0", "profiles/worker0.pt.trace.json", 4.0, 2.0, 0.5, 1.25,
                             "derived", "1.25 s of 2.0 s idle fall on compiles of other ranks."),),
         attempts=(
-            dataclasses.replace(attempt, pass_name="logs.2", attempt=1, shown=False, failures=1),
+            structs.replace(attempt, pass_name="logs.2", attempt=1, shown=False, failures=1),
             attempt,
         ),
         files=(
@@ -183,7 +182,7 @@ def job(count):
 
 def postmortem(count=4):
     """The diagnosis of such a job."""
-    return dataclasses.replace(
+    return structs.replace(
         sample.empty(),
         verdict=Verdict("not_measured", "Nothing was measured: only logs were read."),
         job=job(count),
@@ -203,7 +202,7 @@ def bare():
     attempt = Attempt("logs", None, 1, Ranks(0, "no rank"), None, None, None, None, 0)
     nothing = JobCompile(*[None] * 6, 0, 0, 0, None, None, None, None, {})
     empty = Job("No compile was recorded.", attempt, nothing, JobTimeline(0.0, 0.0, KINDS, ()))
-    return dataclasses.replace(postmortem(1), job=empty, findings=())
+    return structs.replace(postmortem(1), job=empty, findings=())
 
 
 def hostile(size=2_000):
@@ -214,7 +213,7 @@ def hostile(size=2_000):
 def absurd(offset=0):
     """An odd number in every place for one."""
     base = postmortem()
-    return dataclasses.replace(base, job=sample_odd.bend(base.job, sample_odd.Odd(offset)))
+    return structs.replace(base, job=sample_odd.bend(base.job, sample_odd.Odd(offset)))
 
 
 ALL = {

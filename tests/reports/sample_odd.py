@@ -1,6 +1,7 @@
 """Numbers that no run measures, in every place for one."""
 
-import dataclasses
+import msgspec
+from msgspec import structs
 
 ODD = (float("nan"), float("inf"), -1.0, 0.0, 1e308, -1e308, 5e-324, None)
 
@@ -21,10 +22,10 @@ def bend(value, odd):
     if isinstance(value, float):
         number = odd.number()
         return 0.0 if number is None else number
-    if dataclasses.is_dataclass(value):
-        return dataclasses.replace(
+    if isinstance(value, msgspec.Struct):
+        return structs.replace(
             value,
-            **{f.name: bend(getattr(value, f.name), odd) for f in dataclasses.fields(value)},
+            **{f.name: bend(getattr(value, f.name), odd) for f in structs.fields(value)},
         )
     if isinstance(value, tuple):
         return tuple(bend(item, odd) for item in value)

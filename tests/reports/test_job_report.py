@@ -1,11 +1,11 @@
 """A post-mortem's report: what it says of a job, at 1, 4 and 512 ranks; hostile and odd ones."""
 
-import dataclasses
 import re
 
 import pytest
 import sample
 import sample_job
+from msgspec import structs
 from page import Page
 
 from traceview.reports import html, markdown, terminal
@@ -69,12 +69,12 @@ def test_512_ranks_are_drawn_as_bands_not_as_rows(pages):
 def test_a_band_is_as_dark_as_many_of_its_ranks_compile():
     base = sample_job.job(32)
     half = tuple(
-        dataclasses.replace(lane, spans=((0.0, 80.0, 0),) if index % 2 else ())
+        structs.replace(lane, spans=((0.0, 80.0, 0),) if index % 2 else ())
         for index, lane in enumerate(base.timeline.lanes)
     )
-    drawn = str(timeline.timeline(dataclasses.replace(
-        base, timeline=dataclasses.replace(base.timeline, lanes=half), stragglers=(), waits=(),
-        compile=dataclasses.replace(base.compile, most_rank=None),
+    drawn = str(timeline.timeline(structs.replace(
+        base, timeline=structs.replace(base.timeline, lanes=half), stragglers=(), waits=(),
+        compile=structs.replace(base.compile, most_rank=None),
     )))  # fmt: skip
     shades = re.findall(r"shade(\d)", drawn)
     assert set(shades) == {"3"}
@@ -168,9 +168,9 @@ def test_markdown_fits_a_ticket_and_names_the_causes():
 
 def test_a_reason_that_is_not_known_is_not_written():
     base = sample_job.postmortem()
-    cut = dataclasses.replace(base.job.failures[0], outcome="unfinished", reason=None)
-    cut = dataclasses.replace(cut, fail_type=None)
-    job = dataclasses.replace(base.job, failures=(cut,), stragglers=(), divergences=(), late=None)
+    cut = structs.replace(base.job.failures[0], outcome="unfinished", reason=None)
+    cut = structs.replace(cut, fail_type=None)
+    job = structs.replace(base.job, failures=(cut,), stragglers=(), divergences=(), late=None)
     assert list(words.troubles(job, base)) == [
         ("never finished", "clipped at train.py:48 on rank 1")
     ]

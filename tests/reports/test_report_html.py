@@ -1,7 +1,6 @@
 """The page as data: whole, self-contained, escaped, complete."""
 
 import base64
-import dataclasses
 import hashlib
 import re
 import time
@@ -11,6 +10,7 @@ import pytest
 import sample
 import sample_explained
 import sample_odd
+from msgspec import structs
 from page import Page
 
 from traceview.diagnosis.explanation import Explanation
@@ -138,19 +138,19 @@ def test_what_is_empty_differs_from_what_was_not_recorded():
 def test_too_much_code_is_cut_and_said_to_be():
     long = "x = 1  # comment\n" * 40_000
     graphs = tuple(Graph(f"{i}/0", "forward", f"g{i}", 1, long, long) for i in range(50))
-    source = html.render(dataclasses.replace(sample.helped(), graphs=graphs))
+    source = html.render(structs.replace(sample.helped(), graphs=graphs))
     assert len(source.encode()) < 2_000_000
     assert "characters are left out here to keep this file small" in source
 
 
 def test_absurd_figures_are_drawn_or_left_out():
     rows = (AccountRow("gemm", float("nan"), "busy"), AccountRow("copy", 1e300, "busy"))
-    odd = dataclasses.replace(
+    odd = structs.replace(
         sample.helped(),
         accounting={"eager": rows, "compiled": ()},
         pairs=({"speedup": None}, {"speedup": float("inf"), "used": True}),
         compiles=tuple(
-            dataclasses.replace(c, started_s=0.0, seconds=0.0) for c in sample.helped().compiles
+            structs.replace(c, started_s=0.0, seconds=0.0) for c in sample.helped().compiles
         ),
     )
     page = html.render(odd)
@@ -162,7 +162,7 @@ def test_absurd_figures_are_drawn_or_left_out():
 def test_unchecked_rules_are_grouped_by_what_they_need():
     rows = tuple(NotChecked(f"rule-{i}", f"TV{i}", "a GPU") for i in range(600, 606))
     rows += (NotChecked("other", "TV1", "a structured log", "traceview diagnose x.py"),)
-    text = Page(html.render(dataclasses.replace(sample.helped(), not_checked=rows))).text
+    text = Page(html.render(structs.replace(sample.helped(), not_checked=rows))).text
     assert text.count("a GPU") == 1
     assert "6 rules need a GPU" in text
     assert "TV600 rule-600, TV601 rule-601" in text
@@ -170,10 +170,8 @@ def test_unchecked_rules_are_grouped_by_what_they_need():
 
 
 def test_columns_that_no_region_has_are_one_sentence():
-    region = dataclasses.replace(
-        sample.helped().regions[0], share=None, recompiles=None, eager_ms=None
-    )
-    text = Page(html.render(dataclasses.replace(sample.helped(), regions=(region,)))).text
+    region = structs.replace(sample.helped().regions[0], share=None, recompiles=None, eager_ms=None)
+    text = Page(html.render(structs.replace(sample.helped(), regions=(region,)))).text
     regions = text[text.index("One row for every compiled callable") :]
     assert "Not recorded for any: eager ms per step, share of the step, recompiles." in regions
     table = regions[: regions.index("Fused kernels")]
@@ -186,15 +184,15 @@ def test_long_kernel_names_are_short_with_the_whole_name_inside():
         "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
         "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"
     )
-    group = dataclasses.replace(sample.helped().kernels[0], name=name)
-    page = Page(html.render(dataclasses.replace(sample.helped(), kernels=(group,))))
+    group = structs.replace(sample.helped().kernels[0], name=name)
+    page = Page(html.render(structs.replace(sample.helped(), kernels=(group,))))
     assert "vectorized_elementwise_kernel · FillFunctor" in page.text
     assert name in page.text
     assert name in [attributes.get("title") for attributes in page.all("summary")]
 
 
 def test_what_is_not_known_is_left_out_of_the_first_screen():
-    odd = dataclasses.replace(sample.helped(), break_even_steps=None, counts={})
+    odd = structs.replace(sample.helped(), break_even_steps=None, counts={})
     text = Page(html.render(odd)).text
     first = text[: text.index("Where the time goes", 400)]
     assert "Break-even" not in first
@@ -205,8 +203,8 @@ def test_what_is_not_known_is_left_out_of_the_first_screen():
 def test_machine_paths_are_shown_from_the_script():
     target = "/data/jobs/42/train.py"
     lines = tuple(f"{target}:{n}" for n in (31, 7, 7))
-    fused = dataclasses.replace(sample.helped().fused[0], user_lines=lines)
-    moved = dataclasses.replace(sample.helped(), target=target, fused=(fused,))
+    fused = structs.replace(sample.helped().fused[0], user_lines=lines)
+    moved = structs.replace(sample.helped(), target=target, fused=(fused,))
     text = Page(html.render(moved)).text
     assert "from train.py:7, 31" in text
     assert target not in text
@@ -244,7 +242,7 @@ def test_the_first_screen_says_where_the_time_went():
     text = Page(rendered("helped")).text
     said = "Where the time went, per step: fusion −3.16 ms, launches saved −0.620 ms"
     assert text.index(said) < text.index("eager time / compiled time")
-    plain = dataclasses.replace(sample.helped(), explanation=Explanation())
+    plain = structs.replace(sample.helped(), explanation=Explanation())
     assert "Where the time went, per step" not in Page(html.render(plain)).text
 
 
@@ -274,17 +272,17 @@ def test_a_kernel_of_unknown_bytes_is_said_to_be():
 
 
 def test_limits_without_ceilings_say_so():
-    found = dataclasses.replace(sample.helped().explanation, ceilings=())
-    text = Page(html.render(dataclasses.replace(sample.helped(), explanation=found))).text
+    found = structs.replace(sample.helped().explanation, ceilings=())
+    text = Page(html.render(structs.replace(sample.helped(), explanation=found))).text
     assert "No ceiling of the device was measured in this run" in text
 
 
 def test_unknown_words_are_readable():
-    changed = dataclasses.replace(
+    changed = structs.replace(
         sample_explained.WATERFALL[0], effect="less_of_something", confidence="guessed"
     )
-    found = dataclasses.replace(sample.helped().explanation, waterfall=(changed,))
-    text = Page(html.render(dataclasses.replace(sample.helped(), explanation=found))).text
+    found = structs.replace(sample.helped().explanation, waterfall=(changed,))
+    text = Page(html.render(structs.replace(sample.helped(), explanation=found))).text
     assert "less of something −3.16 ms" in text
     assert "less_of_something" not in text
 
@@ -305,11 +303,11 @@ def test_symptoms_stand_folded_under_their_cause_and_need_no_script():
 def test_compiling_in_no_phase_is_a_row_of_its_own():
     """Recording cudagraphs is one: it counts as compiling, and no phase holds it."""
     whole = sample.helped()
-    longer = dataclasses.replace(
+    longer = structs.replace(
         whole.compile_time, seconds=sum(whole.compile_time.phases.values()) + 0.5
     )
     for compiling, said in ((whole.compile_time, False), (longer, True)):
-        text = Page(html.render(dataclasses.replace(whole, compile_time=compiling))).text
+        text = Page(html.render(structs.replace(whole, compile_time=compiling))).text
         assert (
             "in none of them: recording cudagraphs, Python around compiles0.500" in text
         ) == said

@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import pytest
@@ -6,6 +5,7 @@ import sample
 import sample_odd
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from traceview.diagnosis.model import GraphBreakSite
 from traceview.reports import markdown
@@ -63,7 +63,7 @@ def test_a_fence_is_longer_than_what_it_holds(text):
 
 def test_snippet_with_a_fence_of_its_own():
     finding = sample.finding(snippet=Snippet("shell", "echo\n````\n</details>\n"))
-    text = markdown.render(dataclasses.replace(sample.helped(), findings=(finding,)))
+    text = markdown.render(structs.replace(sample.helped(), findings=(finding,)))
     assert "`````shell\necho\n````\n</details>\n`````" in text
 
 
@@ -71,8 +71,8 @@ def test_what_does_not_fit_is_said_to_be_left_out():
     site = GraphBreakSite("a.py", 1, "f", "GB0124", "r" * 300, None, (), 1, False)
     findings = tuple(sample.finding(explanation="word " * 2000) for _ in range(20))
     snippet = Snippet("python", "y = 2\n" * 600)
-    findings = tuple(dataclasses.replace(f, snippet=snippet) for f in findings)
-    big = dataclasses.replace(sample.helped(), findings=findings, graph_breaks=(site,) * 90)
+    findings = tuple(structs.replace(f, snippet=snippet) for f in findings)
+    big = structs.replace(sample.helped(), findings=findings, graph_breaks=(site,) * 90)
     text = markdown.render(big)
     assert len(text.encode()) < 60_000
     assert text.endswith(
@@ -85,7 +85,7 @@ def test_torch_page_of_a_graph_break_is_linked():
 
 
 def test_what_was_not_there_is_one_line_and_no_empty_fold():
-    text = markdown.render(dataclasses.replace(sample.helped(), recompiles=(), graph_breaks=()))
+    text = markdown.render(structs.replace(sample.helped(), recompiles=(), graph_breaks=()))
     assert "No recompile and no graph break was recorded." in text
     assert "<summary>Recompiles" not in text
 

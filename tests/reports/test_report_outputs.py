@@ -1,8 +1,7 @@
 """Do the outputs agree? The table of the page, and the line on the terminal."""
 
-import dataclasses
-
 import sample
+from msgspec import structs
 
 from traceview.diagnosis.model import ComparedOutputs, OutputCheck
 from traceview.reports import html, terminal
@@ -11,8 +10,8 @@ ROUNDED = OutputCheck(
     "compiled", "inductor", "output.logits", "bfloat16", 4096, 0.43, 0.05, 0.021, 0.047, 0.9987,
     0, 0.141, True, None,
 )  # fmt: skip
-AGAIN = dataclasses.replace(ROUNDED, run="eager_again", backend=None, max_abs_diff=0.0)
-WRONG = dataclasses.replace(
+AGAIN = structs.replace(ROUNDED, run="eager_again", backend=None, max_abs_diff=0.0)
+WRONG = structs.replace(
     ROUNDED, run="ladder", backend="aot_eager", same=False, differing=679, max_abs_diff=0.0
 )
 FAILED = OutputCheck(*("ladder", "inductor"), *(None,) * 11, "<b>CppCompileError</b>")
@@ -21,7 +20,7 @@ FOUND = (
     ComparedOutputs(1, "Head", "differ", None, None, "no float64", False, (WRONG, FAILED)),
     ComparedOutputs(2, "Loop", "not_compared", "it can't be copied", None, None, False),
 )
-COMPARED = dataclasses.replace(sample.helped(), outputs=FOUND)
+COMPARED = structs.replace(sample.helped(), outputs=FOUND)
 
 
 def section():
@@ -50,9 +49,9 @@ def test_what_is_missing_is_said():
 def test_eagers_own_repetition_is_a_sentence():
     assert "Run twice, eager gives the same bits." in section()
     assert "eager_again" not in section()
-    unlike = dataclasses.replace(AGAIN, max_abs_diff=0.5)
-    one = dataclasses.replace(FOUND[0], checks=(unlike, ROUNDED))
-    page = html.render(dataclasses.replace(COMPARED, outputs=(one,)))
+    unlike = structs.replace(AGAIN, max_abs_diff=0.5)
+    one = structs.replace(FOUND[0], checks=(unlike, ROUNDED))
+    page = html.render(structs.replace(COMPARED, outputs=(one,)))
     assert "Run twice, eager itself differs, by up to 0.5." in page
 
 

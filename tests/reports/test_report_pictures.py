@@ -1,12 +1,12 @@
 """Layout arithmetic of the pictures."""
 
-import dataclasses
 import re
 
 import pytest
 import sample
 import sample_explained
 import sample_odd
+from msgspec import structs
 from page import Page
 
 from traceview.diagnosis.explanation import Ceiling, Effect, PhaseSpan
@@ -26,7 +26,7 @@ DRAWN = (
 def explained(**changes):
     """``helped`` with another explanation."""
     base = sample.helped()
-    return dataclasses.replace(base, explanation=dataclasses.replace(base.explanation, **changes))
+    return structs.replace(base, explanation=structs.replace(base.explanation, **changes))
 
 
 def widths(picture, kind):
@@ -71,7 +71,7 @@ def test_the_profiler_stands_beside_the_step_and_not_in_it():
 
 
 def test_a_dear_profiler_does_not_squeeze_the_step():
-    cost = dataclasses.replace(sample_explained.PROFILER[0], profiled_step_ms=400.0)
+    cost = structs.replace(sample_explained.PROFILER[0], profiled_step_ms=400.0)
     picture = pictures.accounts(explained(profiler=(cost,)))
     assert sum(widths(picture, r"f-[\w-]+(?: thin)?")[:5]) == pytest.approx(100 / 1.6, abs=0.01)
     assert sum(widths(picture, "outline")) < 40
@@ -86,9 +86,7 @@ def test_idle_and_unexplained_stand_last_and_are_hatched():
 
 def test_more_than_the_step_was_found():
     rows = (AccountRow("gemm", 5.0, "busy"), AccountRow("unexplained", -0.4, "unexplained"))
-    picture = pictures.accounts(
-        dataclasses.replace(explained(profiler=()), accounting={"eager": rows})
-    )
+    picture = pictures.accounts(structs.replace(explained(profiler=()), accounting={"eager": rows}))
     assert texts(picture, "rowvalue") == ["4.60 ms"]
     assert widths(picture, r"f-[\w-]+(?: thin)?") == [100.0]
 
@@ -96,7 +94,7 @@ def test_more_than_the_step_was_found():
 def test_left_out_pair_far_away_does_not_squeeze_the_others():
     pairs = [{"speedup": 1.2 + i / 100, "used": True} for i in range(5)]
     pairs += [{"speedup": 40.0, "used": False, "left_out": "compile inside"}]
-    diagnosis = dataclasses.replace(sample.helped(), pairs=tuple(pairs))
+    diagnosis = structs.replace(sample.helped(), pairs=tuple(pairs))
     assert pictures.off_axis(diagnosis) == 1
     assert pictures.pairs(diagnosis).count("<circle") == 5
     assert pictures.off_axis(sample.helped()) == 0
@@ -139,8 +137,8 @@ def test_odd_numbers_are_left_out_or_drawn_within_the_picture(draw, offset):
 
 @pytest.mark.parametrize(("step_ms", "digits"), [(4.5, 3), (0.2, 4), (0.01, 5), (None, 3)])
 def test_short_steps_get_more_decimals(step_ms, digits):
-    verdict = dataclasses.replace(sample.helped().verdict, eager_ms=step_ms, compiled_ms=None)
-    diagnosis = dataclasses.replace(sample.helped(), verdict=verdict)
+    verdict = structs.replace(sample.helped().verdict, eager_ms=step_ms, compiled_ms=None)
+    diagnosis = structs.replace(sample.helped(), verdict=verdict)
     assert View(diagnosis, Limits(1, 1, 1, 1, 1)).digits() == digits
 
 
@@ -160,10 +158,10 @@ def test_effects_that_do_not_reach_the_compiled_median_say_so():
 
 
 def test_small_effects_of_a_long_step_are_seen():
-    verdict = dataclasses.replace(sample.helped().verdict, eager_ms=100.0, compiled_ms=99.0)
+    verdict = structs.replace(sample.helped().verdict, eager_ms=100.0, compiled_ms=99.0)
     effects = (Effect("fusion", -2.0, None, None, "device", "measured"),
                Effect("other_idle", 1.0, None, None, "device", "derived"))  # fmt: skip
-    diagnosis = dataclasses.replace(explained(waterfall=effects), verdict=verdict)
+    diagnosis = structs.replace(explained(waterfall=effects), verdict=verdict)
     assert pictures.axis_start(diagnosis) == 97.0
     lengths = widths(pictures.waterfall(diagnosis), r"f-(?:less|more)")
     assert lengths == pytest.approx([100 * 2 / 3, 100 / 3], abs=0.01)
@@ -187,7 +185,7 @@ def test_compiles_of_one_function_share_a_row_and_many_functions_are_folded():
         CompileRow(f"{i % 40}/{i // 40}", "f", "a.py", 1, "ok", float(i), 0.5, {}, 1, 1, None)
         for i in range(500)
     )
-    picture = pictures.compiles(dataclasses.replace(sample.helped(), compiles=rows))
+    picture = pictures.compiles(structs.replace(sample.helped(), compiles=rows))
     labels = texts(picture, "rowlabel halo(?: tight)?")
     assert len(labels) == 17
     assert labels[0] == "0 f · 13 compiles"
@@ -240,7 +238,7 @@ def test_a_group_says_how_many_kernels_became_how_many_and_where():
 
 def test_groups_beyond_the_picture_are_counted():
     groups = sample_explained.MATCHING.groups * 10
-    matching = dataclasses.replace(sample_explained.MATCHING, groups=groups)
+    matching = structs.replace(sample_explained.MATCHING, groups=groups)
     diagnosis = explained(matching=matching)
     assert pictures.groups(diagnosis).count("<g>") == 12
     assert pictures.undrawn_groups(diagnosis) == 18
@@ -248,7 +246,7 @@ def test_groups_beyond_the_picture_are_counted():
 
 def test_a_kernel_at_the_ridge_lies_on_both_roofs():
     ridge = 51.2e12 / 4010e9
-    kernel = dataclasses.replace(
+    kernel = structs.replace(
         sample_explained.LIMITS[2], bytes=10**9, flops=round(ridge * 10**9), tflop_s=51.2
     )
     ceilings = (sample_explained.CEILINGS[0], sample_explained.CEILINGS[2])
@@ -267,7 +265,7 @@ def test_eager_dots_are_hollow_and_dots_grow_with_time():
     picture = pictures.roofline(sample.helped())
     assert picture.count("f-gemm hollow") == 1
     assert picture.count("f-gemm solid") == 1
-    short = dataclasses.replace(sample_explained.LIMITS[3], ms=0.01)
+    short = structs.replace(sample_explained.LIMITS[3], ms=0.01)
     both = explained(limits=(sample_explained.LIMITS[2], short))
     radii = [float(r) for r in re.findall(r' r="([\d.]+)"', pictures.roofline(both))]
     assert radii[1] > 2 * radii[0]

@@ -1,7 +1,6 @@
-import dataclasses
-
 import pytest
 import sample
+from msgspec import structs
 
 from traceview.diagnosis.explanation import CallPart, FusionNote
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
@@ -54,17 +53,15 @@ def test_failed_target_says_how_it_ended():
 def test_times_are_said_once():
     text = terminal.render(sample.helped(), 100, color=False)
     assert text.count("4.55 ms") == 1
-    unsaid = dataclasses.replace(
-        sample.failed().verdict, eager_ms=4.55, compiled_ms=None, clock="host"
-    )
-    text = terminal.render(dataclasses.replace(sample.failed(), verdict=unsaid), 100, color=False)
+    unsaid = structs.replace(sample.failed().verdict, eager_ms=4.55, compiled_ms=None, clock="host")
+    text = terminal.render(structs.replace(sample.failed(), verdict=unsaid), 100, color=False)
     assert "eager 4.55 ms" in text
     assert "not recorded" not in text
 
 
 def test_nothing_is_said_of_what_is_not_known():
     finding = sample.finding(cost=Cost(), location=None)
-    text = terminal.render(dataclasses.replace(sample.empty(), findings=(finding,)), 80, False)
+    text = terminal.render(structs.replace(sample.empty(), findings=(finding,)), 80, False)
     for words in ("not known", "not recorded", "no line", "break-even", "peak memory"):
         assert words not in text
 
@@ -80,8 +77,8 @@ def test_effects_that_the_verdict_tells_are_not_told_twice():
     base = sample.helped()
     said = kinds_of_speedup(base.explanation.waterfall)
     assert said
-    verdict = dataclasses.replace(base.verdict, sentence=f"torch.compile helped. {said}")
-    text = terminal.render(dataclasses.replace(base, verdict=verdict), 100, color=False)
+    verdict = structs.replace(base.verdict, sentence=f"torch.compile helped. {said}")
+    text = terminal.render(structs.replace(base, verdict=verdict), 100, color=False)
     assert "where the time went" not in text
 
 
@@ -89,9 +86,9 @@ def test_no_effect_is_told_first_where_as_much_is_unexplained():
     base = sample.helped()
     effects = base.explanation.waterfall
     largest = max(effects, key=lambda effect: abs(effect.ms))
-    unknown = dataclasses.replace(largest, effect="unexplained", ms=-largest.ms)
-    explanation = dataclasses.replace(base.explanation, waterfall=(*effects, unknown))
-    text = terminal.render(dataclasses.replace(base, explanation=explanation), 100, color=False)
+    unknown = structs.replace(largest, effect="unexplained", ms=-largest.ms)
+    explanation = structs.replace(base.explanation, waterfall=(*effects, unknown))
+    text = terminal.render(structs.replace(base, explanation=explanation), 100, color=False)
     assert "where the time went" not in text
 
 
@@ -105,14 +102,14 @@ def test_symptoms_stand_under_their_cause():
 def explained(base=None, **changes):
     """The terminal's text for the sample whose explanation has ``changes``."""
     base = base or sample.helped()
-    changed = dataclasses.replace(base.explanation, **changes)
-    return terminal.render(dataclasses.replace(base, explanation=changed), 100, color=False)
+    changed = structs.replace(base.explanation, **changes)
+    return terminal.render(structs.replace(base, explanation=changed), 100, color=False)
 
 
 def limits(**changes):
     """The sample's step limits; ``changes`` are the compiled step's."""
     eager, compiled = sample.helped().explanation.step_limits
-    return (eager, dataclasses.replace(compiled, **changes))
+    return (eager, structs.replace(compiled, **changes))
 
 
 def one_line(text):
@@ -133,7 +130,7 @@ def test_the_dearest_refused_fusion_is_said_with_its_bytes_and_setting():
 
 def test_no_refused_fusion_is_said_where_it_would_save_next_to_nothing_or_nobody_knows_what():
     assert "would save per call" not in explained(step_limits=limits(fusible_ms=0.001))
-    notes = [dataclasses.replace(n, bytes_saved=None) for n in sample.helped().explanation.fusion]
+    notes = [structs.replace(n, bytes_saved=None) for n in sample.helped().explanation.fusion]
     text = explained(fusion=tuple(notes), step_limits=limits(fusible_ms=0.2))
     assert "not tried" not in text
     assert "not fused" not in text
@@ -141,7 +138,7 @@ def test_no_refused_fusion_is_said_where_it_would_save_next_to_nothing_or_nobody
 
 def parts(**changes):
     lookup, *others = sample.helped().explanation.call_path
-    return (*others, dataclasses.replace(lookup, **changes))
+    return (*others, structs.replace(lookup, **changes))
 
 
 def test_the_dearest_part_of_the_call_path_is_said_with_its_guards():
@@ -171,8 +168,8 @@ def test_a_call_path_longer_than_the_step_is_not_of_that_step():
 def test_the_phases_that_take_most_of_the_compile_are_said():
     base = sample.helped()
     phases = {"dynamo_s": 1.4, "aot_s": 0.01, "inductor_s": 2.5}
-    compiled = dataclasses.replace(base.compile_time, phases=phases)
-    text = explained(dataclasses.replace(base, compile_time=compiled))
+    compiled = structs.replace(base.compile_time, phases=phases)
+    text = explained(structs.replace(base, compile_time=compiled))
     assert "  compile phases: Dynamo tracing 1.40 s, Inductor 2.50 s\n" in text
-    nothing = dataclasses.replace(base.compile_time, phases={})
-    assert "compile phases" not in explained(dataclasses.replace(base, compile_time=nothing))
+    nothing = structs.replace(base.compile_time, phases={})
+    assert "compile phases" not in explained(structs.replace(base, compile_time=nothing))

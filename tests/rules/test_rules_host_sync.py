@@ -1,8 +1,7 @@
 """Waiting for a GPU for a value, and reading a clock without waiting for it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from rule_scenarios import recorded
 
 from traceview.rules import bm_no_sync

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
+
+import msgspec
+from msgspec.structs import replace
 
 from traceview.check.limits import ALL, NAMED, Limits
 from traceview.check.model import Checked, Result
@@ -39,8 +41,7 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(msgspec.Struct, frozen=True):
     run: Side
     limits: Limits
     baseline: Side | None

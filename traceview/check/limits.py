@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from traceview.compare.figures import kinds
 from traceview.diagnosis.order import SEVERITIES
@@ -34,17 +36,16 @@ ALL = "all"
 MISSING = ("fail", "skip")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """``highest``, ``lowest`` and ``growth`` (a part, against the baseline) by a figure's key.
 
     ``names`` are the words that the user wrote for a figure; ``findings`` by severity, or "all".
     """
 
-    highest: Mapping[str, float] = field(default_factory=dict)
-    lowest: Mapping[str, float] = field(default_factory=dict)
-    growth: Mapping[str, float] = field(default_factory=dict)
-    findings: Mapping[str, float] = field(default_factory=dict)
+    highest: Mapping[str, float] = {}
+    lowest: Mapping[str, float] = {}
+    growth: Mapping[str, float] = {}
+    findings: Mapping[str, float] = {}
     no: tuple[str, ...] = ()
     missing: str = "fail"
     whole_interval: bool = False

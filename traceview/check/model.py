@@ -6,8 +6,9 @@ key changes its meaning or goes away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from traceview.compare.model import Place, Subject
 
@@ -15,8 +16,7 @@ FORMAT = 1
 Status = Literal["passed", "violated", "not_checked"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What became of one limit; a limit on findings has one for each finding that breaks it.
 
     ``wanted`` and ``found`` are in ``unit``; ``interval`` is that of ``found``, 95 %. ``why`` says
@@ -43,8 +43,7 @@ class Result:
     fingerprint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """The whole gate; ``script`` is where a reader looks for what has no place of its own."""
 
     passed: bool

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from traceview.cli.console import stdout_color, stdout_width
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _NO_FAILURE = ("stopped", "interrupted", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """How the diagnosis is to be shown."""
 
     as_json: bool = False

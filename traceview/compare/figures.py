@@ -7,8 +7,9 @@ of the figure and an amount, both of which it has to pass. Counts are exact: any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from traceview.compare.side import CACHES, LOOK_UPS, Side
 from traceview.compare.values import number
@@ -21,8 +22,7 @@ Interval = tuple[float, float]
 MIB = float(1 << 20)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """One figure of one run; ``at_least``: the report had no room for more rows than these."""
 
     value: float | None
@@ -33,8 +33,7 @@ class Measured:
 Read = Callable[[Side], Measured]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One figure: ``noise`` is the part, ``least`` the amount by which two equal runs may differ.
 
     ``noise`` None: it follows from other figures, and no change of its own is claimed.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.compare.files import Files
 from traceview.compare.side import Side
@@ -25,8 +26,7 @@ _RESUMED = re.compile(r"(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 Pair = tuple[int | None, int | None, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """What is to be matched: its kind (``what``: a rule, a reason), place and line's text."""
 
     what: str

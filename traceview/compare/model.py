@@ -7,8 +7,9 @@ None means "not recorded" or, of a place or a cost, that this side has no such t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from traceview.rules.finding import Cost
 
@@ -22,8 +23,7 @@ FigureChange = Literal["better", "worse", "changed", "same", "within_noise", "no
 ThingChange = Literal["came", "went", "grew", "shrank", "same", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A line; ``file`` as seen from the working directory, ``path`` as it was recorded."""
 
     file: str
@@ -32,8 +32,7 @@ class Place:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """One of the two runs; ``kind`` is run, postmortem or diagnosis (a JSON file)."""
 
     name: str
@@ -47,8 +46,7 @@ class Subject:
     traceview: str
 
 
-@dataclass(frozen=True, slots=True)
-class FigurePair:
+class FigurePair(msgspec.Struct, frozen=True):
     """One figure of both runs; ``ratio``: after / before; ``basis``: why a change is (not) claimed.
 
     ``better``: which way is better; None: neither. ``at_least``: a report held no more rows.
@@ -69,8 +67,7 @@ class FigurePair:
     at_least: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FramePair:
+class FramePair(msgspec.Struct, frozen=True):
     """Compile seconds of one function (all its compiles) by phase; phases add up.
 
     ``ranks``, here and below: of two jobs, all ranks that it is of, together; else null.
@@ -92,8 +89,7 @@ class FramePair:
     after_ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CausePair:
+class CausePair(msgspec.Struct, frozen=True):
     """One finding; ``symptom_of`` is the code and title of the cause that it follows from."""
 
     rule: str
@@ -113,8 +109,7 @@ class CausePair:
     symptom_of: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class BreakPair:
+class BreakPair(msgspec.Struct, frozen=True):
     """One place where graphs break; ``times`` are compiles that met it."""
 
     reason: str
@@ -130,8 +125,7 @@ class BreakPair:
     after_ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChainPair:
+class ChainPair(msgspec.Struct, frozen=True):
     """Recompiles of one function; ``guards`` name what was guarded."""
 
     name: str
@@ -150,8 +144,7 @@ class ChainPair:
     after_ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CategoryPair:
+class CategoryPair(msgspec.Struct, frozen=True):
     """Time of a compiled step in one category; one profiler window each, so no interval."""
 
     category: str
@@ -160,8 +153,7 @@ class CategoryPair:
     after_ms: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One fact, variable or setting that differs; null: not set, or not recorded."""
 
     section: str
@@ -170,8 +162,7 @@ class Difference:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """Everything that a comparison says."""
 
     outcome: Outcome

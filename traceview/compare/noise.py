@@ -8,8 +8,9 @@ than the speed of either machine varied while its blocks were timed. Counts are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from traceview.compare.figures import Interval, Kind, Measured
 from traceview.compare.model import FigureChange, FigurePair
@@ -32,8 +33,7 @@ OF_PROCESS = 0.1
 ONCE = ("s", "ms")
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(msgspec.Struct, frozen=True, dict=True):
     """Both runs, and what their figures may differ by though nothing has changed."""
 
     before: Side

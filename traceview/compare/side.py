@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from traceview.compare.model import Place, Subject
 from traceview.diagnosis.focus import Focus
@@ -19,14 +20,13 @@ CACHES, LOOK_UPS = ("fx_graph", "aotautograd"), ("hit", "miss", "bypass")
 MOST_LINES = 50_000
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, dict=True):
     """``read`` gives the run's own copy of a file; ``caches`` are ``cache_counts``, if known."""
 
     name: str
     kind: str
     diagnosis: Diagnosis
-    read: Callable[[str], str | None] = field(default=lambda _: None)
+    read: Callable[[str], str | None] = lambda _: None
     caches: Mapping[str, int] | None = None
 
     @cached_property

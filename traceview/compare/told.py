@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from traceview.compare.matching import Site, plain_function
 from traceview.compare.side import Side
@@ -21,8 +23,7 @@ MOST_GUARDS = 5
 _REST = re.compile(r"the rest of (?P<name>.+)\(\) after line \d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True):
     """A function; seconds and compiles are of all ``ranks`` together (None: of one rank)."""
 
     site: Site
@@ -32,8 +33,7 @@ class Compiled:
     ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """A place where graphs break."""
 
     site: Site
@@ -43,8 +43,7 @@ class Broken:
     ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Chained:
+class Chained(msgspec.Struct, frozen=True):
     """A function that was compiled again, and what was guarded."""
 
     site: Site

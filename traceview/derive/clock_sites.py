@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.derive.syntax import Function, functions_around
 
@@ -29,8 +30,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _BRANCHES = (ast.If, ast.ExceptHandler, ast.match_case, ast.IfExp)
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One place in a scope: line, enclosing statements."""
 
     line: int
@@ -44,8 +44,7 @@ class Site:
         return [s for s in self.path if isinstance(s[0], _BRANCHES) and s[1] in ("body", "orelse")]
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """A variable that holds a clock's reading (or an event that was recorded)."""
 
     variable: str
@@ -53,16 +52,14 @@ class Start:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """A later reading from which ``variable`` is subtracted (or the time elapsed since it)."""
 
     variable: str
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(msgspec.Struct, frozen=True):
     """All clock sites of one scope, in order of line, and its ``timeit`` calls."""
 
     starts: list[Start]

@@ -6,10 +6,10 @@ from the all-eager pass. ``none``: one side or both were not measured; the one t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.bootstrap import median_interval, ratio_interval
@@ -25,8 +25,7 @@ ENOUGH_STEPS = 3
 SETTLING_STEPS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(msgspec.Struct, frozen=True):
     """Measured times per step; fields as in table ``speedups``."""
 
     basis: str = "none"
@@ -42,8 +41,7 @@ class Figures:
     compiles_inside: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(msgspec.Struct, frozen=True):
     """Per-step times of one stance in one run, and how many steps they rest on."""
 
     clock: str

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.tables import Tables, from_rows
@@ -33,8 +33,7 @@ ENOUGH_TO_JUDGE = 4
 Row = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Pair:
+class _Pair(msgspec.Struct):
     """Two blocks of one pair index, and why the pair is left out (None: it is used)."""
 
     eager: Row

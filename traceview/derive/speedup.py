@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import polars as pl
+from msgspec.structs import asdict
 
 from traceview.derive.figures import Figures, figures
 from traceview.derive.outcome import outcome

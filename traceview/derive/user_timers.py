@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from traceview.derive.clock_sites import (
     Clocks,
@@ -36,8 +37,7 @@ MOST_STACK_FRAMES = 50
 MOST_SITES = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(msgspec.Struct, frozen=True):
     """A clock around a call; lines as in table ``script_timers``."""
 
     start_line: int
@@ -154,7 +154,7 @@ def _stack(text: str | None) -> list[Mapping[str, Any]]:
 
 
 def _columns(timer: Timer) -> dict[str, Any]:
-    return {name: getattr(timer, name) for name in Timer.__dataclass_fields__}
+    return {name: getattr(timer, name) for name in Timer.__struct_fields__}
 
 
 def _call_site(scope: Scope, line: int) -> Site | None:

@@ -11,8 +11,8 @@ that waited for them, the device's times are moved.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval
@@ -38,8 +38,7 @@ _LOST = (
 _OTHERS = "left out: the step is accounted on the process that has the marked steps, or most events"
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """The rows of one pass, rank and stance; ``span`` in ns, ``steps`` None where none is marked.
 
     With marked steps the span goes from the first mark's start to the last one's end or, where a

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
+
+from msgspec.structs import replace
 
 import traceview
 from traceview.diagnosis.accounts import accounting, counts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules.finding import Finding
 from traceview.run import Manifest

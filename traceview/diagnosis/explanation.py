@@ -6,11 +6,10 @@ means "not recorded"; an empty tuple means that the table it is made of is not t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class AccountDetail:
+class AccountDetail(msgspec.Struct, frozen=True):
     """What stands behind a category of ``accounting``: a call, an operator, a user's line."""
 
     stance: str
@@ -23,8 +22,7 @@ class AccountDetail:
     clock: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilerCost:
+class ProfilerCost(msgspec.Struct, frozen=True):
     """What the profiler itself cost in one stance, and what the accounting leaves unexplained."""
 
     stance: str
@@ -38,8 +36,7 @@ class ProfilerCost:
     hidden_communication_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EffectRow:
+class EffectRow(msgspec.Struct, frozen=True):
     """One part of an effect: ``ms`` is compiled less eager."""
 
     what: str
@@ -51,8 +48,7 @@ class EffectRow:
     ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """One step of the waterfall from the eager median to the compiled one; negative ms: saved."""
 
     effect: str
@@ -64,8 +60,7 @@ class Effect:
     rows: tuple[EffectRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKernel:
+class GroupKernel(msgspec.Struct, frozen=True):
     """One kernel of a group, in one stance, at one line."""
 
     stance: str
@@ -81,8 +76,7 @@ class GroupKernel:
     how: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MatchGroup:
+class MatchGroup(msgspec.Struct, frozen=True):
     """Eager kernels and the compiled ones that replaced them. ``kind`` as in ``match_groups``."""
 
     group_id: int
@@ -101,8 +95,7 @@ class MatchGroup:
     shape: str | None = None  # of a library's work: MxN, K of a product, sizes of operands else
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(msgspec.Struct, frozen=True):
     """All groups, dearest first, and how much of each stance's busy time they match (0 to 1)."""
 
     groups: tuple[MatchGroup, ...] = ()
@@ -112,8 +105,7 @@ class Matching:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+class Ceiling(msgspec.Struct, frozen=True):
     """What the device did at its best, measured in this run."""
 
     kind: str
@@ -126,8 +118,7 @@ class Ceiling:
     clock: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLimit:
+class KernelLimit(msgspec.Struct, frozen=True):
     """One kernel at one shape beside the ceilings; fields as in table ``kernel_limits``."""
 
     stance: str
@@ -153,8 +144,7 @@ class KernelLimit:
     bytes_kind: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepLimit:
+class StepLimit(msgspec.Struct, frozen=True):
     """A step beside the limits of the device, and the sentence that says so."""
 
     stance: str
@@ -168,8 +158,7 @@ class StepLimit:
     sentence: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineSpan:
+class TimelineSpan(msgspec.Struct, frozen=True):
     """A stretch of one lane; times in ms after the step's start, as profiled."""
 
     start_ms: float
@@ -178,16 +167,14 @@ class TimelineSpan:
     category: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineLane:
+class TimelineLane(msgspec.Struct, frozen=True):
     """The host thread (``host``) or one stream (``stream 7``), spans in order of start."""
 
     name: str
     spans: tuple[TimelineSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimeline:
+class StepTimeline(msgspec.Struct, frozen=True):
     """One profiled step (the median one) of one stance."""
 
     stance: str
@@ -197,8 +184,7 @@ class StepTimeline:
     left_out: int = 0  # spans too short to be drawn, merged or dropped
 
 
-@dataclass(frozen=True, slots=True)
-class FusionNote:
+class FusionNote(msgspec.Struct, frozen=True):
     """One thing to say about fusion; fields as in table ``fusion_notes``."""
 
     kind: str
@@ -213,8 +199,7 @@ class FusionNote:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPass:
+class GraphPass(msgspec.Struct, frozen=True):
     """What one pass changed in one graph; fields as in table ``graph_passes``."""
 
     compile_id: str | None
@@ -229,8 +214,7 @@ class GraphPass:
     added: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPart:
+class CallPart(msgspec.Struct, frozen=True):
     """One part of the way into the generated code; fields as in table ``call_path``."""
 
     part: str
@@ -245,8 +229,7 @@ class CallPart:
     entries: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GuardCost:
+class GuardCost(msgspec.Struct, frozen=True):
     """A compile's guards, or one guard; fields as in table ``guard_costs``."""
 
     compile_id: str | None
@@ -261,8 +244,7 @@ class GuardCost:
     how: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseSpan:
+class PhaseSpan(msgspec.Struct, frozen=True):
     """One phase on the compile timeline; ``depth`` 0 is the compile itself."""
 
     compile_id: str | None
@@ -275,8 +257,7 @@ class PhaseSpan:
     parallel: bool = False  # ran in a worker while something else went on
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerTime:
+class WorkerTime(msgspec.Struct, frozen=True):
     """Kernels that were compiled beside the compile itself, and how long it waited for them.
 
     ``seconds`` add up over workers; Triton's hold those that the process compiled on its own.
@@ -289,8 +270,7 @@ class WorkerTime:
     waited_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class FirstCallPart:
+class FirstCallPart(msgspec.Struct, frozen=True):
     """One part of the first call's latency; the parts of one region add up."""
 
     region_id: int | None
@@ -298,8 +278,7 @@ class FirstCallPart:
     ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Autotuned:
+class Autotuned(msgspec.Struct, frozen=True):
     """One autotuning table: who won and by how much."""
 
     op: str
@@ -314,14 +293,13 @@ class Autotuned:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """Everything of the diagnosis that accounts for milliseconds."""
 
     waterfall: tuple[Effect, ...] = ()
     details: tuple[AccountDetail, ...] = ()
     profiler: tuple[ProfilerCost, ...] = ()
-    matching: Matching = field(default_factory=Matching)
+    matching: Matching = msgspec.field(default_factory=Matching)
     ceilings: tuple[Ceiling, ...] = ()
     limits: tuple[KernelLimit, ...] = ()
     step_limits: tuple[StepLimit, ...] = ()

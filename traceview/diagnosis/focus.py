@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
+class Focus(msgspec.Struct, frozen=True):
     """One process of one pass; ``pid`` is None where only logs are there and all of them count."""
 
     pass_name: str

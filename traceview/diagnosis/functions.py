@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from traceview.derive.syntax import function_at, syntax_tree
 from traceview.rules.finding import Finding, Location

@@ -6,8 +6,9 @@ changes its meaning or goes away. Every figure says its unit in its name; None m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from traceview.diagnosis.explanation import Explanation
 from traceview.diagnosis.job.model import Job
@@ -17,8 +18,7 @@ from traceview.rules.used import RulesUsed
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Did it help: ``outcome`` is helped, neutral, hurt, failed, not_compiled or not_measured."""
 
     outcome: str
@@ -35,8 +35,7 @@ class Verdict:
     ended: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AccountRow:
+class AccountRow(msgspec.Struct, frozen=True):
     """Milliseconds per step of one category in one stance; ``kind``: busy, idle, overhead, …"""
 
     category: str
@@ -46,8 +45,7 @@ class AccountRow:
     clock: str = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class StanceCounts:
+class StanceCounts(msgspec.Struct, frozen=True):
     """What one step does in one stance, from the profiler window."""
 
     step_ms: float | None = None
@@ -66,8 +64,7 @@ class StanceCounts:
     peak_source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(msgspec.Struct, frozen=True):
     """One compiled callable and its part of a step."""
 
     region_id: int
@@ -87,8 +84,7 @@ class Region:
     recompiles: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelGroup:
+class KernelGroup(msgspec.Struct, frozen=True):
     """All executions of one kernel (on a CPU: operator) in one stance."""
 
     stance: str
@@ -103,8 +99,7 @@ class KernelGroup:
     user_lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FusedKernel:
+class FusedKernel(msgspec.Struct, frozen=True):
     """Eager operator sequence → generated kernel: one kernel with what it swallowed."""
 
     kernel_name: str
@@ -120,8 +115,7 @@ class FusedKernel:
     eager_count: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CompileRow:
+class CompileRow(msgspec.Struct, frozen=True):
     """One compile on the timeline."""
 
     compile_id: str
@@ -137,8 +131,7 @@ class CompileRow:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecompileLink:
+class RecompileLink(msgspec.Struct, frozen=True):
     """One link of a recompile chain: which guard failed, old → new."""
 
     compile_id: str
@@ -151,8 +144,7 @@ class RecompileLink:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecompileChain:
+class RecompileChain(msgspec.Struct, frozen=True):
     """All recompiles of one function."""
 
     name: str
@@ -163,8 +155,7 @@ class RecompileChain:
     links: tuple[RecompileLink, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphBreakSite:
+class GraphBreakSite(msgspec.Struct, frozen=True):
     """One place in the user's source where graphs break."""
 
     file: str | None
@@ -178,8 +169,7 @@ class GraphBreakSite:
     frame_skipped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """One graph with its generated code."""
 
     compile_id: str
@@ -191,8 +181,7 @@ class Graph:
     kernels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceExcerpt:
+class SourceExcerpt(msgspec.Struct, frozen=True):
     """Lines of the run's own copy of a file: ``lines`` are (number, text)."""
 
     file: str
@@ -200,8 +189,7 @@ class SourceExcerpt:
     lines: tuple[tuple[int, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NotChecked:
+class NotChecked(msgspec.Struct, frozen=True):
     """A rule that had nothing to read, and what it would have needed."""
 
     rule: str
@@ -210,8 +198,7 @@ class NotChecked:
     command: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OutputCheck:
+class OutputCheck(msgspec.Struct, frozen=True):
     """One output of one run beside eager's; fields as in table ``output_checks``."""
 
     run: str | None
@@ -230,8 +217,7 @@ class OutputCheck:
     why: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedOutputs:
+class ComparedOutputs(msgspec.Struct, frozen=True):
     """One compiled callable: whether its outputs agree with eager's (``outcome``), and all checks.
 
     ``why`` they were not compared; ``reference_why`` there is no run in float64.
@@ -247,8 +233,7 @@ class ComparedOutputs:
     checks: tuple[OutputCheck, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingRow:
+class ReadingRow(msgspec.Struct, frozen=True):
     """Damage of one kind in one file."""
 
     file: str
@@ -258,8 +243,7 @@ class ReadingRow:
     example: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What was read and what could not be."""
 
     records: int
@@ -268,8 +252,7 @@ class Reading:
     rows: tuple[ReadingRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CompileTime:
+class CompileTime(msgspec.Struct, frozen=True):
     """Cold (and, where measured, warm) compile seconds; phases are exclusive and add up."""
 
     seconds: float | None
@@ -279,8 +262,7 @@ class CompileTime:
     first_call_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """Everything a report says."""
 
     verdict: Verdict
@@ -302,12 +284,12 @@ class Diagnosis:
     graphs: tuple[Graph, ...] = ()
     pairs: tuple[dict[str, Any], ...] = ()
     outputs: tuple[ComparedOutputs, ...] = ()
-    explanation: Explanation = field(default_factory=Explanation)
+    explanation: Explanation = msgspec.field(default_factory=Explanation)
     #: What a whole job did, in a post-mortem; None for an ordinary run.
     job: Job | None = None
-    rules: RulesUsed = field(default_factory=RulesUsed)
+    rules: RulesUsed = msgspec.field(default_factory=RulesUsed)
     notes: tuple[str, ...] = ()
-    links: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = {}
     target: str = ""
     created: str | None = None
     traceview: str = ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
+
+from msgspec.structs import fields
 
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import ComparedOutputs, OutputCheck

@@ -7,9 +7,10 @@ is looked up in the run's own copy of the file. What would leave no Python behin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from difflib import unified_diff
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from traceview.derive.syntax import syntax_tree
 from traceview.rules.finding import Finding, Snippet

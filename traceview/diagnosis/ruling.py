@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.diagnosis.commands import of_target, with_target
 from traceview.diagnosis.excerpts import source_reader
@@ -23,8 +24,7 @@ from traceview.tables import Tables
 _PER_STEP = ("accounting", "account_details", "kernel_groups", "matched_kernels", "kernel_limits")
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True):
     """``follows``: rule → the rules whose findings are its cause."""
 
     findings: tuple[Finding, ...]

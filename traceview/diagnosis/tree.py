@@ -10,7 +10,8 @@ several causes, what the others cost by themselves is taken off before.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.diagnosis.order import SEVERITIES, ordered, seconds_over_job
 from traceview.rules.finding import Cost, Finding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from traceview.inputs.source import Source
 from traceview.inputs.streams import damage_of
@@ -10,16 +10,14 @@ from traceview.inputs.streams import damage_of
 NO_LOG = "nothing of torch's was seen in it"
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """Something that is not read, and why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
+class Damaged(msgspec.Struct, frozen=True):
     """A file, folder or archive that could not be looked at to its end; ``kind`` counts it."""
 
     name: str
@@ -27,17 +25,16 @@ class Damaged:
     what: str
 
 
-@dataclass(slots=True)
-class Found:
+class Found(msgspec.Struct):
     """What there is to read, in order of name, what is left out, and what could not be looked at.
 
     ``beginnings`` tells, by name, which sources may hold the same bytes.
     """
 
-    sources: list[Source] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    damaged: list[Damaged] = field(default_factory=list)
-    beginnings: dict[str, str] = field(default_factory=dict, repr=False)
+    sources: list[Source] = []
+    skipped: list[Skipped] = []
+    damaged: list[Damaged] = []
+    beginnings: dict[str, str] = {}
 
     def add(self, source: Source, beginning: str) -> None:
         """A source, unless nothing of torch's is in it."""

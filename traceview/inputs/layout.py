@@ -7,7 +7,8 @@ the rest says the same again. What lies in an archive is treated alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.inputs.found import Found
 from traceview.inputs.source import Source

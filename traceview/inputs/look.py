@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+
+import msgspec
 
 from traceview.inputs.archives import Archive, archive_of
 from traceview.inputs.kinds import HEAD_BYTES, Kind, kind_of
@@ -20,8 +21,7 @@ _PLACES, _PLACE_BYTES = 32, 1 << 16
 _UNSURE = ("unknown", "stderr")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What a file is; ``beginning`` tells apart files that begin differently."""
 
     kind: Kind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
+
+import msgspec
 
 from traceview.errors import UsageError
 from traceview.inputs.streams import Stream
@@ -14,8 +15,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?:::|://)")
 _PATTERN = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(msgspec.Struct, frozen=True):
     """A file behind a URL."""
 
     name: str

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from traceview.inputs import archives, packing, prefixes, remote
 from traceview.inputs.kinds import Kind
 from traceview.inputs.streams import Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A log, found and recognised; small and picklable, so that it can be opened elsewhere.
 
     ``name`` is how reports show it: relative to the argument, ``a.tar.gz!/b.log`` in an archive.

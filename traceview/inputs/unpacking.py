@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from traceview.inputs.ahead import Ahead
 from traceview.inputs.archives import INSIDE, Archive, members
@@ -38,8 +39,7 @@ class Counted(Layer):
             raise DamagedInput("unpacks_too_far", f"more than {MOST_TIMES} times what it is packed")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where a stream stands: its name, the file that is opened to get there, the member in it."""
 
     name: str

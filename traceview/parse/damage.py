@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import polars as pl
 
 from traceview.tables import from_rows
@@ -11,18 +10,16 @@ from traceview.tables import from_rows
 EXAMPLE_CHARACTERS = 200
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     times: int
     first_line: int | None
     example: str
 
 
-@dataclass(slots=True)
-class Damage:
+class Damage(msgspec.Struct):
     """Counts of damage, kept while files are read; ``frame`` makes the table ``unreadable``."""
 
-    _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+    _entries: dict[tuple[str, str], _Entry] = {}
 
     def count(
         self, file: str, kind: str, first_line: int | None, example: str, *, times: int = 1

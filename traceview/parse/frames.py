@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import msgspec
@@ -36,8 +35,7 @@ _FOREIGN = re.compile(
 _DEMO = re.compile(r"/traceview/demos/\w+\.py$")  # a user's script that happens to be installed
 
 
-@dataclass(frozen=True, slots=True)
-class StackFrame:
+class StackFrame(msgspec.Struct, frozen=True):
     """One stack frame: file, line (1-based), function and the source text there, where quoted."""
 
     file: str

@@ -19,7 +19,8 @@ resume from it); ``parse_graph_break`` reads type, id and hints from the first: 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.parse.frames import StackFrame, parse_traceback
 
@@ -91,8 +92,7 @@ _IDS_2_6 = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GraphBreakText:
+class GraphBreakText(msgspec.Struct, frozen=True):
     """One graph break as its text tells it; what the text lacks is None or empty."""
 
     reason: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.compile_id import CompileId
 from traceview.parse.frames import first_user_frame, parse_traceback
@@ -89,8 +90,7 @@ _READ = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*(?![\w(.\[])"
 _VALUE = re.compile(r"(?P<name>[^=<>!]+?) (?:==|is) (?P<old>.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class GuardText:
+class GuardText(msgspec.Struct, frozen=True):
     """One failed guard; what its text does not say is None.
 
     ``kind`` is one of those that table ``recompiles`` declares. ``old`` is the value that the
@@ -110,8 +110,7 @@ class GuardText:
     failed_compile_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
+class _Meaning(msgspec.Struct, frozen=True):
     kind: str = "other"
     source_name: str | None = None
     dim: int | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import polars as pl
 
 from traceview.compile_id import CompileId, compile_key
@@ -20,8 +20,7 @@ _MOST_RANKS = 100_000  # of a log that lies
 _SLACK_US = 5e3  # a log line is stamped in whole milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class CompileName:
+class CompileName(msgspec.Struct, frozen=True):
     """A compile as the tables name it, and the attempt that the log line belonged to."""
 
     compile_key: str

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 _DIGITS = re.compile(r"\d+")
 _ATTEMPT = re.compile(r"(?:attempt|restart|try|retry)[_\-]?\d+", re.IGNORECASE)
@@ -36,8 +37,7 @@ _HELPER_SHARE = 4
 _LATE_US = 30 * 60e6
 
 
-@dataclass(slots=True, eq=False)
-class Process:
+class Process(msgspec.Struct, eq=False):
     """One process, whatever logs tell of it."""
 
     pid: int | None
@@ -48,7 +48,7 @@ class Process:
     ended_us: float | None = None
     records: int = 0
     log: str | None = None
-    scripts: set[str] = field(default_factory=set)
+    scripts: set[str] = set()
 
     def overlaps(self, began_us: float | None, ended_us: float | None) -> bool:
         """Whether it lived in that time, as far as both are known."""
@@ -58,13 +58,12 @@ class Process:
         return began_us <= (self.ended_us or self.began_us) and self.began_us <= ended
 
 
-@dataclass(slots=True, eq=False)
-class Start:
+class Start(msgspec.Struct, eq=False):
     """Processes that were started together."""
 
-    members: list[Process] = field(default_factory=list)
-    folders: set[str] = field(default_factory=set)
-    ranks: dict[int, Process] = field(default_factory=dict)
+    members: list[Process] = []
+    folders: set[str] = set()
+    ranks: dict[int, Process] = {}
     began_us: float | None = None
     ended_us: float | None = None
     job: int = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from traceview.inputs import READ_ERRORS, Source, damage_of
@@ -18,8 +18,7 @@ from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """One log to read, and the run folder that gets its part."""
 
     source: Source

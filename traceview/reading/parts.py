@@ -41,8 +41,8 @@ class Seen(msgspec.Struct):
     ended_us: float | None = None
     records: int = 0
     world_size: int | None = None
-    tables: set[str] = msgspec.field(default_factory=set)
-    scripts: set[str] = msgspec.field(default_factory=set)
+    tables: set[str] = set()
+    scripts: set[str] = set()
 
 
 class Home(msgspec.Struct):
@@ -57,7 +57,7 @@ class Home(msgspec.Struct):
     pass_name: str
     rank: int | None = None
     log: str | None = None
-    told: list[str] = msgspec.field(default_factory=list)
+    told: list[str] = []
 
 
 class Placed(msgspec.Struct):
@@ -82,8 +82,8 @@ class Part(msgspec.Struct):
     error: str | None = None
     folder: str = ""
     made_by: str = msgspec.field(default_factory=_maker)
-    tables: dict[str, int] = msgspec.field(default_factory=dict)
-    processes: list[Seen] = msgspec.field(default_factory=list)
+    tables: dict[str, int] = {}
+    processes: list[Seen] = []
     placed: Placed | None = None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules import _places
 from traceview.rules._rows import Row, first_rank, rows
@@ -15,8 +16,7 @@ LOW = ("bfloat16", "float16")
 _ROUNDED = "with eager's random numbers and roundings"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """One compiled callable whose outputs were compared. Rows are of ``output_checks``."""
 
     region: Row | None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
+
+import msgspec
 
 from traceview.rules import _places
 from traceview.rules.finding import Location
@@ -30,8 +31,7 @@ class Operation(NamedTuple):
     place: Location | None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(msgspec.Struct, frozen=True):
     """``count`` equal blocks: one's operations, and how many the graph has.
 
     ``in_a_row``: nothing stands between them.

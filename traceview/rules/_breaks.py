@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules import _places, _strict
 from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
@@ -58,8 +59,7 @@ def is_io(row: Row) -> bool:
     return bool(_IO_BUILTIN.search(text) or _IO_CALL.search(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One line where graphs break: its rows (never empty) and its place, where recorded.
 
     ``inside``: the library's line, where the break is in code that the user's line only calls.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.parse.frames import first_user_frame, parse_traceback
 from traceview.rules import _places
@@ -14,8 +15,7 @@ from traceview.rules.finding import Evidence, Location, Severity
 from traceview.tables import Tables
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """One kind of error. ``place``: the user's line that it is about, or that raised it.
 
     ``ended``: it ended the script; else somebody caught it, and the script went on in eager.

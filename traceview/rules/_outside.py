@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from traceview.derive.time.causes import UNNAMED
 from traceview.rules import _places
@@ -30,8 +31,7 @@ _OPTIMIZER = "Optimizer.step#"
 SHORT_PYTHON_MS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One kind of work outside; ``places``: the user's lines with their time, dearest first."""
 
     kind: Kind

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 from traceview.derive.compile_costs import assign_regions
 from traceview.parse.frames import RESUMED, StackFrame, is_user_frame, torch_roots
@@ -27,8 +28,7 @@ _TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
 _PACKAGE = re.compile(r".*/(?:site|dist)-packages/[^/]+(?:/|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """The user's own line; ``inside``: the library's line that it led to, if that is another."""
 
     place: Location | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import msgspec
 
 from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
@@ -122,8 +123,7 @@ def opening(name: str) -> str:
     return name[:1].upper() + name[1:] if name.startswith(("the ", "dimension ")) else name
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """All recompiles of one function that one source decided (rows: never empty, in log order)."""
 
     rows: tuple[Row, ...]

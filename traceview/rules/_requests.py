@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.tables import Tables
@@ -14,8 +15,7 @@ _TAIL = 0.01
 _APART_US = 20_000.0
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(msgspec.Struct, frozen=True):
     """``requests`` that could compile, and the milliseconds of those that did, after the first.
 
     ``usual_ms``: calls without a compile that were timed one by one, in order of their length.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import polars as pl
 
 from traceview.rules import _places
@@ -22,8 +22,7 @@ _ANNOTATION = re.compile(r': "[^"]*"')
 _PLACE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(msgspec.Struct, frozen=True):
     """A function compiled again: its rows in the second start, and a look-up that missed.
 
     ``before`` and ``after``: where ``why`` is code, the line that differs in torch's graph.

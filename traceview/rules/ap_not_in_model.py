@@ -39,7 +39,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules import (
     _break_costs,

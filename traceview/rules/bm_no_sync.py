@@ -34,8 +34,9 @@ does so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
+
+import msgspec
 
 from traceview.rules import _costs
 from traceview.rules._evidence import milliseconds, percent, plural
@@ -55,8 +56,7 @@ QUEUE = 1024
 _CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer")
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """A compiled step: ms on the device, ms of the host for queueing it, launches."""
 
     device: float

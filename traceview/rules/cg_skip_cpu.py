@@ -36,7 +36,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules import _costs, _places
 from traceview.rules._device import idle_ms
@@ -54,8 +55,7 @@ _WHY = re.compile(r"\breason=(?P<why>.+?), ir=")
 _COPY_WAITS = ("idle_copy_wait", "idle_sync")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(msgspec.Struct, frozen=True):
     """One reason: how torch's words show it, how it is said, and what to do."""
 
     words: re.Pattern[str]

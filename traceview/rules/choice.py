@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from traceview.errors import UsageError
 from traceview.rules.plugins import Installed
@@ -24,18 +26,16 @@ _SEE_ALL = "`traceview rules` lists them all."
 _NEAR, _ALIKE, _ALIKE_CODE = 3, 0.6, 0.79
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """Words as the user wrote them; ``where`` is the option or file that they stand in."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, Any]] = {}
     where: str = "the command line"
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """A setting that is not its default."""
 
     rule: str
@@ -44,8 +44,7 @@ class Changed:
     default: Setting
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """``rules`` to be checked, with the settings in force; what was ``left_out`` and ``changed``.
 
     ``asked`` are the places that said so; ``installed`` is all that there was to choose from.

@@ -36,7 +36,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules import _costs, _places, _recompiles, _starts
 from traceview.rules._evidence import from_row, milliseconds, plural, seconds
@@ -69,8 +70,7 @@ _MADE_ANEW = (
 )
 
 
-@dataclass(frozen=True)
-class _Same:
+class _Same(msgspec.Struct, frozen=True, dict=True):
     """Compiles of one function to one graph, one for each time that there was nothing of it."""
 
     compiles: list[Row]

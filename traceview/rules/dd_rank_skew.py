@@ -48,8 +48,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from traceview.derive.intervals import length
 from traceview.rules import _places, _recompiles, _starts
@@ -96,8 +97,7 @@ _STEPS = (
 _SYMBOLIC = "Or make the size symbolic on every rank before the first call."
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(msgspec.Struct, frozen=True):
     """One compile that others waited for, its backward included (waits: never empty)."""
 
     waits: tuple[Row, ...]

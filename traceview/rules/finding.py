@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["measured", "derived", "heuristic"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """What it costs: milliseconds of every step, or seconds once; both None where not known.
 
     ``about`` says what the figure is ("host time between compiled regions, profiler window").
@@ -21,8 +21,7 @@ class Cost:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """A line of the user's own source."""
 
     file: str
@@ -30,8 +29,7 @@ class Location:
     function: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """One row that proves it: the fact in words, the table, and the raw line where there is one."""
 
     text: str
@@ -40,8 +38,7 @@ class Evidence:
     raw_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(msgspec.Struct, frozen=True):
     """Something to paste: ``language`` is python, diff or shell."""
 
     # Rules write a diff of one line as ``- old`` and ``+ new``, without indentation, and SCRIPT for
@@ -51,8 +48,7 @@ class Snippet:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One cause, where it is, what it costs, how sure, and what to do."""
 
     code: str
@@ -66,16 +62,16 @@ class Finding:
     evidence: tuple[Evidence, ...]
     what_to_do: str
     snippet: Snippet | None = None
-    also_at: tuple[Location, ...] = field(default=())
+    also_at: tuple[Location, ...] = ()
     #: The functions that it is about, ``co_filename:co_firstlineno``; empty: the whole script.
-    about: frozenset[str] = field(default=frozenset())
+    about: frozenset[str] = frozenset()
     #: The library's line that the user's own line led to, where that is another one.
     inside: Location | None = None
     #: Whether it stands among the causes by its cost though it is information: most of a step goes
     #: there, and nobody can say that anything is wrong.
     weighs: bool = False
     #: What follows from this cause; ``traceview.diagnosis`` fills it in.
-    symptoms: tuple[Finding, ...] = field(default=())
+    symptoms: tuple[Finding, ...] = ()
     #: What it costs with its symptoms, nothing counted twice; None where it has none.
     whole_cost: Cost | None = None
 

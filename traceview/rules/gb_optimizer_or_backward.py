@@ -31,7 +31,8 @@ Compile the model and, by itself, the optimizer's step; leave the loop around th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules import _break_kinds, _breaks, _costs, _places
 from traceview.rules._evidence import milliseconds, plural

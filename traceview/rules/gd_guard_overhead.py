@@ -39,7 +39,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.rules import _costs, _places, _recompiles, _versions
 from traceview.rules._evidence import milliseconds, percent, plural
@@ -69,8 +70,7 @@ _SKIP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
+class _Lookup(msgspec.Struct, frozen=True):
     """The look-ups that led to one compiled variant, and the guards that stand on it."""
 
     row: Row

@@ -10,8 +10,9 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from traceview.rules.choice import ALL, did_you_mean, matching
 from traceview.rules.finding import Finding
@@ -28,8 +29,7 @@ _MOST_COMMENTS, _MOST_WORDS, _MOST_CHARACTERS = 1000, 20, 500_000
 _MOST_UNUSED = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Silenced:
+class Silenced(msgspec.Struct, frozen=True):
     """A finding that a comment in the source keeps out of the report."""
 
     rule: str
@@ -39,8 +39,7 @@ class Silenced:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedIgnore:
+class UnusedIgnore(msgspec.Struct, frozen=True):
     """A comment, or one name in it, that silences nothing; ``why`` is the rest of the sentence."""
 
     file: str
@@ -49,8 +48,7 @@ class UnusedIgnore:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Ignore:
+class _Ignore(msgspec.Struct, frozen=True):
     """One comment at ``line``, which counts for the lines ``first`` to ``last`` of its statement.
 
     ``words`` are empty where it names no rule and so means all.

@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+
+import msgspec
 
 from traceview.rules import needs
 from traceview.rules.registry import OWN, SECTIONS, Rule, catalogue, in_one_line, rule_of
@@ -25,8 +26,7 @@ _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 _OUR_CODES = "TV"
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """A rule of another package that can't be used, and why in one sentence."""
 
     name: str
@@ -38,8 +38,7 @@ class Refused:
         return f"The rule {self.name} of {self.origin} is not used: {self.why}."
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True):
     """Every rule that can be run, ours first, and those that can't."""
 
     rules: tuple[Rule, ...]

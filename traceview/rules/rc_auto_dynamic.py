@@ -22,7 +22,8 @@ Nothing. To save that compile, mark the size before the first call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules import _recompiles, _sizes
 from traceview.rules._evidence import from_row, plural

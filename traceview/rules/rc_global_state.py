@@ -37,7 +37,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
 from traceview.rules._evidence import times

@@ -32,7 +32,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from traceview.rules import _recompile_kinds, _recompiles
 from traceview.rules._evidence import times

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -39,8 +38,7 @@ OWN = "traceview"
 Setting = bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule: ``sections`` maps the headings of its docstring, in order, to their text.
 
     ``follows``: rules whose findings are its cause where both are about the same function.
@@ -58,7 +56,7 @@ class Rule:
     module: str
     follows: frozenset[str] = frozenset()
     gpu_only: bool = False
-    settings: Mapping[str, Setting] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = {}
     origin: str = OWN
 
     @property
@@ -68,8 +66,7 @@ class Rule:
         return re.split(r"(?<=\.) (?=[A-Z`])", text, maxsplit=1)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
+class Unchecked(msgspec.Struct, frozen=True):
     """A rule that had nothing to read: what it needs, in words, and the command that records it."""
 
     rule: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+
+import msgspec
 
 from traceview.rules.choice import Changed, Choice, shown
 from traceview.rules.ignores import Silenced, UnusedIgnore
@@ -14,8 +15,7 @@ from traceview.rules.registry import OWN
 _FEW = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """A rule of another package that was there to be checked."""
 
     rule: str
@@ -23,8 +23,7 @@ class Added:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class RulesUsed:
+class RulesUsed(msgspec.Struct, frozen=True):
     """``left_out`` are names, ``refused`` sentences; ``notes`` say all that is worth a word."""
 
     left_out: tuple[str, ...] = ()

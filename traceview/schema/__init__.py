@@ -6,14 +6,13 @@ replaced by 0 or -1. Every table starts with ``pass`` and ``rank`` (see ``HEAD``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
+import msgspec
 import polars as pl
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column: name (with its unit), polars dtype, and what it means."""
 
     name: str
@@ -21,8 +20,7 @@ class Column:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
+class TableSpec(msgspec.Struct, frozen=True):
     """One table: its name, what one row stands for, and its columns in order."""
 
     name: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import prod
 
@@ -75,8 +74,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return self.op.endswith("_") and bool(self.inputs)
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(msgspec.Struct, frozen=True):
     """What a kernel has in common with others.
 
     ``elsewhere``: operations that another one has computed before. ``again``: operations that
@@ -84,16 +82,15 @@ class Shared:
     """
 
     elsewhere: frozenset[str] = frozenset()
-    again: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    again: Mapping[str, frozenset[str]] = {}
 
 
-@dataclass
-class Graph:
+class Graph(msgspec.Struct, dict=True):
     """A parsed graph: ``nodes`` in order, inputs included; ``outputs`` are what it returns."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Node] = {}
     outputs: frozenset[str] = frozenset()
-    users: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    users: dict[str, list[str]] = msgspec.field(default_factory=lambda: defaultdict(list))
 
     @cached_property
     def operations(self) -> list[Node]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.compiler.fx import (
@@ -30,26 +30,24 @@ Row = Mapping[str, Any]
 _OP = re.compile(r"op\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(msgspec.Struct, frozen=True):
     """One call in the generated code (``name`` None: one group of the fusion log) and its nodes."""
 
     name: str | None
     category: str | None
     nodes: tuple[str, ...]
-    shared: Shared = field(default_factory=Shared)
+    shared: Shared = msgspec.field(default_factory=Shared)
 
 
-@dataclass
-class Lowered:
+class Lowered(msgspec.Struct, dict=True):
     """One graph; ``decisions`` are its rows of ``fusions`` without candidates and rounds."""
 
     head: dict[str, Any]
     aot_id: str | None
     graph: Graph
     calls: list[Row]
-    candidates: dict[str, Row] = field(default_factory=dict)
-    decisions: list[Row] = field(default_factory=list)
+    candidates: dict[str, Row] = {}
+    decisions: list[Row] = []
 
     @property
     def on_gpu(self) -> bool:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from traceview.derive.effects.kernels import STANCES, Kernel
 from traceview.derive.effects.parts import PAGE_FAULTS, Part, difference

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from traceview.derive.effects.graphs import VIEWS, GraphFacts
 from traceview.derive.effects.kernels import ROUNDING, Kernel

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from traceview.derive.effects.parts import OTHER_KERNELS, Part, difference
 
@@ -15,8 +16,7 @@ STANCES = ("eager", "compiled")
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(msgspec.Struct, frozen=True):
     """A row of ``matched_kernels``; ``ms`` is on the step as timed, as in ``accounting``.
 
     ``backward``: of an eager kernel, that its line is known by its forward.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from traceview.derive.time import causes
 
@@ -27,8 +27,7 @@ ORDER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A stretch of the way from the eager step to the compiled one; ``ms`` is compiled less eager.
 
     ``eager_ms`` and ``compiled_ms`` are None where that side has no such thing or where only the

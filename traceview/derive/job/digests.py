@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
 import polars as pl
 
 from traceview.tables import Tables, from_rows
@@ -31,14 +31,13 @@ _HEAD = ("pass", "rank", "compile_key", "compile_id")
 _PID = r":(\d{1,18}):[^:]*:[^:]*$"
 
 
-@dataclass(slots=True)
-class _Compile:
+class _Compile(msgspec.Struct):
     """Digests of one compile's graphs, in order, and guards; its collectives, in order."""
 
     head: dict[str, object]
-    graphs: list[str] = field(default_factory=list)
-    guards: set[str] = field(default_factory=set)
-    orders: list[str] = field(default_factory=list)
+    graphs: list[str] = []
+    guards: set[str] = set()
+    orders: list[str] = []
 
 
 class Digests:

@@ -11,7 +11,8 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from traceview.derive.job.lookups import CACHE, Components, LookUp
 from traceview.derive.job.members import in_order, ranges
@@ -37,16 +38,15 @@ _DIVERGED = frozenset({"graph", "inputs"})
 Group = Sequence[LookUp]
 
 
-@dataclass(slots=True)
-class _Side:
+class _Side(msgspec.Struct):
     """One side of a difference while look-ups are added to it."""
 
     pass_name: str
     value: str | None
-    members: set[str] = field(default_factory=set)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    functions: set[str] = field(default_factory=set)
-    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    members: set[str] = set()
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
+    functions: set[str] = set()
+    seconds: dict[tuple[str, str], float] = {}
 
     def add(self, group: Group, seconds: Mapping[tuple[str, str], float]) -> None:
         self.members |= {look_up.member for look_up in group}
@@ -55,8 +55,7 @@ class _Side:
         self.seconds |= seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Component:
+class _Component(msgspec.Struct, frozen=True):
     """What differs: torch's name, its kind, and both values."""
 
     name: str | None

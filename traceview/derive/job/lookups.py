@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import polars as pl
 
 from traceview.derive.job.members import with_member
@@ -17,8 +17,7 @@ CACHE = "fx_graph"
 _OUTCOMES = {"hit": "hit", "miss": "miss", "guard_miss": "miss"}
 
 
-@dataclass(frozen=True, slots=True)
-class LookUp:
+class LookUp(msgspec.Struct, frozen=True):
     """One look-up: ``nth`` of its compile, and where in the log it stands.
 
     ``seconds`` and ``inductor_s`` are of the whole compile, a backward that came later included.

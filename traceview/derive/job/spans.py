@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.compile_costs import PHASES, exclusive_phases
@@ -29,8 +29,7 @@ _COLUMNS = (
 _SEEN = ("compiles", "log_records", "graph_breaks", "recompiles")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """One compile: ``seconds`` without the compiles inside it; ``index``: n-th of its code.
 
     ``again``: a recompile. Two pieces of a function may share a name and a line, so not every later
@@ -60,14 +59,13 @@ class Span:
         return int(self.started_us), int(self.ended_us)
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, dict=True):
     """All compiles of one attempt, in order of start on each rank."""
 
     name: str
     spans: list[Span]
     members: list[str]
-    by_member: dict[str, list[Span]] = field(default_factory=dict)
+    by_member: dict[str, list[Span]] = {}
 
     @cached_property
     def intervals(self) -> dict[str, list[Interval]]:

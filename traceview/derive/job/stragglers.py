@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.derive.job.lookups import LookUp
 from traceview.derive.job.ranks import code_columns
@@ -17,8 +18,7 @@ FACTOR, LEAST_S = 1.3, 1.0
 _PARTS, _RANKS = 3, 16
 
 
-@dataclass(slots=True)
-class _Cell:
+class _Cell(msgspec.Struct):
     """What one rank compiled of one code object."""
 
     seconds: float = 0.0

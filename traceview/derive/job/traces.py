@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval
@@ -17,8 +17,7 @@ _NO_WORK = ("overhead", "mark", "other")
 _COMMUNICATION = "communication"
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True):
     """One trace; times are Unix time, ns. ``busy``: start, end, and busy time before, in order."""
 
     member: str

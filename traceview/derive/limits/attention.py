@@ -8,15 +8,15 @@ diagonal need not be computed. Where it is not known whether it is, neither are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from traceview.derive.limits.inputs import Inputs, Tensor
 from traceview.derive.limits.work import EXACT, Work, elements
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(msgspec.Struct, frozen=True):
     """Where an operator has its query (key and value follow), its heads and its mask.
 
     ``causal`` is the position of ``is_causal`` or, in efficient kernels, of ``custom_mask_type``:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.limits.work import Work
@@ -20,8 +20,7 @@ _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([KMG])i?B")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-@dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(msgspec.Struct, frozen=True):
     """Measured ceilings of one device; None and {} where they were not measured.
 
     ``copy`` and ``l2_copy`` in bytes a second, read and written; ``l2_bytes`` is what was moved to
@@ -33,7 +32,7 @@ class Ceilings:
     copy: float | None = None
     l2_copy: float | None = None
     l2_bytes: int | None = None
-    matmul: dict[str, float] = field(default_factory=dict)
+    matmul: dict[str, float] = {}
     gap_us: float | None = None
     fault_us: float | None = None
 

@@ -8,16 +8,16 @@ values, not shapes: without ``Concrete Inputs`` only what comes in is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import prod
+
+import msgspec
 
 from traceview.derive.limits.inputs import Inputs, Tensor
 from traceview.derive.limits.work import AT_LEAST, EXACT, Work, elements
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(msgspec.Struct, frozen=True):
     """Positions of the stride, padding and dilation, and of ``transposed`` where there is one."""
 
     stride: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from traceview.derive.limits.generated import (
     GeneratedCode,
@@ -25,8 +26,7 @@ _CPP_GRAPH = re.compile(r"^graph_\d+_(?=cpp_)")
 _MOST_SHAPES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(msgspec.Struct, frozen=True):
     """What is known of a kernel at one shape.
 
     ``origin`` as in ``bytes_from``; ``operator``: the work is that of all kernels of its operator;

@@ -9,8 +9,8 @@ that cannot be saved, and if all its bytes go, the kernel goes. Library kernels 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 
+import msgspec
 import polars as pl
 
 from traceview.derive.limits.dtypes import size_of
@@ -23,24 +23,22 @@ _CPP_GRAPH = r"^graph_\d+_(cpp_)"
 _Moved = list[tuple[str, int | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Fusible:
+class Fusible(msgspec.Struct, frozen=True):
     """Time of a window's kernels that fusing would save at most, and launches that it would."""
 
     ns: float
     launches: float
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     """One call: buffers with the bytes that it reads and writes of them; None: not known.
 
     ``kernel`` is None for a library call.
     """
 
     kernel: str | None
-    reads: _Moved = field(default_factory=list)
-    writes: _Moved = field(default_factory=list)
+    reads: _Moved = []
+    writes: _Moved = []
 
     def part(self, spared: _Moved) -> float:
         """Which part of its bytes ``spared`` is; all of it where not all bytes are known."""

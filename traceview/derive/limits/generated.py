@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.dtypes import size_of

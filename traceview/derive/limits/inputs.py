@@ -8,9 +8,10 @@ more than 30 tensors it keeps nothing.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+import msgspec
 
 from traceview.derive.limits.dtypes import dtype_of, size_of
 
@@ -18,8 +19,7 @@ from traceview.derive.limits.dtypes import dtype_of, size_of
 _LARGEST = 1 << 48
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """One tensor argument; ``strides`` None where they were not recorded."""
 
     dims: tuple[int, ...]
@@ -37,8 +37,7 @@ class Tensor:
         return self.numel * size_of(self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class TensorList:
+class TensorList(msgspec.Struct, frozen=True):
     """A list of tensors: their elements, as their dtype is not recorded."""
 
     numels: tuple[int, ...]
@@ -48,8 +47,7 @@ class TensorList:
 Argument = Tensor | TensorList | None
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True):
     """Arguments by position, and the values of those that are no tensors, as text."""
 
     arguments: tuple[Argument, ...]

@@ -18,7 +18,8 @@ torch 2.6 to 2.13:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from traceview.derive.limits.dtypes import dtype_of
 from traceview.derive.limits.index_ranges import CppRanges, Ranges, TritonRanges
@@ -53,14 +54,13 @@ _SIZE = re.compile(
 _TEMPLATE = re.compile(r"^\s+A = arg_A$|\barg_[A-Z]\b|CppMicroGemm|_gemm_template", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class Access:
+class Access(msgspec.Struct):
     """Places that a kernel reads or writes through one pointer: index expression → how many.
 
     None: an expression whose range is not known.
     """
 
-    places: dict[str, int | None] = field(default_factory=dict)
+    places: dict[str, int | None] = {}
     indexed: bool = False  # through a value that was loaded itself
 
     @property
@@ -70,8 +70,7 @@ class Access:
         return sum(known) if known and len(known) == len(self.places) else None
 
 
-@dataclass(slots=True)
-class Pointer:
+class Pointer(msgspec.Struct):
     """One pointer argument; ``position`` is that in the call."""
 
     name: str
@@ -81,8 +80,7 @@ class Pointer:
     written: Access | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSource:
+class KernelSource(msgspec.Struct, frozen=True):
     """Pointers in order; ``product`` is (M, N, K) of a GEMM template with these sizes in it."""
 
     pointers: tuple[Pointer, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from traceview.derive.limits import attention, convolution, gemm, memory
 from traceview.derive.limits.inputs import Inputs

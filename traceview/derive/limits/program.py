@@ -17,8 +17,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from textwrap import dedent
+
+import msgspec
 
 from traceview.derive.limits.dtypes import dtype_of
 
@@ -31,8 +32,7 @@ _NO_WORK = ("torch.ops.inductor.", "torch.ops._c10d_functional.wait_tensor")
 _LONGEST = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(msgspec.Struct, frozen=True):
     """A tensor of the generated code; a size that is a symbol is None."""
 
     dims: tuple[int | None, ...]
@@ -40,8 +40,7 @@ class Buffer:
     dtype: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(msgspec.Struct, frozen=True):
     """One argument of a kernel call: a tensor by its buffer's name, or a value as text."""
 
     name: str | None = None
@@ -49,8 +48,7 @@ class Argument:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     """One kernel call; ``library`` is False for a kernel that the module defines."""
 
     kernel: str
@@ -60,15 +58,14 @@ class Site:
     result: str | None = None
 
 
-@dataclass(slots=True)
-class Function:
+class Function(msgspec.Struct):
     """``call()`` or a partition of it; ``reused`` leads from a buffer to the one it was made of."""
 
     name: str
-    sites: list[Site] = field(default_factory=list)
-    buffers: dict[str, Buffer] = field(default_factory=dict)
-    reused: dict[str, str] = field(default_factory=dict)
-    returned: set[str] = field(default_factory=set)
+    sites: list[Site] = []
+    buffers: dict[str, Buffer] = {}
+    reused: dict[str, str] = {}
+    returned: set[str] = set()
 
 
 def read_program(text: str) -> list[Function]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from traceview.derive.limits.dtypes import size_of
 
@@ -11,8 +12,7 @@ from traceview.derive.limits.dtypes import size_of
 EXACT, AT_LEAST, AT_MOST = "exact", "at_least", "at_most"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """Least ``bytes`` (each tensor once) and ``flops`` of one execution; None: not known.
 
     ``at_least``: an input or output whose size is not known is left out. ``at_most``: places are

@@ -11,8 +11,9 @@ twice stays unmatched once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from traceview.derive.origins.groups import Key, components, operators_of
 from traceview.derive.origins.traced import operator_word
@@ -29,13 +30,14 @@ class _Words(NamedTuple):
     around: set[str]
 
 
-@dataclass(slots=True)
-class _Set:
+class _Set(msgspec.Struct):
     """Rows that belong together: their numbers, each one's operators by stance, where they ran."""
 
-    rows: list[int] = field(default_factory=list)
-    words: dict[str, list[_Words]] = field(default_factory=lambda: {"eager": [], "compiled": []})
-    places: set[tuple[str, bool]] = field(default_factory=set)
+    rows: list[int] = []
+    words: dict[str, list[_Words]] = msgspec.field(
+        default_factory=lambda: {"eager": [], "compiled": []}
+    )
+    places: set[tuple[str, bool]] = set()
 
 
 def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:

@@ -31,9 +31,9 @@ Without a timed step the account is as profiled, and nothing is said of the prof
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
+import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from traceview.derive.intervals import Interval as Span
 from traceview.derive.time import causes, elsewhere, labels, unprofiled
@@ -55,8 +55,7 @@ _WORKS = (
 ).cast(pl.Float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(msgspec.Struct, frozen=True):
     """A window ready to be played again as it was without the profiler, and how long it took."""
 
     player: unprofiled.Player
@@ -66,8 +65,7 @@ class Played:
     period_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """One window's time; ns of the whole window.
 
     ``rows``: ``cause``, ``row`` (of ``line``; null: no stretch of the host), ``arriving`` (its

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval, length, shared_time
@@ -11,8 +10,7 @@ from traceview.derive.intervals import Interval, length, shared_time
 COMMUNICATION = "communication"
 
 
-@dataclass(frozen=True, slots=True)
-class Communication:
+class Communication(msgspec.Struct, frozen=True):
     """ns in which the device communicates: with nothing beside it, and behind other kernels."""
 
     exposed: int

@@ -8,16 +8,14 @@ that (for a copy that the call makes itself) is the call's time already.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import polars as pl
 
 from traceview.derive.time import causes
 from traceview.derive.time.spans import covered_before
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """Idle time: ``rows`` (``row`` of the host line, ``cause``, ``ns``) and what lies beside it.
 
     ``arriving`` tells of a row that its launch was on its way; ``others`` (``cause``, ``ns``) are

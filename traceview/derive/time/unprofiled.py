@@ -10,10 +10,10 @@ after it counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+import msgspec
 import polars as pl
 
 from traceview.derive.time import causes
@@ -30,8 +30,7 @@ class _Wait(NamedTuple):
     rest: int
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
+class Without(msgspec.Struct, frozen=True):
     """What is left of a window when something is taken away.
 
     ``runs``: their length in ns; ``passed``: numbers of the waits that nobody makes; ``busy``: ns
@@ -43,8 +42,7 @@ class Without:
     busy: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """The last round, ns from the first round's begin.
 
     ``period``: how long after the round before the device is done. ``blocks``: as ``blocks_of``

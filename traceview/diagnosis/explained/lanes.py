@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 #: Spans that one lane has room for.
 MOST_SPANS = 250
@@ -15,8 +17,7 @@ LABEL = 60
 FINEST, COARSEST = 1 / 5120, 1 / 80
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """Something on one thread or stream, in ns; not ``drawn``: it only lends its category."""
 
     start: int

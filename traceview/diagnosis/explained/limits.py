@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
+
+from msgspec.structs import fields
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit, StepLimit
 from traceview.diagnosis.focus import Focus

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timezone
 
 import polars as pl
+from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import attempts as attempts_of

@@ -8,7 +8,7 @@ each rank's own clock. None means "not recorded". Lists are ordered by what matt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from traceview.diagnosis.job.model_caches import Bypass as Bypass
 from traceview.diagnosis.job.model_caches import CacheRow as CacheRow
@@ -21,8 +21,7 @@ from traceview.diagnosis.job.model_caches import Side as Side
 SPAN_KINDS = ("compile", "compile_alone", "wait", "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One start of a job; ``ended_at`` and ``began_at`` are ISO 8601 (UTC)."""
 
     pass_name: str
@@ -37,8 +36,7 @@ class Attempt:
     shown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobCompile:
+class JobCompile(msgspec.Struct, frozen=True):
     """How long the job compiled: ``seconds`` in which at least one rank did, each counted once.
 
     ``rank_seconds`` add up over ranks. ``alone_seconds``: of ``seconds``, when ``most_rank`` and
@@ -63,8 +61,7 @@ class JobCompile:
     phases: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class RankRow:
+class RankRow(msgspec.Struct, frozen=True):
     """One rank: what it compiled, and how much others waited for it."""
 
     rank: str
@@ -84,16 +81,14 @@ class RankRow:
     straggler: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """The timeline of one rank: ``spans`` are (start_s, seconds, index into ``kinds``)."""
 
     rank: str
     spans: tuple[tuple[float, float, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobTimeline:
+class JobTimeline(msgspec.Struct, frozen=True):
     """All ranks on one axis; spans closer than ``resolution_s`` are drawn as one."""
 
     seconds: float
@@ -103,8 +98,7 @@ class JobTimeline:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class JobCause:
+class JobCause(msgspec.Struct, frozen=True):
     """Why a frame was dear: ``kind`` is recompiles, cache_miss, first_compile, autotuning, …"""
 
     kind: str
@@ -112,8 +106,7 @@ class JobCause:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobFrame:
+class JobFrame(msgspec.Struct, frozen=True):
     """One function: its compiles on all ranks, dearest first."""
 
     name: str
@@ -135,8 +128,7 @@ class JobFrame:
     causes: tuple[JobCause, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ChainLink:
+class ChainLink(msgspec.Struct, frozen=True):
     """One recompile: the guard that failed, the value it expected and the one it met."""
 
     compile_id: str
@@ -149,8 +141,7 @@ class ChainLink:
     at_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobChain:
+class JobChain(msgspec.Struct, frozen=True):
     """The recompiles of one function on the ranks that went through the same ones."""
 
     name: str
@@ -164,8 +155,7 @@ class JobChain:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class JobBreak:
+class JobBreak(msgspec.Struct, frozen=True):
     """One line where graphs break, over all ranks; ``times`` add up over them."""
 
     file: str | None
@@ -178,16 +168,14 @@ class JobBreak:
     everywhere: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RankGroup:
+class RankGroup(msgspec.Struct, frozen=True):
     """Ranks that agree, with what they have in common."""
 
     ranks: Ranks
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(msgspec.Struct, frozen=True):
     """Something that ranks do differently: ``kind`` is frames, graph, guards or collectives."""
 
     kind: str
@@ -202,8 +190,7 @@ class Divergence:
     place_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Straggler:
+class Straggler(msgspec.Struct, frozen=True):
     """A rank that compiled much longer than the median of the others; ``parts`` say with what."""
 
     rank: str
@@ -214,8 +201,7 @@ class Straggler:
     basis: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """A compile during which other ranks stood still."""
 
     rank: str
@@ -230,8 +216,7 @@ class Wait:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class LateCompile:
+class LateCompile(msgspec.Struct, frozen=True):
     """A function that was compiled when the job was past its start."""
 
     name: str
@@ -246,8 +231,7 @@ class LateCompile:
     cause: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class LateCompiles:
+class LateCompiles(msgspec.Struct, frozen=True):
     """Compiles after the start: ``basis`` is steps, profiler_steps or time; ``text`` says which."""
 
     basis: str
@@ -261,8 +245,7 @@ class LateCompiles:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDifference:
+class ConfigDifference(msgspec.Struct, frozen=True):
     """A version or setting that is not the same on all ranks."""
 
     section: str
@@ -270,8 +253,7 @@ class ConfigDifference:
     sides: tuple[Side, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobFailure:
+class JobFailure(msgspec.Struct, frozen=True):
     """Compiles that failed alike: ``outcome`` is failed, limit or unfinished.
 
     ``attempt``: the start that they belong to, where it is an earlier one of the same job.
@@ -291,8 +273,7 @@ class JobFailure:
     attempt: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(msgspec.Struct, frozen=True):
     """Autotuning of one operator, over all ranks; ``seconds`` add up over them."""
 
     op: str
@@ -303,8 +284,7 @@ class Tuning:
     winners: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobTuning:
+class JobTuning(msgspec.Struct, frozen=True):
     """What autotuning cost: ``rank_seconds`` over all ranks, ``most_seconds`` on one."""
 
     rank_seconds: float
@@ -314,8 +294,7 @@ class JobTuning:
     left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class IdleOnCompile:
+class IdleOnCompile(msgspec.Struct, frozen=True):
     """A profile's idle time that falls on compiles: of its own rank, or of another one."""
 
     rank: str
@@ -328,8 +307,7 @@ class IdleOnCompile:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobFile:
+class JobFile(msgspec.Struct, frozen=True):
     """A file that was read, or that could not be: then ``error`` says why.
 
     ``records`` are those of a structured log, ``rows`` what it gave to all tables; ``damaged``:
@@ -347,8 +325,7 @@ class JobFile:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """What a job did, over all its ranks."""
 
     sentence: str
@@ -362,7 +339,7 @@ class Job:
     ranks_left_out: int = 0
     waits: tuple[Wait, ...] = ()
     stragglers: tuple[Straggler, ...] = ()
-    caches: JobCaches = field(default_factory=JobCaches)
+    caches: JobCaches = msgspec.field(default_factory=JobCaches)
     recompiles: tuple[JobChain, ...] = ()
     breaks: tuple[JobBreak, ...] = ()
     divergences: tuple[Divergence, ...] = ()
@@ -373,5 +350,5 @@ class Job:
     idle: tuple[IdleOnCompile, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     files: tuple[JobFile, ...] = ()
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = {}
     notes: tuple[str, ...] = ()

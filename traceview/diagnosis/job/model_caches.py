@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """A set of ranks: how many, and in words ("ranks 0–16 and 18–63", "process 4711")."""
 
     count: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRow:
+class CacheRow(msgspec.Struct, frozen=True):
     """Look-ups of one of torch's caches by how they ended, over all ranks."""
 
     cache: str
@@ -22,8 +20,7 @@ class CacheRow:
     ranks: Ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Bypass:
+class Bypass(msgspec.Struct, frozen=True):
     """A reason that kept graphs out of a cache."""
 
     cache: str
@@ -32,8 +29,7 @@ class Bypass:
     ranks: Ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True):
     """One value of what differs, with the ranks (and the attempt) that had it."""
 
     ranks: Ranks
@@ -42,8 +38,7 @@ class Side:
     pass_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDifference:
+class KeyDifference(msgspec.Struct, frozen=True):
     """What differs in the cache keys of one compile: ``between`` ranks, attempts or starts.
 
     ``component`` is torch's name for it (inductor_config[max_autotune], gm, example_inputs[0]);
@@ -62,8 +57,7 @@ class KeyDifference:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobCaches:
+class JobCaches(msgspec.Struct, frozen=True):
     """Caches over all ranks."""
 
     rows: tuple[CacheRow, ...] = ()

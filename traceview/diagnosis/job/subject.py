@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.job.members import with_member
@@ -17,8 +17,7 @@ from traceview.tables import Tables
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True, dict=True):
     """One attempt of a job."""
 
     tables: Tables

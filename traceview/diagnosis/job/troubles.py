@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
 import polars as pl
+from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import earlier

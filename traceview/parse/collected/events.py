@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ _NAME = re.compile(r"^events-(\d{1,12})\.jsonl(?:\.gz)?$")
 _LINE_LIMIT = 64 << 20
 
 
-@dataclass(slots=True)
-class Process:
+class Process(msgspec.Struct):
     """One process's events by kind, in the order in which they happened."""
 
     pid: int
     rank: int | None = None
-    events: dict[str, list[Event]] = field(default_factory=dict)
+    events: dict[str, list[Event]] = {}
     first_us: float | None = None
     last_us: float | None = None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import md5
 
 import msgspec
@@ -29,8 +28,7 @@ _PREFIX_BYTES = 4096
 _RANK = re.compile(rb"\[rank(\d{1,6})\]")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A record whose payload may go on behind a foreign line."""
 
     line: int

@@ -19,10 +19,10 @@ memory       peaks of a window
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.inputs.streams import Stream
@@ -43,8 +43,7 @@ Frames = dict[str, pl.DataFrame]
 Batches = Iterator[tuple[str, pl.DataFrame]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(msgspec.Struct, frozen=True):
     """What every row of one window says of itself."""
 
     pass_name: str

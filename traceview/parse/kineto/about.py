@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ _DEVICE = re.compile(rb'"deviceProperties"\s*:\s*\[\s*(?=\{)')
 _UNIX_NS = 10**18
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """Of a trace: rank, ranks of its job, name of its first device, Unix time of its ``ts`` 0."""
 
     rank: int | None = None

@@ -6,7 +6,6 @@ Bounded memory: of an event only numbers are kept, some 60 bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -48,8 +47,7 @@ _INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "ker
 _ARGS = attrgetter("args")
 
 
-@dataclass(slots=True)
-class Events:
+class Events(msgspec.Struct):
     """Events in ``rows``, whose words are numbers.
 
     Column ``what`` is a row of ``whats`` (name, kind, tid), ``written`` one of ``writings``: of a
@@ -61,8 +59,7 @@ class Events:
     writings: pl.DataFrame
 
 
-@dataclass(slots=True)
-class RawFrames:
+class RawFrames(msgspec.Struct):
     """Events of a trace by what they are; ``start_ns`` counts from ``zero_ns``, the first of them.
 
     Those of the host are in order of start, the longer first of two that start at once. They are of

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.parse.kineto.stream import PIECE
 
@@ -26,8 +27,7 @@ class UnknownLayout(ValueError):
     """The bytes are no trace: no list of events, or an event without end."""
 
 
-@dataclass(slots=True)
-class Slice:
+class Slice(msgspec.Struct):
     """Comma-separated whole events; ``whole`` is False for the rest of a file that was cut."""
 
     data: bytes

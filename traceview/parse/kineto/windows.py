@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from traceview.parse.collected.events import Event, read_processes
 from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """One trace file: where it is, what it is named in tables, and whose it is.
 
     ``line_files``: of a lines window, the files by the index that its marks have; else None.

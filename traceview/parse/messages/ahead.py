@@ -9,10 +9,10 @@ import gc
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import islice
 
 import msgspec
+from msgspec.structs import asdict
 
 from traceview.inputs.source import Source
 from traceview.parse.beside import received, send

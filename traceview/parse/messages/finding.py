@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from traceview.inputs.streams import Stream
 from traceview.parse.messages.blocks import Block, Blocks
@@ -80,8 +81,7 @@ def _between(
         yield foreign
 
 
-@dataclass(slots=True, eq=False)
-class _Open:
+class _Open(msgspec.Struct, eq=False):
     """A message that may go on."""
 
     prefix: bytes

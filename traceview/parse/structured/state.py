@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Any
+
+import msgspec
 
 from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record, Stamp
@@ -32,8 +33,7 @@ TABLES = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class CodeSection:
+class CodeSection(msgspec.Struct):
     """One generated module: its graph, its kernels, their calls; whether its cache key is known."""
 
     graph: Row
@@ -49,8 +49,7 @@ class CodeSection:
         return (self.graph, *self.kernels, *self.calls)
 
 
-@dataclass(slots=True)
-class Compile:
+class Compile(msgspec.Struct):
     """One compile of one process and epoch while its records come in."""
 
     key: str
@@ -58,12 +57,12 @@ class Compile:
     compile_id: CompileId
     epoch: int
     line: int
-    opened: set[str] = field(default_factory=set)
+    opened: set[str] = set()
     closed: Stamp | None = None
-    attempts: set[int] = field(default_factory=set)
-    forward: Row = field(default_factory=dict)
+    attempts: set[int] = set()
+    forward: Row = {}
     backward: Row | None = None
-    dynamo_event: Row = field(default_factory=dict)
+    dynamo_event: Row = {}
     started_us: float | None = None
     stamp_us: Callable[[], float | None] | None = None
     symbols: int = 0
@@ -71,14 +70,13 @@ class Compile:
     failed: bool = False
     breaks_skipped: bool = False
     graphs: int = 0
-    sections: list[CodeSection] = field(default_factory=list)
-    waiting: list[Row] = field(default_factory=list)
+    sections: list[CodeSection] = []
+    waiting: list[Row] = []
     waiting_key: str | None = None
-    mappings: Row = field(default_factory=dict)
+    mappings: Row = {}
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """Records of one kind: who reads them, how many, and the bytes of their payloads."""
 
     parser: Parser | None
@@ -86,16 +84,14 @@ class Tally:
     payload_bytes: int = 0
 
 
-@dataclass(slots=True)
-class OpenPhase:
+class OpenPhase(msgspec.Struct):
     """A chromium B whose E has not come yet."""
 
     row: Row
     children_us: float = 0.0
 
 
-@dataclass(slots=True)
-class Block:
+class Block(msgspec.Struct):
     """Rows of one record that differ in ``columns`` only; ``head`` are the others.
 
     All blocks of a table have the same columns.
@@ -106,31 +102,32 @@ class Block:
     rows: int
 
 
-@dataclass(slots=True)
-class Process:
+class Process(msgspec.Struct):
     """One process in one file."""
 
     pid: int
     pass_name: str
     raw_file: str
     rank: int | None = None
-    strings: dict[int, str] = field(default_factory=dict)
-    clock: Clock = field(default_factory=Clock)
+    strings: dict[int, str] = {}
+    clock: Clock = msgspec.field(default_factory=Clock)
     epoch: int = 0
-    compiles: dict[_Ids, Compile] = field(default_factory=dict)
-    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
-    blocks: dict[str, list[Block]] = field(default_factory=dict)
-    phases: list[OpenPhase] = field(default_factory=list)
-    loose: list[OpenPhase] = field(default_factory=list)
-    phase_ids: Iterator[int] = field(default_factory=count)
-    tallies: dict[tuple[str, str | None], Tally] = field(default_factory=dict)
-    traced: dict[str | None, list[NodeLines]] = field(default_factory=dict)
+    compiles: dict[_Ids, Compile] = {}
+    rows: dict[str, list[Row]] = msgspec.field(
+        default_factory=lambda: {name: [] for name in TABLES}
+    )
+    blocks: dict[str, list[Block]] = {}
+    phases: list[OpenPhase] = []
+    loose: list[OpenPhase] = []
+    phase_ids: Iterator[int] = msgspec.field(default_factory=count)
+    tallies: dict[tuple[str, str | None], Tally] = {}
+    traced: dict[str | None, list[NodeLines]] = {}
     autotune_tables: int = 0
     opening_line: tuple[bytes, bytes] = (b"", b"")
-    components: dict[str, dict[str, None]] = field(default_factory=dict)
-    look_ups: Counter[str] = field(default_factory=Counter)
-    configs: dict[str, bytes] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
+    components: dict[str, dict[str, None]] = {}
+    look_ups: Counter[str] = msgspec.field(default_factory=Counter)
+    configs: dict[str, bytes] = {}
+    versions: dict[str, str] = {}
 
     def base(self, record: Record) -> Row:
         """The columns that every row of ``record`` has."""
@@ -257,8 +254,7 @@ class Process:
         return tuple(found)
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(msgspec.Struct):
     """What a parser gets beside the record: its process and where damage is counted."""
 
     process: Process

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import Row, Sink
@@ -32,13 +33,12 @@ DECISIONS_PER_GRAPH = 100_000
 _FRAMES, _PAIRS = 10_000, 200_000
 
 
-@dataclass(slots=True, eq=False)
-class _Frame:
+class _Frame(msgspec.Struct, eq=False):
     """A frame whose graphs are being read: the last one's number, its round and its pairs."""
 
     index: int | None = None
     round: int | None = None
-    seen: dict[tuple[Any, ...], Row] = field(default_factory=dict)
+    seen: dict[tuple[Any, ...], Row] = {}
 
 
 class Fusions:
