@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 
+#: Objects made before garbage is looked for: of a command that ends soon, next to nothing is any.
+_GARBAGE_AFTER = 200_000
 INTERRUPTED = 130
 UNREAD = 1
 
@@ -16,6 +19,7 @@ def main() -> None:
     Ends with the code that the command chose; 2, 3 or 4 for an error of ours; 130 after a Ctrl-C
     outside of the target; 1 where nobody reads what we print (``| head``).
     """
+    gc.set_threshold(_GARBAGE_AFTER)
     sys.exit(_run())
 
 

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+_SORTED = msgspec.json.Encoder(order="sorted")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def plain(model: object) -> dict[str, Any]:
     """A struct as JSON has it: lists for tuples, and null for numbers that are not finite."""
     return dict(_plain(msgspec.to_builtins(model)))
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """Plain data as JSON text with sorted keys, two spaces deep, in ASCII."""
+    try:
+        text = msgspec.json.format(_SORTED.encode(data), indent=2).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as in the name of a file
+        return json.dumps(data, sort_keys=True, indent=2, allow_nan=False)
+    return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def schema_of(

@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import msgspec
+
+from traceview.parse.remembered import remembered
 
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
 #: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
@@ -65,7 +67,7 @@ def is_user_frame(frame: StackFrame, roots: frozenset[str] = frozenset()) -> boo
     return not any(file.startswith(root) for root in roots)
 
 
-@lru_cache(maxsize=1_000)
+@remembered()
 def is_user_file(file: str) -> bool:
     """``is_user_frame`` of a file alone; graphs name few files, many times."""
     return is_user_frame(StackFrame(file, None, None))

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from traceview.parse import beside
-from traceview.parse.cutting.cutter import BLOCK_BYTES, cuts
+from traceview.parse.cutting.cutter import cuts
 from traceview.parse.cutting.places import DECODER, Damaged, End, Loose, Place
 from traceview.parse.cutting.shapes import Record, Report
 
@@ -39,13 +39,13 @@ def cutting_begun(path: Path) -> Iterator[None]:
 def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
     """What ``cuts`` gives of the file, cut by another process."""
     offset, line = 0, 1
-    with path.open("rb", buffering=BLOCK_BYTES) as file:
+    with path.open("rb", buffering=0) as file:
         loose: list[Loose | Damaged] = []  # behind the last place: cut again if the rest is lost
         for item in beside.received(_OTHER, [os.fspath(path)], DECODER, _MALLOC):
             if isinstance(item, Place):
                 if loose:
                     yield from _tell(loose, report)
-                item.file = file
+                item.file = file.fileno()
                 yield item
                 offset, line = item.offset + item.length + 1, item.line + item.lines
             elif isinstance(item, End):

@@ -121,8 +121,9 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
     rest = b""
     skipping = False
     blocks = iter(lambda: stream.read(BLOCK_BYTES), b"")  # reads no more once it has ended
-    while len(data := _longer(rest, blocks)) > len(rest):
-        start, seen = 0, max(0, len(rest) - 1)
+    while (longer := _longer(rest, blocks)) is not None:
+        data, seen = longer
+        start = 0
         for match in _START.finditer(data, seen):
             end = match.start()
             chunk = Chunk(line, offset + start, data, start, end, True)
@@ -146,17 +147,21 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
         yield Chunk(line, offset, rest, 0, len(rest) - ended, ended)
 
 
-def _longer(rest: bytes, blocks: Iterator[bytes]) -> bytes:
-    """``rest`` and what follows, until a line starts in it or it is too long: joined only once."""
+def _longer(rest: bytes, blocks: Iterator[bytes]) -> tuple[bytes, int] | None:
+    """``rest`` and what follows, until a line starts in it or it is too long: joined only once.
+
+    With it where to look for the first such line; None at the end.
+    """
     held, size = [rest], len(rest)
     for block in blocks:
         between = held[-1].endswith(b"\n") and block[:1] != b"\t"
-        starts = between or _START.search(block)
+        first = None if between else _START.search(block)
         held.append(block)
+        seen = size - 1 if between else size + (first.start() if first else len(block) - 1)
         size += len(block)
-        if starts or size > MAX_RECORD_BYTES:
+        if between or first or size > MAX_RECORD_BYTES:
             break
-    return b"".join(held)
+    return (b"".join(held), max(0, seen)) if len(held) > 1 else None
 
 
 def _digest(payload: bytes) -> str:

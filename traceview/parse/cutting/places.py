@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
+import os
 
 import msgspec
 
@@ -13,7 +13,7 @@ from traceview.parse.cutting.shapes import Cut, Record
 class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
     """A proven record whose bytes are in the file still: where, how long its parts are.
 
-    It has ``lines`` lines. Who is sent it sets ``file``.
+    It has ``lines`` lines. Who is sent it sets ``file``, a descriptor.
     """
 
     offset: int
@@ -21,7 +21,7 @@ class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
     prefix_bytes: int
     envelope_bytes: int
     lines: int
-    file: Any = None  # a BinaryIO
+    file: int = -1
 
     @property
     def head(self) -> tuple[bytes, bytes]:
@@ -41,8 +41,7 @@ class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
         return self._read(start, self.length - start) if self.size else b""
 
     def _read(self, start: int, size: int) -> bytes:
-        self.file.seek(self.offset + start)
-        data: bytes = self.file.read(size)
+        data = os.pread(self.file, size, self.offset + start)
         if len(data) < size:
             raise OSError(errno.ESTALE, "changed while it was read")
         return data

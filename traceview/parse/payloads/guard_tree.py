@@ -9,18 +9,24 @@ TREE_GUARD_MANAGER:
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
+
+from traceview.parse.remembered import remembered
 
 GUARDS_PER_COMPILE = 50_000
 GUARD_CHARACTERS = 500
 
+#: In front of a branch, by how deep it stands.
+_BARS = ["| " * depth for depth in range(500)]
 _KIND = re.compile(r"[A-Z][A-Z0-9_]*")
 _MANAGER = re.compile(r"(?:KeyManager: |ValueManager: )*\w*")
 _SOURCE = "Manager: source="
 _SOURCE_END = re.compile(r", (?:accessed_by|type|tag_safe)=")
 _PLACE = re.compile(r"# (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in [^#\n]*$")
+
+
+_Leaf = tuple[str, str | None, str | None, int | None]
 
 
 class Guards(msgspec.Struct, array_like=True, tag="guards"):
@@ -39,46 +45,38 @@ def guards(text: str) -> Guards:
     sources: list[str | None] = []
     for printed in text.split("\n"):
         bars, branch, what = printed.partition("+- ")
-        depth = _depth(bars)
-        if not branch or depth is None:
+        depth = len(bars) // 2
+        if not branch or depth >= len(_BARS) or bars != _BARS[depth]:
             continue
         del sources[depth:]
         above = sources[-1] if sources else None
-        kind, _, leaf = what.partition(": ")
-        if not _is_leaf(kind):
-            sources.append(_source(what) or above)
+        leaf, source = _told(what)
+        if leaf is None:
+            sources.append(source or above)
             continue
-        guard = leaf.partition(" # ")[0].strip()[:GUARD_CHARACTERS] or None
-        rows.append((kind, above, guard, *_place(leaf[leaf.rfind("#") :])))
+        kind, guard, file, line = leaf
+        rows.append((kind, above, guard, file, line))
         if len(rows) == GUARDS_PER_COMPILE:
             break
     return Guards(*map(list, zip(*rows, strict=True)))
 
 
-@lru_cache(maxsize=1_000)
-def _depth(bars: str) -> int | None:
-    """How deep a line stands whose branch begins behind ``bars``."""
-    depth = len(bars) // 2
-    return depth if bars == "| " * depth else None
-
-
-@lru_cache(maxsize=1_000)
-def _is_leaf(kind: str) -> bool:
-    return _KIND.fullmatch(kind) is not None
-
-
-@lru_cache(maxsize=1_000)
-def _is_manager(name: str) -> bool:
-    return _MANAGER.fullmatch(name) is not None
+@remembered(most=5_000, longest=1_000)  # compiles of one function have most guards in common
+def _told(what: str) -> tuple[_Leaf | None, str | None]:
+    """Kind, guard, file and line of a leaf; else the source that a manager names."""
+    kind, _, leaf = what.partition(": ")
+    if not _KIND.fullmatch(kind):
+        return None, _source(what)
+    guard = leaf.partition(" # ")[0].strip()[:GUARD_CHARACTERS] or None
+    return (kind, guard, *_place(leaf[leaf.rfind("#") :])), None
 
 
 def _source(manager: str) -> str | None:
     """The source that a manager's line names."""
     name, _, source = manager.partition(_SOURCE)
-    return _SOURCE_END.split(source, 1)[0] if source and _is_manager(name) else None
+    return _SOURCE_END.split(source, 1)[0] if source and _MANAGER.fullmatch(name) else None
 
 
-@lru_cache(maxsize=10_000)  # many guards of a compile come from one line
 def _place(comment: str) -> tuple[str | None, int | None]:
     """The file and line that the comment behind a guard names."""
     place = _PLACE.match(comment)

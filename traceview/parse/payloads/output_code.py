@@ -22,9 +22,10 @@ and in call():
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
+
+from traceview.parse.remembered import remembered
 
 CATEGORIES = {
     "poi": "pointwise",
@@ -45,6 +46,7 @@ _NODES = re.compile(
 _PATH = re.compile(r"^\s*(?:#|//) kernel path: (?P<path>.+?)\s*$")
 _FILE_LINE = re.compile(r"File:? \"?(?P<file>[^\"\n,]+?)\"?(?:, line |:)(?P<line>\d{1,9})\b")
 _NO_LAUNCH = ("assert_size_stride(", "assert_alignment(", "del ")
+_MAKES = " = empty_strided_"
 _SCOPES = ("def ", "class ", "return")
 _INSIDE = re.compile(r"[\w.'\"]")  # in front of what is the rest of a longer name, or quoted
 _HANDLE = re.compile(r"(?:#|//) \[Provenance debug handles\] (?P<name>.+):(?P<handle>\d{1,9})$")
@@ -178,9 +180,9 @@ def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
     for line in map(str.strip, body.split("\n")):
         if line.startswith(("#", "//")):
             _comment(line, above)
-        elif line.startswith(_NO_LAUNCH):
+        elif line.startswith(_NO_LAUNCH) or _MAKES in line:
             continue
-        elif called := _called_in(line, may_call, kernels):
+        elif "(" in line and (called := _called_in(line, may_call, kernels)):
             found.extend([_call(kernel, above) for kernel in called])
             above = _Above(Kernel("", None))
         elif line.startswith(_SCOPES):
@@ -232,6 +234,6 @@ def _merge(kernel: Kernel, above: Kernel) -> None:
     kernel.lines |= above.lines
 
 
-@lru_cache(maxsize=1_000)  # the same stand above a kernel's definition and its call
+@remembered()  # the same stand above a kernel's definition and its call
 def _names(listed: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, listed.split(","))))

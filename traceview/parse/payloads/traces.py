@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from traceview.parse.frames import is_user_frame, parse_traceback, torch_roots
+from traceview.parse.remembered import remembered
 
 
 class Traces(msgspec.Struct, array_like=True, tag="traces"):
@@ -33,7 +33,7 @@ def traces(stacks_of: dict[str, Any]) -> Traces:
     return found
 
 
-@lru_cache(maxsize=10_000)  # many kernels of a model come from one line of it
+@remembered(most=5_000)  # many kernels of a model come from one line of it
 def user_lines(stack: str) -> tuple[str, ...]:
     """``file:line`` of the user's own frames in a quoted stack, innermost first."""
     frames = parse_traceback(stack)

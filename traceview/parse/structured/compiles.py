@@ -66,7 +66,13 @@ _Metrics = msgspec.defstruct(
     "_Metrics",
     [*((name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")), *settings.FIELDS],
 )
-_METRICS = msgspec.json.Decoder(_Metrics)
+#: Of whole envelopes, by their key.
+_METRICS: dict[str, msgspec.json.Decoder[Any]] = {
+    key: msgspec.json.Decoder(
+        msgspec.defstruct("_Envelope", [("metrics", _Metrics)], rename={"metrics": key})
+    )
+    for key in ("compilation_metrics", "bwd_compilation_metrics")
+}
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
 _IDENTITY = ("compile_key", "compile_id", "pid", "epoch", "frame_id", "frame_compile_id")
 _CODE = ("co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function")
@@ -162,9 +168,10 @@ def _name_nameless(rows: list[Row]) -> None:
 def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
     process = reader.process
     compile = process.find(record)
-    decoded = decode(reader, record, record.body, _METRICS)
-    if compile is None or decoded is None:
+    envelope = decode(reader, record, record.head[1], _METRICS[record.key])
+    if compile is None or envelope is None:
         return
+    decoded = envelope.metrics
     settings.metrics_settings(reader, record, decoded)
     fields = msgspec.structs.asdict(decoded)
     row = metrics_row(fields)

@@ -30,13 +30,13 @@ def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
     for table, left in process.rows.items():
         if table in _AT_THE_END:
             continue
-        if table == "compile_phases":
-            taken, left[:] = _closed_phases(process)
-        elif table in _OF_CODE:
+        if table in _OF_CODE:
             taken = of_code[table]
             del left[: len(taken)]
         elif len(left) < _WORTH_A_PIECE:
             continue
+        elif table == "compile_phases":
+            taken, left[:] = _closed_phases(process)
         else:
             taken, left[:] = left[:], []
         if taken:

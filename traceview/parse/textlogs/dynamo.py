@@ -9,7 +9,7 @@ from traceview.parse.frames import first_user_frame
 from traceview.parse.graph_break_text import parse_graph_break
 from traceview.parse.guard_text import parse_guard
 from traceview.parse.messages import Message
-from traceview.parse.textlogs.sink import Row, Sink, heads, remembered, split_at, user_columns
+from traceview.parse.textlogs.sink import SAID_BY_RANKS, Row, Sink, heads, split_at, user_columns
 
 _BREAKS = ("Graph break in user code at ", "Graph break (user stack suppressed ")
 _BREAK_HEADS = heads(*_BREAKS)
@@ -62,7 +62,7 @@ class Recompiles:
                 )
 
 
-@remembered
+@SAID_BY_RANKS
 def _graph_break(text: str) -> Row:
     read = parse_graph_break(text)
     nearest = first_user_frame(read.stack)
@@ -97,7 +97,7 @@ def _entries(text: str) -> Iterator[tuple[int, str, str]]:
         yield at, failed, "\n".join(guard)
 
 
-@remembered
+@SAID_BY_RANKS
 def _guard(text: str) -> Row:
     read = parse_guard(text)
     return {

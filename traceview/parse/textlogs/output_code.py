@@ -8,12 +8,12 @@ from msgspec.structs import asdict
 
 from traceview.parse.messages import Message
 from traceview.parse.payloads.module import module
-from traceview.parse.textlogs.sink import Row, Sink, heads, remembered, split_at
+from traceview.parse.textlogs.sink import SAID_BY_RANKS, Row, Sink, heads, split_at
 
 _WRITTEN = re.compile(r"^Output code written to: (?P<file>.+)$", re.MULTILINE)
 _OPEN_MODULES = 256  # whose file may still be told
 _HEADS = heads("Output code:", "Output code written to: ")
-_read = remembered(module)
+_read = SAID_BY_RANKS(module)
 
 
 class OutputCode:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
 from traceview.parse.frames import StackFrame, first_user_frame, stack_json
 from traceview.parse.keys import CompileKeys, CompileName
 from traceview.parse.messages import Message
+from traceview.parse.remembered import remembered
 from traceview.tables import from_rows
 
 Row = dict[str, Any]
-R = TypeVar("R")
-_TEXTS, _TEXT_CHARACTERS = 64, 1 << 17
+#: Ranks that write to one log often say the same.
+SAID_BY_RANKS = remembered(most=64, longest=1 << 17)
 #: What the tables may hold, and what a row takes of it beside its text.
 _MOST, _ROW = 16 << 20, 1 << 10
 _PID = "process"  # stands in rows until they become a table
@@ -127,12 +127,6 @@ def user_columns(stack: Sequence[StackFrame]) -> Row:
         "user_function": nearest.function if nearest else None,
         "user_stack": stack_json(stack),
     }
-
-
-def remembered(function: Callable[[str], R]) -> Callable[[str], R]:
-    """``function`` with a memory for texts: ranks that write to one log often say the same."""
-    known = lru_cache(maxsize=_TEXTS)(function)
-    return lambda text: known(text) if len(text) < _TEXT_CHARACTERS else function(text)
 
 
 def heads(*words: str) -> re.Pattern[str]:
