@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from markupsafe import Markup, escape
 from pygments.lexer import Lexer
@@ -36,15 +36,16 @@ def language_of(text: str) -> str:
     return "cpp" if "#include" in head or 'extern "C"' in head else "python"
 
 
-def highlight(text: str, language: str) -> list[Markup]:
+@lru_cache(256)  # findings of one rule say the same
+def highlight(text: str, language: str) -> tuple[Markup, ...]:
     """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
     pieces = (_piece(token, value) for token, value in _lexer(language).get_tokens(clean(text)))
-    return [Markup(line) for line in "".join(pieces).split("\n")[:-1]]  # a lexer adds a newline
+    return tuple(map(Markup, "".join(pieces).split("\n")[:-1]))  # a lexer adds a newline
 
 
-def plain(text: str) -> list[Markup]:
+def plain(text: str) -> tuple[Markup, ...]:
     """As ``highlight`` with no classes: cheap, for text beyond the budget."""
-    return [escape(line) for line in clean(text).split("\n")]
+    return tuple(map(escape, clean(text).split("\n")))
 
 
 @cache

@@ -29,7 +29,7 @@ MAX_BYTES = 2_000_000
 _REPORT = ("report.html.j2", ("report.css", "pictures.css"))
 _POSTMORTEM = ("job.html.j2", ("report.css", "pictures.css", "job.css"))
 #: Characters of code in colours on a post-mortem's page, where code comes last: they take long.
-_JOB_COLOURED = 30_000
+_JOB_COLOURED = 20_000
 # Tried in turn until the page fits: what goes first is what the run folder holds anyway.
 _LEVELS = (
     Limits(text=6000, rows=400, code=600_000, coloured=200_000, one_code=60_000),

@@ -109,7 +109,7 @@ _REGION_COLUMNS = (
 class Source(msgspec.Struct, frozen=True):
     """Code ready to print: lines of HTML, and how many characters were left out."""
 
-    lines: list[Markup]
+    lines: tuple[Markup, ...]
     left_out: int
     total: int
 
@@ -147,9 +147,9 @@ class View:
         kept = text[:allowed]
         self._colour_left -= allowed
         if self._colour_left >= 0:
-            lines = code.highlight(kept, language or code.language_of(text)) if kept else []
+            lines = code.highlight(kept, language or code.language_of(text)) if kept else ()
         else:
-            lines = code.plain(kept) if kept else []
+            lines = code.plain(kept) if kept else ()
         return Source(lines, len(text) - allowed, len(text))
 
     def accounts(self) -> list[Account]:

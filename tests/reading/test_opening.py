@@ -12,7 +12,7 @@ GRAPHS = pl.LazyFrame(
 
 @pytest.mark.parametrize(
     ("budget", "given"),
-    [(0, ""), (1, "a"), (4, "a"), (5, "ab"), (9, "ab"), (10, "abc"), (13, "abcd"), (999, "abcde")],
+    [(1, "a"), (4, "a"), (5, "ab"), (9, "ab"), (10, "abc"), (13, "abcd"), (999, "abcde")],
 )
 def test_texts_of_the_dearest_compiles_are_given_until_they_are_too_many(
     monkeypatch, budget, given
@@ -24,6 +24,18 @@ def test_texts_of_the_dearest_compiles_are_given_until_they_are_too_many(
         asked.extend(keys)
         return GRAPHS.filter(pl.col("compile_key").is_in(keys))
 
-    found = opening._within_budget(read, ["a", "b", "c", "d", "e"])  # e has none
+    found, graphs = opening._within_budget(read, ["a", "b", "c", "d", "e"])  # e has none
     assert "".join(found) == given
-    assert len(asked) <= max(2 * len(given), 1)  # a log may hold far more
+    assert set(graphs["compile_key"]) == set(given) - {"e"}
+    assert len(asked) <= 3 * len(given)  # a log may hold far more
+
+
+def test_without_compiles_there_are_graphs_of_none():
+    none = GRAPHS.select(pl.lit(None, pl.String).alias("compile_key"), "text").head(1)
+
+    def read(keys):
+        return none.filter(pl.col("compile_key").is_null() | pl.col("compile_key").is_in(keys))
+
+    found, graphs = opening._within_budget(read, [])
+    assert found == []
+    assert graphs.height == 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
 #: polars' allocator keeps what was freed, some 20 MB a process, unless it is told before it starts.
-ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:200,muzzy_decay_ms:0")
+ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
 
 

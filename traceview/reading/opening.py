@@ -54,7 +54,9 @@ def open_tables(run: Run) -> Tables:
             ranks = chosen if name in _OF_CHOSEN else None
             scan = partial(_scan, run.folder, name, ranks, aside)
             if name == "graphs" and dearest is not None:
-                dearest = _within_budget(scan, dearest)
+                dearest, graphs = _within_budget(scan, dearest)
+                result.put(name, graphs)
+                continue
             result.put_later(name, scan(dearest if name in _OF_DEAREST else None).collect)
         if name == "compiles":
             dearest = _dearest(result["compiles"], chosen)
@@ -136,22 +138,29 @@ def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
     return spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)["compile_key"].to_list()
 
 
-def _within_budget(read: Callable[[list[str]], pl.LazyFrame], dearest: list[str]) -> list[str]:
-    """Of the dearest compiles, dearest first, those whose texts are together not too long.
+def _within_budget(
+    read: Callable[[list[str]], pl.LazyFrame], dearest: list[str]
+) -> tuple[list[str], pl.DataFrame]:
+    """Of the dearest compiles, dearest first, those whose texts are not too long; their graphs.
 
     ``read`` scans the graphs of some compiles. Few are looked at first: one log may hold a hundred
-    times the text that is wanted.
+    times the text that is wanted, and mostly the dearest compile has enough of it.
     """
-    fitting, spent = 0, 0
+    size = pl.col("text").str.len_bytes().sum()
+    graphs = read(dearest[:1]).collect()
+    spent = graphs.filter(pl.col("compile_key").is_in(dearest[:1])).select(size).item()
+    if spent >= MOST_TEXT_BYTES or len(dearest) < 2:
+        return dearest[:1], graphs
+    fitting = 1
     while fitting < len(dearest) and spent < MOST_TEXT_BYTES:
         keys = dearest[fitting : 2 * fitting + 1]
-        sizes = read(keys).group_by("compile_key").agg(pl.col("text").str.len_bytes().sum())
+        sizes = read(keys).group_by("compile_key").agg(size)
         size_of = dict(sizes.collect().iter_rows())
         for key in keys:
             if spent < MOST_TEXT_BYTES:
                 spent += size_of.get(key, 0)
                 fitting += 1
-    return dearest[:fitting]
+    return dearest[:fitting], read(dearest[:fitting]).collect()
 
 
 def _scan(

@@ -61,7 +61,7 @@ def guards(text: str) -> Guards:
     return Guards(*map(list, zip(*rows, strict=True)))
 
 
-@remembered(most=5_000, longest=1_000)  # compiles of one function have most guards in common
+@remembered(most=2_000, longest=1_000)  # compiles of one function have most guards in common
 def _told(what: str) -> tuple[_Leaf | None, str | None]:
     """Kind, guard, file and line of a leaf; else the source that a manager names."""
     kind, _, leaf = what.partition(": ")

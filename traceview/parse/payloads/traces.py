@@ -33,7 +33,7 @@ def traces(stacks_of: dict[str, Any]) -> Traces:
     return found
 
 
-@remembered(most=5_000)  # many kernels of a model come from one line of it
+@remembered(most=2_000)  # many kernels of a model come from one line of it
 def user_lines(stack: str) -> tuple[str, ...]:
     """``file:line`` of the user's own frames in a quoted stack, innermost first."""
     frames = parse_traceback(stack)
