@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import polars as pl
 
@@ -30,6 +32,11 @@ class Damage(msgspec.Struct):
             self._entries[file, kind] = _Entry(times, first_line, example[:EXAMPLE_CHARACTERS])
         else:
             entry.times += times
+
+    def kinds(self) -> Iterator[tuple[str, int, str]]:
+        """Kind, times and example of each kind of every file."""
+        for (_, kind), entry in self._entries.items():
+            yield kind, entry.times, entry.example
 
     @property
     def total(self) -> int:

@@ -50,6 +50,10 @@ class Log:
                 self._told = piece.bytes_read
             yield piece
 
+    def all_read(self, bytes_read: int | None) -> None:
+        """The bytes that another process has counted; None where it has not come to the end."""
+        self._told = bytes_read
+
     @property
     def bytes_read(self) -> int | None:
         """Unpacked bytes that were read; of a file, all that it has."""
@@ -107,11 +111,14 @@ def _kineto(log: Log) -> Batches:
     if named is not None and named[2]:
         return  # a step with the user's lines marked: its times say nothing
     stance = named[1] if named else None
-    with log.open() as stream:
+    local = None if log.source.prefix else log.source.local
+    with kineto.rest_begun(local) as rest, log.open() as stream:
         yield from kineto.read_stream(
             stream, log.name, log.damage,
-            pass_name=log.part, rank=rank_in_name(log.name), stance=stance,
+            pass_name=log.part, rank=rank_in_name(log.name), stance=stance, rest=rest,
         )  # fmt: skip
+        if rest and log.source.path is None:
+            log.all_read(rest.bytes_read)
 
 
 def _events(log: Log) -> Batches:

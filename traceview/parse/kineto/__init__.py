@@ -5,6 +5,9 @@ stream       bytes of the trace in pieces, cut ones too
 splitter     slices of whole events, in any layout
 repair       events that are no valid JSON
 columns      events to columns
+gathering    events put apart by what they are
+rest         the second half of a large trace, read by another process
+other        that process
 reader       events to raw frames
 processes    the one process that a trace is read for
 about        what a trace says of itself
@@ -33,11 +36,12 @@ from traceview.parse.kineto.lines import line_ops
 from traceview.parse.kineto.linking import link
 from traceview.parse.kineto.memory import memory_rows
 from traceview.parse.kineto.reader import RawFrames, read_raw
+from traceview.parse.kineto.rest import Rest, rest_begun
 from traceview.parse.kineto.windows import windows
 from traceview.run import PassRecord, Run
 from traceview.tables import conform, from_rows, spec_of
 
-__all__ = ["Frames", "categorize", "read_pass", "read_stream", "read_trace"]
+__all__ = ["Frames", "categorize", "read_pass", "read_stream", "read_trace", "rest_begun"]
 
 Frames = dict[str, pl.DataFrame]
 Batches = Iterator[tuple[str, pl.DataFrame]]
@@ -60,13 +64,15 @@ def read_stream(
     pass_name: str = "logs",
     rank: int | None = None,
     stance: str | None = None,
+    rest: Rest | None = None,
 ) -> Batches:
     """Tables of one trace from anywhere, in batches of rows, and its row of table traces.
 
-    ``rank`` and ``stance`` are what is known from elsewhere. The trace's own rank counts before;
-    without a stance, a trace with torch.compile's marks is compiled.
+    ``rest`` is another process that reads the same trace from its middle on. ``rank`` and
+    ``stance`` are what is known from elsewhere. The trace's own rank counts before; without a
+    stance, a trace with torch.compile's marks is compiled.
     """
-    raw = read_raw(stream, name, damage)
+    raw = read_raw(stream, name, damage, rest)
     head = _Head(
         pass_name,
         rank if raw.about.rank is None else raw.about.rank,
@@ -112,8 +118,8 @@ def _read(path: Path, head: _Head, name: str, damage: Damage) -> Frames:
 
 
 def _raw(path: Path, name: str, damage: Damage) -> RawFrames:
-    with opened(path) as stream:
-        return read_raw(stream, name, damage)
+    with rest_begun(path) as rest, opened(path) as stream:
+        return read_raw(stream, name, damage, rest)
 
 
 def _tables(raw: RawFrames, head: _Head) -> Batches:

@@ -6,7 +6,7 @@ Names, shapes and files repeat: what an event says in words is kept once, a row 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import nan
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,8 @@ import polars as pl
 JOINT = b"\0"
 _ARGUMENTS = attrgetter("args")
 _WHAT = attrgetter("name", "cat", "tid", "pid")
+#: Rows that are given to another process at a time.
+_ROWS = 65_536
 #: Stands for "not there" among whole numbers until they are a polars column.
 MISSING = -(2**63)
 
@@ -45,6 +47,8 @@ class Columns:
         self._what, self._written = array("I"), array("I")
         self._times = {name: (attrgetter(name), array("d")) for name in times}
         self._numbers = {name: (attrgetter(name), array("q")) for name in numbers}
+        self._foreign_whats: list[int] = []
+        self._foreign_writings: list[int] = []
 
     def add(self, events: list[Any]) -> None:
         """Append ``events``; they may be forgotten afterwards."""
@@ -56,6 +60,30 @@ class Columns:
             _extend(times, get, events, _float)
         for get, numbers in self._numbers.values():
             _extend(numbers, get, arguments, _whole)
+
+    def parts(self) -> Iterator[list[bytes]]:
+        """All rows in the order in which they came, some at a time: each column as bytes."""
+        for start in range(0, len(self._what), _ROWS):
+            yield [column[start : start + _ROWS].tobytes() for column in self._columns()]
+
+    def translate(self, whats: list[Any], writings: list[bytes]) -> None:
+        """What the numbers in the ``parts`` that are appended next stand for."""
+        self._foreign_whats = [self.whats[what] for what in whats]
+        self._foreign_writings = [self.writings[text] for text in writings]
+
+    def append(self, part: list[bytes]) -> None:
+        """Append the rows of one of the ``parts`` made in another process."""
+        what, written, *numbers = part
+        self._what.extend(map(self._foreign_whats.__getitem__, array("I", what)))
+        self._written.extend(map(self._foreign_writings.__getitem__, array("I", written)))
+        for column, data in zip(self._columns()[2:], numbers, strict=True):
+            column.frombytes(data)
+
+    def _columns(self) -> list[array[Any]]:
+        columns: list[array[Any]] = [self._what, self._written]
+        columns += (column for _, column in self._times.values())
+        columns += (column for _, column in self._numbers.values())
+        return columns
 
     def frame(self) -> pl.DataFrame:
         """All rows in the order in which they came, which are forgotten here; null is missing."""

@@ -5,8 +5,7 @@ Bounded memory: of an event only numbers are kept, some 60 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,35 +15,17 @@ from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
 from traceview.parse.kineto.about import About, about
 from traceview.parse.kineto.columns import JOINT, Columns
-from traceview.parse.kineto.events import NO_ARGS, Event, decode_events
+from traceview.parse.kineto.gathering import INPUTS, KINDS, SIZES, Gathered, decoded
 from traceview.parse.kineto.processes import main_process, without
-from traceview.parse.kineto.repair import mend
-from traceview.parse.kineto.splitter import Slice, Splitter, UnknownLayout
+from traceview.parse.kineto.rest import Rest
+from traceview.parse.kineto.splitter import Splitter, UnknownLayout
 from traceview.parse.kineto.stream import pieces
 
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
 LONGEST_US = 86_400 * 10**6
+_OURS = "traceview "
 #: Times up to here are exact to the ns in a float64.
 FARTHEST_US = 2**52
-KINDS = {
-    "kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "cuda_runtime": "call",
-    "cuda_driver": "call",
-    "cpu_op": "cpu_op",
-    "user_annotation": "user_annotation",
-}
-_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
-_HOST = KINDS.keys() - _GPU
-_MEMORY = "[memory]"
-_OURS = "traceview "
-_TIMES = ("ts", "dur")
-_IDS = ("external_id", "correlation")
-_MEMORY_NUMBERS = ("total_allocated", "allocated", "device_type", "device_id")
-_SIZES = ("grid", "block")
-_INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "kernel_file")
-_ARGS = attrgetter("args")
 
 
 class Events(msgspec.Struct):
@@ -75,17 +56,24 @@ class RawFrames(msgspec.Struct):
     others: tuple[int, int] = (0, 0)
 
 
-def read_raw(stream: Stream, name: str, damage: Damage) -> RawFrames:
-    """The events of ``stream``; what cannot be read is counted in ``damage`` under ``name``."""
-    gathered = _Gathered()
-    parts = Splitter(pieces(stream, name, damage))
+def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None) -> RawFrames:
+    """The events of ``stream``; what cannot be read is counted in ``damage`` under ``name``.
+
+    ``rest`` is another process that has begun to read the same trace from its middle on.
+    """
+    gathered = Gathered()
+    parts = Splitter(pieces(stream, name, damage), until=rest.offset if rest else None)
     try:
-        for events in _decoded(parts, name, damage):
-            gathered.add(events)
+        for part in parts:
+            gathered.add(decoded(part, name, damage))
+            if rest and parts.reached and (end := rest.take(gathered.take, name, damage)):
+                parts.tail = end.tail
+                break
+            parts.reached = False
     except UnknownLayout as error:
         damage.count(name, "unknown_format", None, str(error))
-    device = _events(gathered.device, _SIZES, name, damage)
-    host = _events(gathered.host, _INPUTS, name, damage)
+    device = _events(gathered.device, SIZES, name, damage)
+    host = _events(gathered.host, INPUTS, name, damage)
     memory = gathered.memory.frame()
     pids = _pids(gathered.host)
     pid = main_process(host.rows["what"], host.whats["name"].to_list(), pids)
@@ -126,46 +114,6 @@ def _of_one_process(
     mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
     host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
     return int(others.sum())
-
-
-class _Gathered:
-    """Events put apart by what they are."""
-
-    def __init__(self) -> None:
-        self.device = Columns(_SIZES, _TIMES, (*_IDS, "device", "stream", "bytes"))
-        self.host = Columns(_INPUTS, _TIMES, (*_IDS, "sequence", "forward_thread"))
-        self.memory = Columns(_SIZES, ("ts",), _MEMORY_NUMBERS)
-
-    def add(self, events: list[Event]) -> None:
-        spans = [event for event in events if event.cat in KINDS and event.ph == "X"]
-        if None in map(_ARGS, spans):
-            for event in spans:
-                event.args = event.args or NO_ARGS
-        self.host.add([event for event in spans if event.cat in _HOST])
-        self.device.add([event for event in spans if event.cat in _GPU])
-        self.memory.add([event for event in events if event.name == _MEMORY and event.args])
-
-
-def _decoded(parts: Splitter, name: str, damage: Damage) -> Iterator[list[Event]]:
-    """Events slice by slice; a slice that is no JSON is mended event by event."""
-    for part in parts:
-        if part.data:
-            try:
-                yield decode_events(b"[" + part.data + b"]")
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                yield _mended(part, name, damage)
-        if not part.whole:
-            damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
-
-
-def _mended(part: Slice, name: str, damage: Damage) -> list[Event]:
-    kept = []
-    for found in mend(part.data):
-        if isinstance(found, Event):
-            kept.append(found)
-        elif part.whole:
-            damage.count(name, "bad_json", None, found[:200].decode(errors="replace"))
-    return kept
 
 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:

@@ -39,21 +39,48 @@ class Splitter:
 
     ``head`` is what stands before the list of events, ``tail`` the beginning of what follows it;
     both are known once the slices have been read.
+
+    With ``until``, a slice ends with the first separator at or after so many bytes, if there is
+    one, and ``reached`` is set. With ``behind``, the pieces begin anywhere in the list: what
+    stands before the first such separator is left out.
     """
 
-    def __init__(self, pieces: Iterable[bytes]) -> None:
+    def __init__(
+        self, pieces: Iterable[bytes], until: int | None = None, behind: bytes | None = None
+    ) -> None:
         self.head = b""
         self.tail = b""
-        self._source = iter(pieces)
+        self.reached = False
+        self._until = until
+        self._behind = behind
+        self._read = 0
+        self._source = self._counted(pieces)
 
     def __iter__(self) -> Iterator[Slice]:
+        separator = self._behind
+        if separator is not None:
+            buffer = self._after(separator)
+        else:
+            buffer, separator = self._begun()
+        if separator is not None:
+            buffer = yield from self._by_separator(buffer, separator)
+        self.tail = yield from _by_brackets(buffer, self._source)
+        self.tail += next(self._source, b"")
+
+    def separator(self) -> bytes | None:
+        """What stands between two events, in the layouts of torch's exporters."""
+        return self._begun()[1]
+
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self._read += len(piece)
+            yield piece
+
+    def _begun(self) -> tuple[bytes, bytes | None]:
         buffer = self._after_root()
         while len(buffer) < PIECE and (piece := next(self._source, b"")):
             buffer += piece
-        if separator := _separator(buffer):
-            buffer = yield from _by_separator(buffer, self._source, separator)
-        self.tail = yield from _by_brackets(buffer, self._source)
-        self.tail += next(self._source, b"")
+        return buffer, next((mark for mark in (_CPP, _PYTHON) if mark in buffer), None)
 
     def _after_root(self) -> bytes:
         """What was read of the list of events: everything after its bracket."""
@@ -70,27 +97,35 @@ class Splitter:
                 break
         raise UnknownLayout("no list of events")
 
+    def _after(self, separator: bytes) -> bytes:
+        buffer = b""
+        for piece in self._source:
+            buffer += piece
+            if (found := buffer.find(separator)) >= 0:
+                return buffer[found + separator.index(b",") + 1 :]
+            if len(buffer) > MOST_BYTES:
+                break
+        raise UnknownLayout("an event without end")
 
-def _separator(buffer: bytes) -> bytes | None:
-    return next((mark for mark in (_CPP, _PYTHON) if mark in buffer), None)
-
-
-def _by_separator(
-    buffer: bytes, source: Iterator[bytes], separator: bytes
-) -> Generator[Slice, None, bytes]:
-    """Slices up to the last separator; returns what follows it: the last event and the tail."""
-    keep = separator.index(b",")
-    while True:
-        cut = buffer.rfind(separator)
-        if cut >= 0:
-            yield Slice(buffer[: cut + keep])
-            buffer = buffer[cut + keep + 1 :]
-        piece = next(source, b"")
-        if not piece:
-            return buffer
-        if len(buffer) > MOST_BYTES:
-            raise UnknownLayout("an event without end")
-        buffer += piece
+    def _by_separator(self, buffer: bytes, separator: bytes) -> Generator[Slice, None, bytes]:
+        """Slices up to the last separator; returns what follows it: the last event and the tail."""
+        keep = separator.index(b",")
+        while True:
+            cut = buffer.rfind(separator)
+            if self._until is not None and cut >= 0:
+                least = self._until - (self._read - len(buffer))
+                if cut >= least:
+                    cut = buffer.find(separator, max(0, least))
+                    self._until, self.reached = None, True
+            if cut >= 0:
+                yield Slice(buffer[: cut + keep])
+                buffer = buffer[cut + keep + 1 :]
+            piece = next(self._source, b"")
+            if not piece:
+                return buffer
+            if len(buffer) > MOST_BYTES:
+                raise UnknownLayout("an event without end")
+            buffer += piece
 
 
 def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Generator[Slice, None, bytes]:
