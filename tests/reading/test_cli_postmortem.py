@@ -1,6 +1,7 @@
 """``traceview postmortem`` from the command line: folders, exit codes, what it says."""
 
 import json
+import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +9,8 @@ from reading_logs import write_log
 
 from traceview.cli import traceview
 from traceview.errors import NothingToAnalyse, UsageError
+from traceview.parse.cutting import ahead
+from traceview.parse.structured import reading
 
 
 @pytest.fixture
@@ -68,6 +71,34 @@ def test_damage_is_an_exit_code_where_that_is_wanted(call, logs):
 
 def test_whole_logs_pass_strictly(call, logs):
     assert call("postmortem", logs, "--workers", 1, "--strict")[0] == 0
+
+
+@pytest.fixture
+def others(monkeypatch):
+    """The processes that are started beside this one, for logs of any size."""
+    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(reading, "AHEAD_BYTES", 1)
+    started, popen = [], subprocess.Popen
+
+    def start(*args, **more):
+        started.append(popen(*args, **more))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    return started
+
+
+def test_a_single_large_log_is_begun_once(call, logs, others):
+    assert call("postmortem", logs, "--strict")[0] == 0
+    assert len(others) == 1
+    assert others[0].poll() is not None
+
+
+def test_what_was_begun_ends_where_the_command_does_not_go_on(call, logs, others, tmp_path):
+    with pytest.raises(UsageError):
+        call("postmortem", logs, "--select", "no-such-rule")
+    assert [other.poll() is not None for other in others] == [True]
+    assert not (tmp_path / "traceview-postmortem").exists()
 
 
 @pytest.mark.parametrize(
