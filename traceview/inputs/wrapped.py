@@ -85,12 +85,18 @@ def _strip(lines: bytes, pattern: re.Pattern[bytes]) -> bytes:
     if not pattern.groups:
         return b"\n".join(pattern.split(lines))[1:]  # faster than sub() by a seventh
 
-    def ranked(match: re.Match[bytes]) -> bytes:
-        rank = match[match.lastindex] if match.lastindex else None
-        is_torch = rank is not None and _TORCH.match(lines, match.end())
-        return b"\n[rank%b]:" % rank if is_torch and rank is not None else b"\n"
+    groups = pattern.groups
+    first, *parts = pattern.split(lines)
+    found = [parts[group :: groups + 1] for group in range(groups)]
+    each = zip(*found, strict=True)
+    ranks = found[0] if groups == 1 else [next(filter(None, told), None) for told in each]
+    bare = zip(ranks, parts[groups :: groups + 1], strict=True)
+    return (first + b"".join([_ranked(rank, line) for rank, line in bare]))[1:]
 
-    return pattern.sub(ranked, lines)[1:]
+
+def _ranked(rank: bytes | None, line: bytes) -> bytes:
+    """The rank where torch itself would have put it: in front of its own lines alone."""
+    return b"\n[rank%b]:%b" % (rank, line) if rank and _TORCH.match(line) else b"\n" + line
 
 
 class _Wrapped(msgspec.Struct):

@@ -25,7 +25,6 @@ _SOURCE = "Manager: source="
 _SOURCE_END = re.compile(r", (?:accessed_by|type|tag_safe)=")
 _PLACE = re.compile(r"# (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in [^#\n]*$")
 
-
 _Leaf = tuple[str, str | None, str | None, int | None]
 
 
