@@ -91,7 +91,6 @@ class Graph(msgspec.Struct, dict=True):
     nodes: dict[str, Node] = {}
     outputs: frozenset[str] = frozenset()
     users: dict[str, list[str]] = msgspec.field(default_factory=lambda: defaultdict(list))
-    _bases: dict[str, tuple[str, int | None]] = {}
 
     @cached_property
     def operations(self) -> list[Node]:
@@ -106,12 +105,7 @@ class Graph(msgspec.Struct, dict=True):
 
     def base(self, name: str) -> tuple[str, int | None]:
         """What ``name`` is a view of, and the bytes that reading the view takes at most."""
-        found = self._bases.get(name)
-        if found is None:
-            found = self._bases[name] = self._base(self.nodes[name])
-        return found
-
-    def _base(self, node: Node) -> tuple[str, int | None]:
+        node = self.nodes[name]
         least = node.bytes
         while node.moves_nothing and node.inputs and not self._picks_result(node):
             node = self.nodes[node.inputs[0]]
@@ -125,9 +119,6 @@ class Graph(msgspec.Struct, dict=True):
 
     def is_used_beyond(self, inside: Collection[str], name: str) -> bool:
         """Whether any of its uses is not ``inside``."""
-        for user in self.users.get(name, ()):  # nearly always the first one tells
-            if user not in inside and not self.nodes[user].moves_nothing:
-                return True
         return any(user not in inside for user in self._uses(name))
 
     def _uses(self, name: str) -> Iterator[str]:
@@ -155,16 +146,17 @@ def parse_graph(text: str) -> Graph:
     graph, place = Graph(), None
     end = _RETURN.search(text)
     body, returned = (text[: end.start()], text[end.end() :]) if end else (text, "")
-    for name, meta, target, rest, file, line, other in _LINE.findall(body):
+    for found in _LINE.finditer(body):
+        name, meta, target, rest, file, line, other = found.groups()
         if name:
-            _add(graph, name, meta, target, rest, place)
+            _add(graph, name, meta or "", target, rest, place)
         elif file:
             place = f"{file}:{int(line)}" if is_user_file(file) else None
         elif not other.strip():
             place = None
         elif '"' in other:
-            for given, kind in _ANNOTATED.findall(other):
-                graph.nodes.setdefault(given, Node(given, "", (), tensor_bytes(kind), None, kind))
+            for name, meta in _ANNOTATED.findall(other):
+                graph.nodes.setdefault(name, Node(name, "", (), tensor_bytes(meta), None, meta))
     outputs = _WORD.findall(_COMMENT.sub("", returned))
     graph.outputs = frozenset(name for name in outputs if name in graph.nodes)
     return graph
