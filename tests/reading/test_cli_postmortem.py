@@ -95,9 +95,17 @@ def test_a_single_large_log_is_begun_once(call, logs, others):
 
 
 def test_what_was_begun_ends_where_the_command_does_not_go_on(call, logs, others, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceview]\nselect = ["no-such-rule"]\n')
+    with pytest.raises(UsageError):
+        call("postmortem", logs)
+    assert [other.poll() is not None for other in others] == [True]
+    assert not (tmp_path / "traceview-postmortem").exists()
+
+
+def test_a_wrong_option_is_told_before_any_log_is_begun(call, logs, others, tmp_path):
     with pytest.raises(UsageError):
         call("postmortem", logs, "--select", "no-such-rule")
-    assert [other.poll() is not None for other in others] == [True]
+    assert others == []
     assert not (tmp_path / "traceview-postmortem").exists()
 
 

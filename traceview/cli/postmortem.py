@@ -19,6 +19,7 @@ from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 if TYPE_CHECKING:
     from traceview.inputs import Found
     from traceview.reading.executors import Executor
+    from traceview.rules.choice import Choice
     from traceview.run import Run
 
 DEFAULT_FOLDER = Path("traceview-postmortem")
@@ -72,11 +73,14 @@ def command(
     from traceview.cli.config import choice_of
     from traceview.cli.pipeline import Wanted, explain
 
+    def asked() -> tuple[Choice, Executor]:
+        return choice_of(select, ignore), _executor(workers, scheduler)
+
     wanted = Wanted.of(as_json, as_markdown, open_report)
+    early = asked() if select or ignore or scheduler else None  # they may be wrong: told at once
     folder = _folder(out, resume)
     with _logs(folder, paths, resume) as found:  # a large log is begun before much is imported
-        choice = choice_of(select, ignore)
-        executor = _executor(workers, scheduler)
+        choice, executor = early or asked()
         run, damaged = _read(folder, paths, found, executor, resume)
     code = explain(run, job_steps, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
