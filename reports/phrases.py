@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from traceview.derive.time.causes import UNNAMED
+from traceview.derive.causes import UNNAMED
 from traceview.diagnosis.explanation import Ceiling, Effect, FusionNote, KernelLimit, MatchGroup
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.diagnosis.model import Diagnosis

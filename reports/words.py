@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from traceview.derive.causes import UNEXPLAINED, UNNAMED
 from traceview.derive.compiler.phase_names import LABELS
-from traceview.derive.time.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import folders, near
 from traceview.reports import format as fmt

@@ -32,16 +32,26 @@ FLOORS = {
     "traceview.reading": 3,
     "traceview.rules": 4,
     "traceview.diagnosis": 5,
-    "traceview.compare": 5,
-    "traceview.check": 5,
-    "traceview.collectors": 6,
-    "traceview.reports": 6,
-    "traceview.demos": 6,
-    "traceview.cli": 7,
-    "traceview.__main__": 8,
+    "traceview.compare": 6,
+    "traceview.check": 7,
+    "traceview.collectors": 8,
+    "traceview.reports": 8,
+    "traceview.demos": 8,
+    "traceview.cli": 9,
+    "traceview.__main__": 10,
 }
 #: Rooms on one floor that must not know each other.
 SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
+#: Circles that are known and about to go, with the reason; one that is gone must leave this list.
+KNOWN_CIRCLES = {
+    # ceilings.py starts the two, and both use its clock.
+    frozenset(
+        f"traceview.collectors.child.{name}"
+        for name in ("ceilings", "device_limits", "host_limits")
+    ),
+    # The Markdown report prints a job's part, which uses the report's tables and escaping.
+    frozenset({"traceview.reports.job", "traceview.reports.markdown"}),
+}
 #: What runs in the target's process: the standard library and the torch that is there.
 CHILD_MAY_IMPORT = set(sys.stdlib_module_names) | {"torch", "triton", "_traceview_child", "pynvml"}
 
@@ -92,6 +102,57 @@ def test_imports_point_down():
             if {room, target[0]} >= SIDE_ROOMS:
                 across.append(f"{name} knows the other side room: {imported}")
     assert (upward, across) == ([], [])
+
+
+def _targets(name):
+    """The modules of the tree that ``name`` imports, at the top or in a function.
+
+    Of ``from package import module`` that is the module, not the package around it.
+    """
+    package = name.split(".") if MODULES[name].name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(_tree(name)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            around = package[: len(package) + 1 - node.level] if node.level else []
+            source = ".".join([*around, *([node.module] if node.module else [])])
+            inner = {f"{source}.{alias.name}" for alias in node.names}
+            yield from inner & set(MODULES)
+            if source in MODULES and not inner <= set(MODULES):
+                yield source
+
+
+def _circles(graph):
+    """Sets of nodes that reach each other."""
+    reached = {node: set(others) for node, others in graph.items()}
+    changed = True
+    while changed:
+        changed = False
+        for mine in reached.values():
+            further = set().union(*(reached.get(node, ()) for node in mine)) - mine
+            mine |= further
+            changed = changed or bool(further)
+    return {
+        frozenset(n for n in reached[node] if node in reached.get(n, ()))
+        for node in reached
+        if node in reached[node]
+    }
+
+
+def test_no_circles():
+    """Neither between modules nor between the modules and packages that share a package."""
+    modules = {name: set(_targets(name)) - {name} for name in MODULES}
+    siblings = {}
+    for name, targets in modules.items():
+        for target in targets:
+            pairs = list(zip(name.split("."), target.split("."), strict=False))
+            same = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
+            if same is not None:
+                mine, theirs = (".".join(m.split(".")[: same + 1]) for m in (name, target))
+                siblings.setdefault(mine, set()).add(theirs)
+    found = _circles(modules) | _circles(siblings)
+    assert found - KNOWN_CIRCLES == set()
+    assert KNOWN_CIRCLES - found == set(), "these circles are gone: remove them from the list"
 
 
 def test_every_module_has_a_floor():

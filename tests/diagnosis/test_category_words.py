@@ -2,7 +2,7 @@
 
 import re
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time import host as host_time
 from traceview.diagnosis.words import CATEGORIES, category
 from traceview.parse.kineto.categories import OVERHEAD

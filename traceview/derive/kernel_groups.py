@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.time.host import working_operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
@@ -56,7 +55,7 @@ def compile_ids(tables: Tables) -> pl.DataFrame:
 
 def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list[Row]:
     """Rows of table ``kernel_groups`` for one window; without steps, times are null."""
-    frame = window.kernels if window.on_device else working_operators(window)
+    frame = window.kernels if window.on_device else window.working_operators
     ns = "duration_ns" if window.on_device else "self_ns"
     if not window.on_device:
         frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("cpu_op"))

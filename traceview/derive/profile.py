@@ -24,7 +24,6 @@ from traceview.derive.time.host import (
     compiled_regions,
     gaps,
     lookup_ns,
-    working_operators,
 )
 from traceview.derive.time.read_replays import read_replays
 from traceview.derive.time.rows import accounting, machine_speed
@@ -207,7 +206,7 @@ def _counts(
         "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
         "unexplained_ms": None if mine.cost.left is None else window.ms_per_step(mine.cost.left),
         "kernels": window.per_step(
-            (window.kernels if window.on_device else working_operators(window)).height
+            (window.kernels if window.on_device else window.working_operators).height
         ),
         "compiled_regions": window.per_step(compiled_regions(window)),
         "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),

@@ -82,6 +82,17 @@ class Window(msgspec.Struct, frozen=True):
         return self.ops.filter(named & pl.col("step").is_not_null()).sort("start_ns")
 
     @property
+    def ops_in_steps(self) -> pl.DataFrame:
+        """Operators and marks inside the steps; all of them where no steps are marked."""
+        return self.ops.filter(pl.col("step").is_not_null()) if self.steps else self.ops
+
+    @property
+    def working_operators(self) -> pl.DataFrame:
+        """Operators inside the steps that do work on a CPU, on any thread."""
+        idle = ("mark", "other", "overhead")
+        return self.ops_in_steps.filter(~pl.col("category").is_in(idle))
+
+    @property
     def main_kernels(self) -> pl.DataFrame:
         """The kernels of the device that was busy longest, which the step is accounted on."""
         return of_one_device(self.kernels, [])
@@ -97,6 +108,20 @@ class Window(msgspec.Struct, frozen=True):
     def ms_per_step(self, ns: float) -> float | None:
         """Nanoseconds of the window as milliseconds per step."""
         return self.per_step(ns / 1e6)
+
+
+def far_longer(
+    unexplained_ms: float | None, timed_ms: float | None, beside_ms: float | None
+) -> bool:
+    """Whether the profiled step, less all that the profiler can have cost, takes twice as long.
+
+    Such a window shows other steps than the blocks, and tells nothing of those. A script that
+    ended before its last window was done, say, leaves only the first one, in which cudagraphs were
+    still being recorded.
+    """
+    if unexplained_ms is None or timed_ms is None:
+        return False
+    return -unexplained_ms > max(timed_ms, beside_ms or 0.0)
 
 
 def windows(tables: Tables) -> Iterator[Window]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceview.derive.time.causes import UNEXPLAINED, UNNAMED
+from traceview.derive.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.words import milliseconds
 

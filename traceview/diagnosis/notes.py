@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from traceview.derive.likeness import far_longer
+from traceview.derive.windows import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.diagnosis.order import Known

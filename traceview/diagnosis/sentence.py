@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from traceview.derive.time.causes import UNNAMED
+from traceview.derive.causes import UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup, largest_loss
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict

@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
-from traceview.derive.time.causes import UNNAMED
+from traceview.derive.causes import UNNAMED
 from traceview.rules import _places
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import Column, table
+from traceview.schema.columns import Column, table
 
 _STANCE = Column("stance", pl.String, "compiled (the script's own stance) or eager (forced)")
 _PHASE = Column("phase", pl.String, "cold, warmup, block, profile, tail (after the plan)")

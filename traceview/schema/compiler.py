@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import COMPILE, Column, table
+from traceview.schema.columns import COMPILE, Column, table
 
 _USER = (
     Column("user_file", pl.String, "file of the user's own stack frame nearest to the event"),

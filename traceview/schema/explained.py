@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import COMPILE, Column, table
+from traceview.schema.columns import COMPILE, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 _FILE = Column("file", pl.String, "user's own file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import Column, table
+from traceview.schema.columns import Column, table
 
 INPUTS = table(
     "inputs",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import Column, table
+from traceview.schema.columns import Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager: which profiler window")
 _STEP = Column("step", pl.Int32, "step within the window, from 0; null outside the marked steps")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema import COMPILE, Column, table
+from traceview.schema.columns import COMPILE, Column, table
 
 _PID = Column("pid", pl.Int64, "process id")
 _MEMBER = Column("member", pl.String, "the rank, or p4711: a process whose rank is not known")

@@ -3,7 +3,7 @@
 import polars as pl
 from job_rows import ZERO, S, compiled, job
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time.elsewhere import compiles_elsewhere, named
 from traceview.derive.windows import windows
 

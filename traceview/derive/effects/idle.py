@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from traceview.derive import causes
 from traceview.derive.effects.parts import (
     CUDAGRAPHS,
     LAUNCHES,
@@ -14,7 +15,6 @@ from traceview.derive.effects.parts import (
     Part,
     difference,
 )
-from traceview.derive.time import causes
 
 Row = dict[str, Any]
 #: What only a compiled step has: evaluating guards, wrappers, Python between its parts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 
 FUSION = "fusion"
 PAGE_FAULTS = "page_faults"

@@ -15,7 +15,6 @@ from traceview.derive.limits.ceilings import Ceilings, beside
 from traceview.derive.limits.executions import Execution, execution
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.derive.limits.replays import replayed_sites
-from traceview.derive.time.host import working_operators
 from traceview.derive.windows import Window
 
 Row = dict[str, Any]
@@ -58,7 +57,7 @@ def _on_device(window: Window) -> pl.DataFrame:
 
 
 def _on_host(window: Window) -> pl.DataFrame:
-    return working_operators(window).with_columns(
+    return window.working_operators.with_columns(
         pl.col("self_ns").alias("ns"), pl.col("name").alias("cpu_op"), kind=pl.lit("kernel"),
         bytes=pl.lit(None, dtype=pl.Int64), in_cudagraph=pl.lit(False),
         correlation=pl.lit(None, dtype=pl.Int64), cpu_op_id=pl.col("op_id"),

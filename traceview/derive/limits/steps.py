@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from traceview.derive.likeness import far_longer
+from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.fusible import fusible
 from traceview.derive.limits.generated import GeneratedCode
-from traceview.derive.time.causes import LAUNCH_BOUND, UNLINKED
-from traceview.derive.windows import Window
+from traceview.derive.windows import Window, far_longer
 from traceview.tables import Tables
 
 Row = dict[str, Any]

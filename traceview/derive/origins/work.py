@@ -6,7 +6,6 @@ import polars as pl
 
 from traceview.derive.origins.shapes import library_shape
 from traceview.derive.origins.tree import forward_rows, nearest, with_context
-from traceview.derive.time.host import working_operators
 from traceview.derive.windows import Window
 from traceview.parse.kineto.categories import operator_category
 
@@ -97,7 +96,7 @@ def _kernels(window: Window) -> pl.DataFrame:
 
 
 def _operators(window: Window) -> pl.DataFrame:
-    return working_operators(window).select(
+    return window.working_operators.select(
         *_COMMON, "op_id", cpu_op=pl.lit(None, dtype=pl.String), in_cudagraph=pl.lit(False),
         ns="self_ns", launched_ns="start_ns",
     )  # fmt: skip

@@ -35,8 +35,9 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
+from traceview.derive import causes
 from traceview.derive.intervals import Interval as Span
-from traceview.derive.time import causes, elsewhere, labels, unprofiled
+from traceview.derive.time import elsewhere, labels, unprofiled
 from traceview.derive.time.busy import COMMUNICATION, busy_shares
 from traceview.derive.time.device import blocks_of, device_span
 from traceview.derive.time.event_cost import MOST_EVENT_US, EventCost, Interval, event_cost

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.time import causes, host
+from traceview.derive import causes
+from traceview.derive.time import host
 from traceview.derive.time.accounting import Account
 from traceview.derive.time.graph_lines import graph_lines
 from traceview.derive.time.python_lines import loader_lines, python_lines

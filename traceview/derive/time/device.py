@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from traceview.derive import causes
 from traceview.derive.intervals import Interval
-from traceview.derive.time import causes
 from traceview.derive.windows import Window
 
 #: From a launch call's start to the kernel's at an empty queue: at most this, where a window shows

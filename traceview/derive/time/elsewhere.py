@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time.spans import covered_before, union
 from traceview.derive.windows import Window
 from traceview.tables import Tables

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time.spans import covered_before
 
 

@@ -33,19 +33,19 @@ def overhead_category(name: str) -> str:
 
 def call_overhead_ns(window: Window) -> int:
     """Look-up, pre-graph bytecode, prologue and the compiled function's own work, host."""
-    steps = _in_steps(window)
+    steps = window.ops_in_steps
     whole = steps.filter(pl.col("name").is_in([LOOKUP, PREGRAPH, PROLOGUE]))["duration_ns"].sum()
     return int(whole) + int(steps.filter(pl.col("name").is_in(_FUNCTIONS))["self_ns"].sum())
 
 
 def lookup_ns(window: Window) -> int:
     """``TorchDynamo Cache Lookup``: evaluating guards, host."""
-    return int(_in_steps(window).filter(pl.col("name") == LOOKUP)["duration_ns"].sum())
+    return int(window.ops_in_steps.filter(pl.col("name") == LOOKUP)["duration_ns"].sum())
 
 
 def compiled_regions(window: Window) -> int:
     """``Torch-Compiled Region`` marks inside the steps."""
-    return _in_steps(window).filter(pl.col("name").str.starts_with(REGION)).height
+    return window.ops_in_steps.filter(pl.col("name").str.starts_with(REGION)).height
 
 
 def gaps(window: Window) -> pl.DataFrame | None:
@@ -57,7 +57,7 @@ def gaps(window: Window) -> pl.DataFrame | None:
     graph: below 2.9 torch marks only those with a backward (``CompiledFunction``), and
     ``CompiledFxGraph.__call__`` (torch/_inductor/output_code.py) marks nothing.
     """
-    steps = _in_steps(window).sort("start_ns")
+    steps = window.ops_in_steps.sort("start_ns")
     ours = (pl.col("name").str.starts_with(mark) for mark in OUR_REGIONS)
     calls = steps.filter(pl.any_horizontal(ours))
     if calls.is_empty():
@@ -88,16 +88,6 @@ def break_marks(line: pl.DataFrame, window: Window) -> pl.Series:
     found = gaps(window)
     empty = pl.DataFrame(schema={"tid": pl.String, "start": pl.Int64, "end": pl.Int64})
     return inside(line, empty if found is None else found)
-
-
-def working_operators(window: Window) -> pl.DataFrame:
-    """Operators inside the steps that do work on a CPU, on any thread."""
-    idle = ("mark", "other", "overhead")
-    return _in_steps(window).filter(~pl.col("category").is_in(idle))
-
-
-def _in_steps(window: Window) -> pl.DataFrame:
-    return window.ops.filter(pl.col("step").is_not_null()) if window.steps else window.ops
 
 
 def covered_ns(frame: pl.DataFrame) -> int:

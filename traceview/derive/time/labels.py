@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.time import causes, host
+from traceview.derive import causes
+from traceview.derive.time import host
 from traceview.derive.time.spans import inside
 from traceview.derive.windows import Window
 

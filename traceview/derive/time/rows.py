@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time.accounting import Account
 from traceview.derive.windows import Window
 

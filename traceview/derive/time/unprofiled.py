@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 
 #: Rounds after which a window's timeline repeats; the last one is looked at.
 ROUNDS = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.derive.time import causes
+from traceview.derive import causes
 from traceview.derive.time.host import overhead_category
 from traceview.derive.windows import Window, windows
 from traceview.diagnosis.explained.lanes import Event, cut, fitted, innermost
