@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceview.diagnosis.model import ComparedOutputs, Diagnosis, OutputCheck
-from traceview.reports import format as fmt
+from traceview.words import numbers as fmt
 
 _OUTCOMES = {
     "agree": "Yes.",

@@ -9,8 +9,8 @@ import math
 
 from traceview.diagnosis.explanation import CallPart, FusionNote, StepLimit
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import phrases, words
+from traceview.words import numbers as fmt
 
 #: Less than this part of a compiled step, or of the compile, is not worth a line.
 _WORTH = 0.05

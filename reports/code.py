@@ -9,7 +9,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import BashLexer, CppLexer, DiffLexer, PythonLexer
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, _TokenType
 
-from traceview.reports.text import clean
+from traceview.words.text import clean
 
 # token type: class in report.css. What is not here stays plain, which keeps the file small.
 _CLASSES = (

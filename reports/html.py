@@ -14,15 +14,16 @@ from msgspec.structs import replace
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, links, names, phrases, pictures, view, words
+from traceview.reports import agreement, links, phrases, pictures, view, words
 from traceview.reports import environment as facts
-from traceview.reports import format as fmt
 from traceview.reports.bytecode import Beside
 from traceview.reports.job import pictures as by_rank
 from traceview.reports.job import timeline as ranks_over_time
 from traceview.reports.job import words as jobs
-from traceview.reports.text import clean, one_line
 from traceview.reports.view import Limits, View
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import clean, one_line
 
 MAX_BYTES = 2_000_000
 # A template and its styles.

@@ -9,9 +9,9 @@ from traceview.derive.causes import UNNAMED
 from traceview.diagnosis.explanation import Ceiling, Effect, FusionNote, KernelLimit, MatchGroup
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names
-from traceview.reports.text import one_line
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 HOW = {
     "line": "source line",

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 from markupsafe import Markup
 
-from traceview.reports.text import cut, display_width, one_line
+from traceview.words.text import cut, display_width, one_line
 
 EMPTY = Markup("")
 #: Families that are hatched, and with which pattern.

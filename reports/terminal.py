@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.diagnosis.tree import everyone
 from traceview.reports import agreement, brief, phrases, words
-from traceview.reports import format as fmt
 from traceview.reports.job.terminal import lines as job_lines
-from traceview.reports.text import one_line, wrap
 from traceview.rules.finding import Finding
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line, wrap
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m"
@@ -111,7 +111,7 @@ def _limit(diagnosis: Diagnosis, width: int) -> Iterator[str]:
 
 def _times(verdict: Verdict) -> str:
     stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
-    times = " → ".join(f"{name} {fmt.step(ms)}" for name, ms in stances if ms is not None)
+    times = " → ".join(f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None)
     if verdict.speedup is not None:
         times += f", {fmt.ratio(verdict.speedup)}"
     if verdict.speedup_interval is not None:

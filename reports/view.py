@@ -13,8 +13,8 @@ from markupsafe import Markup, escape
 from traceview.diagnosis.explanation import AccountDetail, FirstCallPart, FusionNote
 from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
 from traceview.reports import code, phrases, words
-from traceview.reports import format as fmt
-from traceview.reports.text import clean
+from traceview.words import numbers as fmt
+from traceview.words.text import clean
 
 T = TypeVar("T")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
@@ -55,17 +55,17 @@ class StepRow(msgspec.Struct, frozen=True):
 
 # Label, field of StanceCounts, how it is written.
 _STEP_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("Step under the profiler, host clock", "step_ms", fmt.step),
-    ("Device busy, device clock", "device_busy_ms", fmt.step),
-    ("Device idle, device clock", "device_idle_ms", fmt.step),
+    ("Step under the profiler, host clock", "step_ms", fmt.milliseconds),
+    ("Device busy, device clock", "device_busy_ms", fmt.milliseconds),
+    ("Device idle, device clock", "device_idle_ms", fmt.milliseconds),
     ("Kernels", "kernels", fmt.count),
     ("Launches", "launches", fmt.count),
     ("Launches of a cudagraph", "graph_launches", fmt.count),
     ("Synchronising calls", "syncs", fmt.count),
     ("Compiled regions entered", "compiled_regions", fmt.count),
-    ("Guard checks (Dynamo cache look-up), host clock", "cache_lookup_ms", fmt.step),
+    ("Guard checks (Dynamo cache look-up), host clock", "cache_lookup_ms", fmt.milliseconds),
     ("Memory pages touched for the first time (minor faults)", "page_faults", fmt.count),
-    ("Between compiled regions, host clock", "gap_ms", fmt.step),
+    ("Between compiled regions, host clock", "gap_ms", fmt.milliseconds),
     ("Peak memory, outside the profiler", "peak_bytes", fmt.size),
     ("Peak memory reserved", "peak_reserved_bytes", fmt.size),
 )

@@ -9,10 +9,10 @@ from traceview.derive.causes import UNEXPLAINED, UNNAMED
 from traceview.derive.compiler.phase_names import LABELS
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import folders, near
-from traceview.reports import format as fmt
-from traceview.reports import names
-from traceview.reports.text import one_line
 from traceview.rules.finding import Cost, Finding, Location
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 # outcome: (mark, word). The mark and the word carry the meaning; colour only repeats it.
 OUTCOMES = {
@@ -148,7 +148,7 @@ def cost(value: Cost | None) -> str | None:
         return None
     parts = []
     if value.ms_per_step is not None:
-        parts.append(f"{fmt.step(value.ms_per_step)} per step")
+        parts.append(f"{fmt.milliseconds(value.ms_per_step)} per step")
     if value.seconds is not None:
         parts.append(f"{fmt.seconds(value.seconds)} once")
     return " and ".join(parts) or None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from traceview.check.model import Checked, Result
 from traceview.reports.check.words import message, relative, summary
-from traceview.reports.text import one_line
+from traceview.words.text import one_line
 
 
 def render(checked: Checked, root: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from traceview.check.model import Checked, Result
 from traceview.compare.model import Place
 from traceview.reports.check.words import line, message, relative
-from traceview.reports.text import clean, one_line
+from traceview.words.text import clean, one_line
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -6,9 +6,9 @@ import posixpath
 
 from traceview.check.model import Checked, Result
 from traceview.compare.model import Place
-from traceview.reports import format as fmt
 from traceview.reports.compare.words import spot
-from traceview.reports.text import one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _PLACES = 3
 

@@ -10,12 +10,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from traceview.compare.model import Comparison
-from traceview.reports import format as fmt
-from traceview.reports import names, view
+from traceview.reports import view
 from traceview.reports import words as shared
 from traceview.reports.bytecode import Beside
 from traceview.reports.compare import words
-from traceview.reports.text import clean, one_line
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import clean, one_line
 
 MAX_BYTES = 2_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from traceview.compare.model import CausePair, Comparison, FigurePair
-from traceview.reports import format as fmt
 from traceview.reports.compare import words
 from traceview.reports.markdown.text import code, escape, prose, table
+from traceview.words import numbers as fmt
 
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
 _CUT = "\n\n_The rest is left out to fit an issue tracker._\n"

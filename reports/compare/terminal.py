@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from traceview.compare.model import CausePair, Comparison, FigurePair
-from traceview.reports import format as fmt
 from traceview.reports.compare import words
-from traceview.reports.text import one_line, wrap
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line, wrap
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _RED, _GREEN, _YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"

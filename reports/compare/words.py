@@ -14,8 +14,8 @@ from traceview.compare.model import (
     Place,
     Subject,
 )
-from traceview.reports import format as fmt
 from traceview.reports import words
+from traceview.words import numbers as fmt
 
 #: Outcome: (mark, word, the tone of report.css).
 OUTCOMES = {

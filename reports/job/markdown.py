@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import words as common
 from traceview.reports.job import words
 from traceview.reports.markdown.sections import ROWS, details, more
 from traceview.reports.markdown.text import code, escape, prose, table
+from traceview.words import numbers as fmt
 
 _FRAMES, _CAUSES, _LINKS = 8, 3, 5
 

@@ -8,12 +8,12 @@ from itertools import groupby
 from markupsafe import Markup
 
 from traceview.diagnosis.job.model import Job, RankRow
-from traceview.reports import format as fmt
 from traceview.reports import svg
 from traceview.reports import words as common
 from traceview.reports.job import words
 from traceview.reports.pictures.bars import Bar, Segment, stacked
-from traceview.reports.text import cut, one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import cut, one_line
 
 MOST_BARS = 6
 _COLUMNS, _TALL, _TOP = 128, 110.0, 18.0

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import words as common
 from traceview.reports.job import words
-from traceview.reports.text import one_line, wrap
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line, wrap
 
 _FRAMES, _CAUSES, _RANKS, _TROUBLES = 3, 2, 8, 3
 

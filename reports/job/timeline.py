@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from markupsafe import Markup
 
 from traceview.diagnosis.job.model import Job, Lane
-from traceview.reports import format as fmt
 from traceview.reports import svg
 from traceview.reports.job import words
 from traceview.reports.pictures.axes import nice_ticks
-from traceview.reports.text import cut, one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import cut, one_line
 
 MOST_LANES = 8
 _BANDS, _CELLS, _NAMED, _SHADES = 16, 120, 3, 5

@@ -17,8 +17,8 @@ from traceview.diagnosis.job.model import (
     Side,
 )
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import words
+from traceview.words import numbers as fmt
 
 #: What a span of the timeline is: words, colour class.
 SPANS = {

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import format as fmt
 from traceview.reports import phrases, words
 from traceview.reports.job import markdown as postmortem
 from traceview.reports.markdown.explained import explained
 from traceview.reports.markdown.sections import ROWS, around, more, sections
 from traceview.reports.markdown.text import code, escape, fenced, prose, table
 from traceview.rules.finding import Finding
+from traceview.words import numbers as fmt
 
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
 _CUT = "\n\n_The rest is left out to fit an issue tracker; `report.html` has all of it._\n"
@@ -55,7 +55,7 @@ def _head(d: Diagnosis) -> str:
         lines.append(f"Where the time went, per step: {escape(effects, 300)}\n")
     rows = [
         ("Target", code(words.target(d)) or fmt.MISSING),
-        *((f"{name} per step", fmt.step(ms)) for name, ms in times if ms is not None),
+        *((f"{name} per step", fmt.milliseconds(ms)) for name, ms in times if ms is not None),
         *([("Speedup (95 % interval)", _speedup(d))] if verdict.speedup is not None else []),
         *((", ".join(filter(None, (name, small))), value) for name, value, small in words.facts(d)),
     ]

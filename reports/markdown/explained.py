@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from traceview.diagnosis.explanation import Explanation
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names, phrases, words
+from traceview.reports import phrases, words
 from traceview.reports.markdown.sections import ROWS, details, more
 from traceview.reports.markdown.text import code, escape, prose, table
 from traceview.reports.view import digits
+from traceview.words import names
+from traceview.words import numbers as fmt
 
 _FEW = 12
 

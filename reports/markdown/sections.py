@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from traceview.diagnosis.model import AccountRow, Diagnosis, RecompileLink
-from traceview.reports import format as fmt
-from traceview.reports import links, names, words
+from traceview.reports import links, words
 from traceview.reports.environment import environment_groups
 from traceview.reports.markdown.text import code, escape, table
 from traceview.reports.view import Account, accounts, digits
+from traceview.words import names
+from traceview.words import numbers as fmt
 
 ROWS = 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceview.reports.text import clean, one_line
+from traceview.words.text import clean, one_line
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
 CELL, _PARAGRAPH, _CODE = 160, 1200, 3000

@@ -8,11 +8,11 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import ProfilerCost
 from traceview.diagnosis.model import AccountRow, Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import svg, words
 from traceview.reports.pictures.bars import Bar, Segment, stacked
-from traceview.reports.text import one_line
 from traceview.reports.view import FAINT
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 STANCES = ("eager", "compiled")
 LABEL = 60
@@ -23,7 +23,7 @@ def times(diagnosis: Diagnosis) -> Markup:
     """The two step times as two bars."""
     verdict = diagnosis.verdict
     rows = [
-        Bar(stance, fmt.step(ms), (Segment(ms, f"stance-{stance}", "", ""),))
+        Bar(stance, fmt.milliseconds(ms), (Segment(ms, f"stance-{stance}", "", ""),))
         for stance, ms in (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
         if svg.drawable(ms) and ms >= 0
     ]
@@ -40,7 +40,7 @@ def accounts(diagnosis: Diagnosis) -> Markup:
     rows = [
         Bar(
             stance,
-            fmt.step(total(account)),
+            fmt.milliseconds(total(account)),
             tuple(_segments(in_order(account))),
             _profiler(costs.get(stance)),
             _excess(account),
@@ -72,9 +72,8 @@ def _segments(rows: Iterable[AccountRow]) -> Iterable[Segment]:
         if drawable(row):
             # "idle: waiting for a copy" as "waiting for a copy 0.2 ms idle": a bar has little room.
             kind, colon, rest = words.category(row.category).partition(": ")
-            name, value = (
-                (rest, f"{fmt.step(row.ms)} {kind}") if colon else (kind, fmt.step(row.ms))
-            )
+            ms = fmt.milliseconds(row.ms)
+            name, value = (rest, f"{ms} {kind}") if colon else (kind, ms)
             yield Segment(
                 row.ms, words.family(row.category, row.kind), one_line(name, LABEL), value
             )
@@ -85,7 +84,7 @@ def _excess(rows: Sequence[AccountRow]) -> Segment | None:
     over = -sum(row.ms for row in rows if svg.drawable(row.ms) and row.ms < 0)
     if over <= FAINT * total(rows):
         return None
-    return Segment(over, "unex", "more than the step is long", fmt.step(over))
+    return Segment(over, "unex", "more than the step is long", fmt.milliseconds(over))
 
 
 def _profiler(cost: ProfilerCost | None) -> Segment | None:
@@ -100,4 +99,4 @@ def _profiler(cost: ProfilerCost | None) -> Segment | None:
     more = cost.profiled_step_ms - (beside if svg.drawable(beside) else cost.timed_step_ms)
     if more <= 0:
         return None
-    return Segment(more, "profiler", "the profiler's own cost", f"+{fmt.step(more)}")
+    return Segment(more, "profiler", "the profiler's own cost", f"+{fmt.milliseconds(more)}")

@@ -9,10 +9,11 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names, phrases, svg, words
+from traceview.reports import phrases, svg, words
 from traceview.reports.pictures.accounts import STANCES
 from traceview.reports.pictures.roofline import bandwidths, on_roofline
+from traceview.words import names
+from traceview.words import numbers as fmt
 
 _HEAD, _HEIGHT, _GAP, _PART = 24, 96.0, 22, 12.0
 _MOST = 80

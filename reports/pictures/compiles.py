@@ -8,12 +8,12 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import FirstCallPart
 from traceview.diagnosis.model import CompileRow, Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import svg, words
 from traceview.reports.pictures.accounts import LABEL
 from traceview.reports.pictures.bars import Bar, Segment, stacked
 from traceview.reports.pictures.gantt import gantt
-from traceview.reports.text import one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _LANES, _PARTS, _CALLS = 16, 160, 6
 

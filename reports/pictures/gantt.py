@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from traceview.reports import format as fmt
 from traceview.reports import svg
 from traceview.reports.pictures.bars import Bar, segment_shape, spoken
+from traceview.words import numbers as fmt
 
 _PITCH, _LABEL, _THICK = 36, 19, 12
 _THINNEST = 0.15  # percent: what is shorter is drawn this wide

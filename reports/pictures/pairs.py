@@ -10,9 +10,9 @@ import msgspec
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import svg
-from traceview.reports.text import one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _MOST = 40
 _PITCH, _TOP = 16, 26

@@ -8,13 +8,13 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import PhaseSpan
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
 from traceview.reports import svg, words
 from traceview.reports.pictures.accounts import LABEL
 from traceview.reports.pictures.axes import time_axis
 from traceview.reports.pictures.bars import Segment, segment_shape
 from traceview.reports.pictures.compiles import frame_of
-from traceview.reports.text import one_line
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _LABEL_LINE, _LANE, _THICK, _GAP = 20, 17, 16, 12
 _FRAMES, _SPANS, _DEEPEST, _WORKERS = 12, 1200, 11, 5

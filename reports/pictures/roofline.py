@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names, phrases, svg, words
+from traceview.reports import phrases, svg, words
 from traceview.reports.pictures.axes import LogScale
+from traceview.words import names
+from traceview.words import numbers as fmt
 
 _HEIGHT, _FOOT = 330.0, 36.0
 _SMALLEST, _GROWTH, _NUMBERED, _MOST = 3.5, 12.0, 10, 300

@@ -8,12 +8,13 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import StepTimeline, TimelineLane, TimelineSpan
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names, phrases, svg, words
+from traceview.reports import phrases, svg, words
 from traceview.reports.pictures.accounts import LABEL
 from traceview.reports.pictures.axes import time_axis
 from traceview.reports.pictures.bars import Segment, segment_shape
-from traceview.reports.text import one_line
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _HEAD, _PITCH, _LABEL_LINE, _THICK, _GAP = 24, 40, 17, 18, 10
 _SPANS, _LANES = 900, 8  # of one stance: the longest spans, the first lanes
@@ -83,7 +84,11 @@ def _step(step: StepTimeline, top: float, scale: float) -> list[Markup]:
     parts = [
         svg.text(0, top + 16, label, "rowvalue halo"),
         svg.text(
-            100, top + 16, f"{fmt.step(step.duration_ms)} as profiled", "rowlabel halo", "end"
+            100,
+            top + 16,
+            f"{fmt.milliseconds(step.duration_ms)} as profiled",
+            "rowlabel halo",
+            "end",
         ),
     ]
     end = step.duration_ms / scale * 100
@@ -116,4 +121,4 @@ def _spans(spans: Sequence[TimelineSpan], y: float, scale: float, end: float) ->
 
 def _spoken(step: StepTimeline) -> str:
     lanes = ", ".join(f"{phrases.lane(lane.name)} {len(lane.spans)} spans" for lane in step.lanes)
-    return f"{step.stance} {fmt.step(step.duration_ms)} as profiled: {lanes}"
+    return f"{step.stance} {fmt.milliseconds(step.duration_ms)} as profiled: {lanes}"

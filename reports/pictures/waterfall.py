@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import format as fmt
-from traceview.reports import names, svg, words
+from traceview.reports import svg, words
 from traceview.reports.pictures.accounts import LABEL, STANCES, drawable, total
 from traceview.reports.pictures.bars import Bar, Segment
 from traceview.reports.pictures.gantt import gantt
-from traceview.reports.text import one_line
 from traceview.reports.view import digits
+from traceview.words import names
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 _MOST_EFFECTS, _MOST_CATEGORIES = 16, 7
 # A category's change below this share of the longer step is drawn with "everything else".
@@ -110,5 +111,5 @@ def _changed(label: str, at: float, change: float, decimals: int, family: str | 
 
 
 def _whole(stance: str, ms: float) -> Bar:
-    part = Segment(ms, f"stance-{stance}", stance, fmt.step(ms), 0.0)
-    return Bar(stance, fmt.step(ms), (part,))
+    part = Segment(ms, f"stance-{stance}", stance, fmt.milliseconds(ms), 0.0)
+    return Bar(stance, fmt.milliseconds(ms), (part,))

@@ -12,7 +12,7 @@ from traceview.compare import compare
 from traceview.compare.contract import schema
 from traceview.reports.compare import html, markdown, terminal
 from traceview.reports.compare import json as as_json
-from traceview.reports.text import display_width
+from traceview.words.text import display_width
 
 ABOVE = "import os\nimport sys\n"
 VOID = {"meta", "wbr", "br"}

@@ -49,8 +49,8 @@ def test_verdict(diagnose):
     assert (verdict.blocks, verdict.blocks_measured) == (12, 13)
     assert verdict.ended == "stopped by traceview when the plan was complete"
     assert verdict.sentence == (
-        "torch.compile helped: a step takes 0.050 ms instead of 0.345 ms (6.9×, 95 % interval "
-        "6.7–7.0, device time, 12 block pairs). The main reason: 35 kernels became 1."
+        "torch.compile helped: a step takes 50.0 µs instead of 345 µs (6.90×, 95 % interval "
+        "6.70–7.00×, device time, 12 block pairs). The main reason: 35 kernels became 1."
     )
 
 
@@ -79,7 +79,7 @@ def test_recompiles_are_a_chain_of_deciding_guards(diagnose):
 def test_profiled_steps_that_are_other_steps_are_said_to_be(diagnose):
     counts = rows()["step_counts"][1] | {"timed_step_ms": 0.05, "unexplained_ms": -5.1}
     far = counts | {"step_ms": 6.6}
-    said = "The profiled compiled steps took 6.60 ms where timed ones take 0.050 ms"
+    said = "The profiled compiled steps took 6.60 ms where timed ones take 50.0 µs"
     assert any(note.startswith(said) for note in diagnose(step_counts=[far]).notes)
     near = counts | {"unexplained_ms": -0.01}
     assert not any("other steps" in note for note in diagnose(step_counts=[near]).notes)

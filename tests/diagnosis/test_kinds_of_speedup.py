@@ -30,8 +30,8 @@ def test_what_is_lost_again_and_what_lies_elsewhere_is_said():
 
 def test_a_slower_step_says_what_it_lost():
     assert said(fusion=0.002, library_choice=0.003, launches_saved=0.011, casts_saved=-0.001) == (
-        "Of the 0.015 ms lost, 0.011 ms come from dispatch (longer launching), 3 µs from "
-        "specialised code (slower library kernels) and 1 µs from fusion (slower kernels)."
+        "Of the 15.0 µs lost, 11.0 µs come from dispatch (longer launching), 3.00 µs from "
+        "specialised code (slower library kernels) and 1.00 µs from fusion (slower kernels)."
     )
     assert said(launches_saved=0.3, fusion=-0.1) == (
         "Of the 0.200 ms lost, 0.300 ms come from dispatch (longer launching); 0.100 ms are saved "

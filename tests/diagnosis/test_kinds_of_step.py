@@ -39,7 +39,7 @@ def said(pairs_of_other, outcome="neutral"):
 
 def test_both_are_named():
     words = said(3)
-    assert words == "This is about calls of Stack; timed as well: Chain 4.0× (3 block pairs)."
+    assert words == "This is about calls of Stack; timed as well: Chain 4.00× (3 block pairs)."
 
 
 @pytest.mark.parametrize("pairs", [0, 2])

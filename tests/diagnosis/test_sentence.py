@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
 from traceview.diagnosis.sentence import sentence
-from traceview.diagnosis.words import count, milliseconds, ratio
+from traceview.words.numbers import count, milliseconds, ratio
 
 FIGURES = {
     "speedup": 1.0, "speedup_interval": (0.98, 1.02), "eager_ms": 2.74, "compiled_ms": 2.78,
@@ -31,8 +31,8 @@ def accounts(**stances):
 def test_neutral_names_what_fills_both_steps():
     both = accounts(eager=[("gemm", 9.2), ("idle", 0.8)], compiled=[("gemm", 9.4), ("copy", 0.6)])
     assert said("neutral", accounting=both) == (
-        "torch.compile made no measurable difference: 92 % of the step is matrix multiplication "
-        "in both; a step takes 2.78 ms instead of 2.74 ms (1.00×, 95 % interval 0.98–1.02, "
+        "torch.compile made no measurable difference: 92 % of the step is matrix products "
+        "in both; a step takes 2.78 ms instead of 2.74 ms (1.00×, 95 % interval 0.98–1.02×, "
         "device time, 8 block pairs)."
     )
 
@@ -54,7 +54,7 @@ def test_a_wrong_result_weighs_more_than_any_cost():
 def test_hurt_without_findings_names_what_grew():
     both = accounts(eager=[("elementwise", 1.0)], compiled=[("elementwise", 1.0), ("copy", 0.5)])
     assert said("hurt", accounting=both).endswith(
-        "The main reason: 0.500 ms more per step for copies."
+        "The main reason: 0.500 ms more per step for copies and casts."
     )
 
 
@@ -96,8 +96,8 @@ def test_two_runs_are_named():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.05, "0.050 ms"),
-        (0.0042, "4.2 µs"),
+        (0.05, "50.0 µs"),
+        (0.0042, "4.20 µs"),
         (1.234, "1.23 ms"),
         (345.6, "346 ms"),
         (12345.0, "12.3 s"),
@@ -108,8 +108,8 @@ def test_milliseconds(value, text):
 
 
 def test_other_figures():
-    assert [ratio(x) for x in (0.984, 1.04, 6.93, 120.4)] == ["0.98", "1.04", "6.9", "120"]
-    assert ratio(0.00075) == "0.00075"
+    assert [ratio(x) for x in (0.984, 1.04, 6.93, 120.4)] == ["0.98×", "1.04×", "6.93×", "120×"]
+    assert ratio(0.00075) == "0.000750×"
     assert [count(x) for x in (35.0, 0.5, 2.01)] == ["35", "0.5", "2"]
 
 
@@ -165,7 +165,7 @@ def test_both_times_have_one_unit():
 def test_python_that_fills_both_steps_is_named_and_a_cause_is_still_given():
     both = accounts(eager=[("python", 9.0), ("gemm", 1.0)], compiled=[("python", 8.0)])
     text = said("neutral", accounting=both, findings=[finding(title="a break")])
-    assert "90 % of the step is Python and other host time in both" in text
+    assert "90 % of the step is Python between operators in both" in text
     assert text.endswith("What costs most: a break.")
 
 

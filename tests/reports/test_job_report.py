@@ -142,7 +142,7 @@ def test_an_ordinary_run_has_nothing_of_a_job():
 @pytest.mark.parametrize("width", [20, 40, 80, 100])
 @pytest.mark.parametrize("name", sample_job.ALL)
 def test_no_line_of_the_terminal_is_too_wide(name, width):
-    from traceview.reports.text import display_width
+    from traceview.words.text import display_width
 
     for line in terminal.render(sample_job.ALL[name](), width, color=False).splitlines():
         assert display_width(line) <= width

@@ -92,7 +92,7 @@ def test_what_was_not_there_is_one_line_and_no_empty_fold():
 
 def test_times_by_category_stand_side_by_side_with_their_difference():
     text = markdown.render(sample.helped())
-    assert "| elementwise | 3.420 | – | −3.420 |" in text
+    assert "| elementwise operators | 3.420 | – | −3.420 |" in text
     assert "| matrix products | 0.310 | 0.310 | 0.000 |" in text
 
 

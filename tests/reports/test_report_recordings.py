@@ -7,7 +7,7 @@ from page import Page
 from recordings import NAMES, diagnosis_of
 
 from traceview.reports import html, markdown, terminal
-from traceview.reports.text import display_width
+from traceview.words.text import display_width
 
 GPU = sorted(name for name in NAMES if name.startswith("gpu-"))
 CPU = ["bad-gb_fragmented", "bad-rc_limit_hit", "bad-cap_nothing_compiled_forced", "good-gb_item"]

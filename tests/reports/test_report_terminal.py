@@ -5,8 +5,8 @@ from msgspec import structs
 from traceview.diagnosis.explanation import CallPart, FusionNote
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
 from traceview.reports import terminal
-from traceview.reports.text import display_width
 from traceview.rules.finding import Cost
+from traceview.words.text import display_width
 
 
 @pytest.mark.parametrize("name", sample.ALL)

@@ -87,7 +87,7 @@ def test_a_break_costs_its_python_and_one_more_entry(make):
                                "category": "generated_reduction", "ms": 0.2})  # fmt: skip
     (finding,) = found("gb-item", make(graph_breaks=[BREAK], **rows))
     assert finding.confidence == "derived"
-    assert "at most 0.25 ms" in finding.cost.about
+    assert "at most 0.250 ms" in finding.cost.about
 
 
 def test_a_break_in_a_step_that_the_profiler_makes_much_longer_is_not_called_measured(make):
@@ -464,7 +464,7 @@ def test_gemm_bound_says_how_near_the_ceiling_it_is(make):
     limit = {"stance": "compiled", "category": "gemm", "ms": 0.8, "floor_ms": 0.6}
     given = {"accounting": rows, "speedups": speedup(1.0, 1.0)}
     (finding,) = found("ap-gemm-bound", make(**given, kernel_limits=[limit]))
-    text = "compiled: 0.8 ms in them, 0.6 ms at the measured ceilings"
+    text = "compiled: 0.800 ms in them, 0.600 ms at the measured ceilings"
     assert finding.evidence[-1].text == text
     unknown = {**limit, "floor_ms": None}
     (finding,) = found("ap-gemm-bound", make(**given, kernel_limits=[limit, unknown]))

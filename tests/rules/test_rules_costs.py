@@ -171,7 +171,7 @@ def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):
 
 @pytest.mark.parametrize(
     ("eager_ms", "high", "words"),
-    [(1.0, 1.5, "save 0.13 s of it at most"), (1.0, 0.99, "save nothing"), (100.0, 1.5, None)],
+    [(1.0, 1.5, "save 133 ms of it at most"), (1.0, 0.99, "save nothing"), (100.0, 1.5, None)],
 )
 def test_a_script_too_short_whatever_the_speedup_is(make, eager_ms, high, words):
     row = {**STEP, "eager_ms": eager_ms, "compile_s": 9.0, "speedup_low": 0.7}
@@ -180,7 +180,7 @@ def test_a_script_too_short_whatever_the_speedup_is(make, eager_ms, high, words)
     findings = found("bm-no-break-even", tables)
     assert [f.severity for f in findings] == (["info"] if words else [])
     if words:
-        assert findings[0].title.startswith("Compiling takes 9.0 s; 400 steps")
+        assert findings[0].title.startswith("Compiling takes 9.00 s; 400 steps")
         assert words in findings[0].title
 
 

@@ -340,7 +340,7 @@ def test_inference_with_gradients_is_found_where_it_is_called(make):
     (finding,) = found("ap-grad-inference", make(**inference()))
     assert (finding.location.line, finding.about) == (31, {"/u/net.py:3"})
     assert finding.cost.ms_per_step == pytest.approx(0.1 + 2**22 / 10e6)
-    assert "1 tensor of 4 MiB" in " ".join(evidence.text for evidence in finding.evidence)
+    assert "1 tensor of 4.00 MiB" in " ".join(evidence.text for evidence in finding.evidence)
     assert (finding.severity, finding.confidence) == ("warning", "derived")
 
 

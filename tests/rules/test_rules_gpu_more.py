@@ -197,7 +197,7 @@ class TestDynamicRerecord:
         )
         (one,) = found(cg_dynamic_rerecord, tables)
         assert one.cost.seconds == pytest.approx(0.2)
-        assert "5 ms a recording" in one.cost.about
+        assert "5.00 ms a recording" in one.cost.about
         assert one.severity == "warning"
 
     def test_other_compiles_in_the_blocks_leave_the_recordings_alone(self, make):

@@ -205,7 +205,7 @@ def test_a_forward_and_its_backward_are_one_compile(make):
     waits = [wait(0, 1, 1, 2.0), wait(0, 1, 3, 2.0, is_forward=False)]
     (finding,) = found("dd-rank-skew", skewed(make, waits))
     assert (finding.cost.seconds, finding.severity) == (4.0, "info")
-    assert "stands still for 4.0 s" in finding.evidence[0].text
+    assert "stands still for 4.00 s" in finding.evidence[0].text
 
 
 def test_a_call_that_one_rank_alone_compiles_for(make):

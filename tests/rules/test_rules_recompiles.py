@@ -389,7 +389,7 @@ def test_what_looking_among_variants_takes_is_shown_where_it_was_profiled(make):
             {**row, "compile_id": "1/0", "ms": 9.0},
         ],
     )
-    text = "finding one of 3 variants takes 8 µs a call, as profiled"
+    text = "finding one of 3 variants takes 8.00 µs a call, as profiled"
     assert only(tables).evidence[-1].text == text
 
 

@@ -183,7 +183,7 @@ def test_a_timer_costs_no_time(make):
     calls = [{"region_id": 0, "outermost": True, "host_ms": 9e3, "compiles_inside": 1}]
     finding = only("bm-cold-in-timing", make(script_timers=[timer], calls=calls))
     assert (finding.cost.ms_per_step, finding.cost.seconds) == (None, None)
-    assert "9.0 s of compiling" in finding.cost.about
+    assert "9.00 s of compiling" in finding.cost.about
 
 
 def test_a_cpu_says_once_a_rule_that_a_gpu_is_needed(make):

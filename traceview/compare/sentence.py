@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from traceview.compare.model import CausePair, FigurePair, Outcome
 from traceview.compare.noise import Sides
-from traceview.diagnosis.words import milliseconds, plural
+from traceview.words.numbers import milliseconds, plural
 
 #: Where the eager step changed by nearly as much as the compiled one, compiling is not the reason.
 SHARED = 0.5

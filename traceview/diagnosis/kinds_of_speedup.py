@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from traceview.derive.causes import UNEXPLAINED, UNNAMED
 from traceview.diagnosis.explanation import Effect
-from traceview.diagnosis.words import milliseconds
+from traceview.words.numbers import milliseconds
 
 #: The effects of the waterfall that make up each kind, in words: where it saves, where it costs.
 KINDS = {

@@ -10,8 +10,8 @@ from statistics import median
 
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Verdict
-from traceview.diagnosis.words import plural, ratio
 from traceview.tables import Tables
+from traceview.words.numbers import plural, ratio
 
 #: Pairs of another callable below which nothing is said of it.
 ENOUGH_PAIRS = 3
@@ -33,7 +33,7 @@ def other_steps(tables: Tables, focus: Focus, verdict: Verdict) -> str:
             mine.add(anchor)
     names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
     others = [
-        f"{names.get(anchor) or f'region {anchor}'} {ratio(median(values))}× "
+        f"{names.get(anchor) or f'region {anchor}'} {ratio(median(values))} "
         f"({plural(len(values), 'block pair')})"
         for anchor, values in ratios.items()
         if anchor not in mine and len(values) >= ENOUGH_PAIRS

@@ -11,9 +11,9 @@ from traceview.derive.windows import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.diagnosis.order import Known
-from traceview.diagnosis.words import milliseconds, plural
 from traceview.run import Run
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural
 
 #: More pages than this a step are no coincidence; this part of a step unexplained is worth a word.
 MORE_PAGES, UNEXPLAINED = 100, 0.02

@@ -8,15 +8,9 @@ from traceview.derive.causes import UNNAMED
 from traceview.diagnosis.explanation import Effect
 from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup, largest_loss
 from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
-from traceview.diagnosis.words import (
-    category,
-    count,
-    milliseconds,
-    plural,
-    ratio,
-    side_by_side,
-)
 from traceview.rules.finding import Finding
+from traceview.words.names import category
+from traceview.words.numbers import count, milliseconds, plural, ratio, ratio_interval, together
 
 #: A category that fills this part of both steps leaves torch.compile nothing to win.
 DOMINANT = 0.6
@@ -108,16 +102,15 @@ def _noise(verdict: Verdict, most: float) -> str:
 
 
 def _instead(verdict: Verdict) -> str:
-    compiled, eager = side_by_side(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
+    compiled, eager = together(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
     return f"{compiled} instead of {eager}"
 
 
 def _support(verdict: Verdict) -> str:
     """6.9×, 95 % interval 6.7–7.0, device time, 12 block pairs."""
-    parts = [f"{ratio(verdict.speedup or 0.0)}×"]
+    parts = [f"{ratio(verdict.speedup)}"]
     if verdict.speedup_interval is not None:
-        low, high = verdict.speedup_interval
-        parts.append(f"95 % interval {ratio(low)}–{ratio(high)}")
+        parts.append(f"95 % interval {ratio_interval(verdict.speedup_interval)}")
     parts.append("device time" if verdict.clock == "device" else "host time")
     if verdict.basis == "two_runs":
         parts.append(f"two runs, {plural(verdict.steps_timed, 'step')}")

@@ -10,10 +10,10 @@ from collections import defaultdict
 
 from traceview.rules import _breaks, _costs, _outside, _strict
 from traceview.rules._break_entries import shares
-from traceview.rules._evidence import milliseconds
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds
 
 #: Python at breaks: on a CPU its time, on a GPU what the device idles meanwhile.
 _GAPS = ("graph_break", "idle_graph_break")

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from traceview.rules import _places, _strict
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, short, times
+from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import Row, first, rows
 from traceview.rules.finding import Evidence, Location
 from traceview.tables import Tables
+from traceview.words.numbers import times
+from traceview.words.text import shorten
 
 #: torch's ids (torch/_dynamo/graph_break_registry.json): Tensor.item() and what calls it.
 ITEM = frozenset({"GB0124"})
@@ -95,7 +97,7 @@ class Site(msgspec.Struct, frozen=True):
         """One row a different message; how often it stands in the log."""
         seen: dict[str, list[Row]] = {}
         for row in self.rows:
-            seen.setdefault(short(row["gb_type"] or row["reason"]), []).append(row)
+            seen.setdefault(shorten(row["gb_type"] or row["reason"]), []).append(row)
         return tuple(
             from_row(_said(message, found), "graph_breaks", found[0])
             for message, found in list(seen.items())[:MOST_EVIDENCE]

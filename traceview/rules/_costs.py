@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from traceview.rules._evidence import times
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Severity
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
 DEAR_SHARE = 0.05

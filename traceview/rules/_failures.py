@@ -9,10 +9,11 @@ import msgspec
 
 from traceview.parse.frames import first_user_frame, parse_traceback
 from traceview.rules import _places
-from traceview.rules._evidence import from_row, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Evidence, Location, Severity
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ def _failure(matches: list[tuple[re.Match[str], Row]]) -> Failure:
         found,
         next(filter(None, (*places, *raised)), None),
         (
-            *(Evidence(f"{row['error_type']}: {short(found[0], 300)}", "runs") for row in runs),
+            *(Evidence(f"{row['error_type']}: {shorten(found[0], 300)}", "runs") for row in runs),
             *(
                 from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
                 for row in compiles[:2]

@@ -11,11 +11,11 @@ from typing import Literal
 
 from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _recompiles, _starts
-from traceview.rules._evidence import milliseconds
 from traceview.rules._recompiles import Cause, Frame, limited_frames
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Severity
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds
 
 Family = Literal[
     "size", "module_int", "constant", "resumed", "identity", "length", "tensor", "state",

@@ -10,10 +10,11 @@ import msgspec
 
 from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, short
+from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 TENSOR_RATE = (
     "Give the optimizer its learning rate as a tensor; schedulers then change it in place. (Adam "
@@ -234,7 +235,7 @@ class Cause(msgspec.Struct, frozen=True):
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(
-            from_row(f"{row['compile_id']}: {short(row['guard'])}", "recompiles", row)
+            from_row(f"{row['compile_id']}: {shorten(row['guard'])}", "recompiles", row)
             for row in self.rows[:MOST_EVIDENCE]
         )
 

@@ -32,11 +32,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})

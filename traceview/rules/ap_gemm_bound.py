@@ -32,10 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._rows import first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})

@@ -35,10 +35,11 @@ import polars as pl
 
 from traceview.derive.compiler.fx import added, parse_graph
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import binary_bytes, from_row, milliseconds, plural
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural, size
 
 CODE = "TV412"
 NEEDS = frozenset({"graphs", "runs", "cpu_ops", "backward_calls"})
@@ -113,8 +114,8 @@ def _proof(
     yield from_row(text, "graphs", joint[0])
     yield Evidence("no backward ran in the profiled steps", "cpu_ops")
     if count and saved is not None and saved >= LEAST_BYTES:
-        size = f"{plural(count, 'tensor')} of {binary_bytes(saved)} together"
-        yield Evidence(f"a call keeps {size} for the backward", "graphs")
+        kept = f"{plural(count, 'tensor')} of {size(saved)} together"
+        yield Evidence(f"a call keeps {kept} for the backward", "graphs")
     if autograd_ms is not None:
         text = f"autograd's part of the calls: {milliseconds(autograd_ms)} of a step"
         yield Evidence(text, "cpu_ops")

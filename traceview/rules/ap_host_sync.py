@@ -44,11 +44,11 @@ from collections.abc import Iterator
 
 from traceview.derive.time.read_replays import SEVERAL
 from traceview.rules import _costs, _places, _reads
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._reads import Place
 from traceview.rules._rows import Row
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV503"
 NEEDS = frozenset({"graph_breaks", "host_reads", "read_replays", "step_counts"})

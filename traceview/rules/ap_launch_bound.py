@@ -37,11 +37,12 @@ from collections.abc import Iterator
 
 from traceview.rules import _costs, _edits, _places, _reads, _sizes, _versions
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import milliseconds, percent, short
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import Row, first, frame
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
+from traceview.words.text import shorten
 
 CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
@@ -132,7 +133,7 @@ def _asked_in_vain(tables: Tables, mode: str) -> tuple[str, Snippet | None]:
     skipped = first(tables, "cudagraph_events", event="skip")
     if skipped is None:
         return f"{asked}: torch's log says which graphs it records.", Snippet("shell", _LOG)
-    why = f"torch left a graph out due to {short(skipped['reason']).rpartition('due to ')[2]}"
+    why = f"torch left a graph out due to {shorten(skipped['reason']).rpartition('due to ')[2]}"
     version = _versions.torch_version(tables)
     if version is None or version < _RAISES_SINCE:
         return f"{asked}: {why}.", None

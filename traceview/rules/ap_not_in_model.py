@@ -51,11 +51,11 @@ from traceview.rules import (
     _places,
     _recompiles,
 )
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._outside import Part
 from traceview.rules._rows import first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV411"
 NEEDS = frozenset({"accounting", "account_details", "step_counts"})

@@ -32,10 +32,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._evidence import percent, seconds
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import percent, seconds
 
 CODE = "TV901"
 NEEDS = frozenset({"script_timers", "calls"})

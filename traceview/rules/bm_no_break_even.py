@@ -32,10 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import milliseconds, seconds
 from traceview.rules._rows import Row, first
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, seconds
 
 CODE = "TV601"
 NEEDS = frozenset({"speedups"})

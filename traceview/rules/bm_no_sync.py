@@ -39,10 +39,10 @@ from statistics import median
 import msgspec
 
 from traceview.rules import _costs
-from traceview.rules._evidence import milliseconds, percent, plural
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent, plural
 
 CODE = "TV902"
 NEEDS = frozenset({"script_timers", "blocks", "step_counts", "speedups", "runs", "regions"})

@@ -36,10 +36,10 @@ from collections.abc import Iterator
 from statistics import quantiles
 
 from traceview.rules import _costs
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV903"
 NEEDS = frozenset({"speedups"})

@@ -31,10 +31,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from traceview.rules import _arguments, _failures, _places
-from traceview.rules._evidence import short
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 CODE = "TV114"
 NEEDS = frozenset({"regions", "runs"})
@@ -71,7 +71,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             about=_places.about_region(region),
             evidence=(
                 Evidence(
-                    f"torch.compile({region['name']}) raised {short(region['error'], _HEAD)}",
+                    f"torch.compile({region['name']}) raised {shorten(region['error'], _HEAD)}",
                     "regions",
                 ),
             ),

@@ -31,11 +31,12 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _failures, _places, _recompiles
-from traceview.rules._evidence import from_row, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.cap_toolchain_missing import is_lack
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 CODE = "TV117"
 NEEDS = frozenset({"runs", "compiles"})
@@ -80,7 +81,7 @@ def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
     owners = _places.Owners(tables)
     spot = owners.code(first)
     name = _recompiles.called(first)
-    reason = short(first["fail_reason"] or "", 120)
+    reason = shorten(first["fail_reason"] or "", 120)
     fatal = any(row["error_type"] == first["fail_type"] for row in ended)
     own = _is_of_own_backend(tables, first)
     return Finding(
@@ -117,7 +118,7 @@ def _lived(tables: Tables) -> bool:
 
 def _proof(ended: list[Row], compiles: list[Row]) -> Iterator[Evidence]:
     for row in ended[:1]:
-        yield Evidence(f"{row['error_type']}: {short(row['error_message'] or '', 200)}", "runs")
+        yield Evidence(f"{row['error_type']}: {shorten(row['error_message'] or '', 200)}", "runs")
     for row in compiles[:2]:
         yield from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
 

@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _edits, _places
-from traceview.rules._evidence import milliseconds, plural
 from traceview.rules._rows import first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural
 
 CODE = "TV111"
 NEEDS = frozenset({"regions", "graphs"})

@@ -33,10 +33,12 @@ from typing import NamedTuple
 from traceview.derive.compile_costs import assign_regions
 from traceview.derive.outcome import CUT_SHORT
 from traceview.rules import _breaks, _costs, _places
-from traceview.rules._evidence import from_row, plural, seconds, short, times
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import plural, seconds, times
+from traceview.words.text import shorten
 
 CODE = "TV113"
 NEEDS = frozenset({"regions", "compiles", "calls"})
@@ -134,8 +136,8 @@ def _why(region: Row, broken: Row | None) -> _Why:
             "that Dynamo starts with.",
             "Compile the function or module that does the work, or leave torch.compile out here.",
         )
-    hint = short(next((h for h in broken["hints"] or () if "issue" not in h), None), 200)
-    reason = short(broken["gb_type"] or broken["reason"], 80)
+    hint = shorten(next((h for h in broken["hints"] or () if "issue" not in h), None), 200)
+    reason = shorten(broken["gb_type"] or broken["reason"], 80)
     return _Why(
         f"{nothing}: {reason}",
         f"Each frame is left in eager, because of: {reason}.",

@@ -39,10 +39,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _eager_code, _edits, _last_calls, _places
-from traceview.rules._evidence import milliseconds, seconds, times
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, seconds, times
 
 CODE = "TV110"
 NEEDS = frozenset({"regions", "runs"})

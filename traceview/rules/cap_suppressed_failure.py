@@ -26,10 +26,11 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import from_row, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 CODE = "TV112"
 NEEDS = frozenset({"compiles", "environment|warnings"})
@@ -94,7 +95,7 @@ def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Fi
         explanation=(
             "suppress_errors turns a failed compile into a warning in the log: the function runs "
             "in eager from then on, and nothing is fused with it."
-            + (f" The error: {short(cause, 300)}" if cause else "")
+            + (f" The error: {shorten(cause, 300)}" if cause else "")
         ),
         cost=Cost(
             seconds=sum(spent) / 1e6 if spent else None,
@@ -134,10 +135,11 @@ def _cause(compiles: list[Row], messages: list[Row]) -> str | None:
 
 
 def _proof(compiles: list[Row], messages: list[Row]) -> tuple[Evidence, ...]:
-    logged = [from_row(short(row["message"]), "warnings", row) for row in messages[:1]]
+    logged = [from_row(shorten(row["message"]), "warnings", row) for row in messages[:1]]
     metrics = [
         from_row(
-            f"compile {row['compile_id']} failed: {short(row['fail_reason'] or row['fail_type'])}",
+            f"compile {row['compile_id']} failed: "
+            f"{shorten(row['fail_reason'] or row['fail_type'])}",
             "compiles",
             row,
         )

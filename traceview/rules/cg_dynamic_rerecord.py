@@ -41,10 +41,12 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places, _recompiles
-from traceview.rules._evidence import from_row, milliseconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds
+from traceview.words.text import shorten
 
 CODE = "TV513"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
@@ -148,9 +150,9 @@ def _numbers(tables: Tables, compile_id: str) -> list[str]:
 
 def _proof(tables: Tables, trees: list[Row]) -> Iterator[Evidence]:
     for row in first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]:
-        yield from_row(short(row["reason"]), "cudagraph_events", row)
+        yield from_row(shorten(row["reason"]), "cudagraph_events", row)
     for row in trees[:2]:
-        yield from_row(short(row["reason"]), "cudagraph_events", row)
+        yield from_row(shorten(row["reason"]), "cudagraph_events", row)
     spans = _recordings(tables)
     if spans:
         last = max(row["step"] or 0 for row in spans)

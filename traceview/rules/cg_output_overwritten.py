@@ -30,10 +30,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _places
-from traceview.rules._evidence import from_row, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 CODE = "TV511"
 NEEDS = frozenset({"runs"})
@@ -99,6 +100,6 @@ def _read_at(run: Row) -> Location | None:
 
 def _proof(logged: list[Row], ended: list[Row]) -> Iterator[Evidence]:
     if ended:
-        yield Evidence(f"{ended[0]['error_type']}: {short(ended[0]['error_message'])}", "runs")
+        yield Evidence(f"{ended[0]['error_type']}: {shorten(ended[0]['error_message'])}", "runs")
     for row in logged[:1]:
-        yield from_row(short(row["reason"]), "cudagraph_events", row)
+        yield from_row(shorten(row["reason"]), "cudagraph_events", row)

@@ -41,10 +41,12 @@ import msgspec
 
 from traceview.rules import _costs, _places
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import from_row, plural, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import plural
+from traceview.words.text import shorten
 
 CODE = "TV512"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
@@ -157,7 +159,7 @@ def _finding(
         about=owners.about_compiles(*(entry for _, entry, _ in group)),
         evidence=(
             *(_proof(name, entry) for name, entry, _ in shown),
-            *(from_row(short(part["reason"]), "cudagraph_events", part) for part in parts[:1]),
+            *(from_row(shorten(part["reason"]), "cudagraph_events", part) for part in parts[:1]),
         ),
         what_to_do=kind.remedy,
         also_at=tuple(lines[1:4]),
@@ -194,7 +196,7 @@ def _place(owners: _places.Owners, table: str, row: Row) -> Location | None:
 
 def _proof(table: str, row: Row) -> Evidence:
     text = row["reason"] if table == "cudagraph_events" else row["cudagraph_skip_reason"]
-    return from_row(short(text), table, row)
+    return from_row(shorten(text), table, row)
 
 
 def _cost(tables: Tables) -> tuple[Cost, Confidence]:

@@ -29,10 +29,12 @@ from collections.abc import Iterator
 
 from traceview.rules import _places
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import from_row, plural, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import plural
+from traceview.words.text import shorten
 
 CODE = "TV510"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
@@ -103,7 +105,7 @@ def _finding(tables: Tables, owners: _places.Owners, group: list[tuple[str, Row]
 
 
 def _proof(table: str, row: Row) -> Evidence:
-    return from_row(short(row["_reason"]), table, row)
+    return from_row(shorten(row["_reason"]), table, row)
 
 
 def _cost(tables: Tables) -> tuple[Cost, Confidence]:

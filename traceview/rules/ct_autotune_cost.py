@@ -35,10 +35,12 @@ from collections.abc import Iterator
 
 from traceview.derive.compiler.first_calls import parts_of
 from traceview.rules import _places, _settings, _starts
-from traceview.rules._evidence import from_row, percent, seconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import percent, seconds
+from traceview.words.text import shorten
 
 CODE = "TV606"
 NEEDS = frozenset({"compile_phases", "compiles", "regions"})
@@ -135,7 +137,7 @@ def _dearest(tables: Tables) -> list[Evidence]:
     best.sort(key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0)))
     return [
         from_row(
-            f"{row['op']}({short(row['shapes'], 60)}): `{short(row['choice'], 60)}` won",
+            f"{row['op']}({shorten(row['shapes'], 60)}): `{shorten(row['choice'], 60)}` won",
             "autotune_choices",
             row,
         )

@@ -40,10 +40,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.rules import _places, _settings, _starts
-from traceview.rules._evidence import from_row, plural, seconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, rows
 from traceview.rules.finding import Cost, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import plural, seconds
+from traceview.words.text import shorten
 
 CODE = "TV604"
 NEEDS = frozenset({"cache_events", "compiles"})
@@ -116,7 +118,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
     """One finding a reason."""
     found: dict[str, list[Row]] = {}
     for row in _bypasses(tables):
-        found.setdefault(short(row["reason"]), []).append(row)
+        found.setdefault(shorten(row["reason"]), []).append(row)
     for reason, events in found.items():
         inductor_too = any(row["cache"] == "fx_graph" for row in events)
         keys = {row["compile_key"] for row in events}

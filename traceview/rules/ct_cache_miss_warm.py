@@ -37,10 +37,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _places, _recompiles, _settings, _starts, _versions, _warm
-from traceview.rules._evidence import from_row, plural, seconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import first
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import plural, seconds
+from traceview.words.text import shorten
 
 CODE = "TV605"
 NEEDS = frozenset({"cache_events:warm", "compiles:warm", "graphs:warm"})
@@ -118,13 +120,13 @@ def _remedy(tables: Tables, why: str) -> str:
 def _proof(tables: Tables, why: str, miss: _warm.Miss) -> tuple[Evidence, ...]:
     if why == "code":
         return (
-            Evidence(f"first start: {short(miss.before)}", "graphs"),
-            Evidence(f"second start: {short(miss.after)}", "graphs"),
+            Evidence(f"first start: {shorten(miss.before)}", "graphs"),
+            Evidence(f"second start: {shorten(miss.after)}", "graphs"),
         )
     if why == "settings":
         changed = _warm.changed_settings(tables)
         said = "; ".join(changed) if changed else "no setting that is recorded differs"
-        return (Evidence(f"same graph, another key; {short(said)}", "environment"),)
+        return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
     return (Evidence("same graph, same key, and no entry under it", "cache_events"),)
 
 

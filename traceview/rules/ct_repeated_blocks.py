@@ -42,10 +42,11 @@ from collections.abc import Iterator
 
 from traceview.rules import _costs, _places, _recompiles, _starts, _versions
 from traceview.rules._blocks import Blocks, operations, repeated
-from traceview.rules._evidence import from_row, percent, plural, seconds
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import percent, plural, seconds
 
 CODE = "TV602"
 NEEDS = frozenset({"compiles", "graphs"})

@@ -40,11 +40,12 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.rules import _costs, _places, _recompiles, _starts
-from traceview.rules._evidence import from_row, milliseconds, plural, seconds
+from traceview.rules._evidence import from_row
 from traceview.rules._requests import eager_steps
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural, seconds
 
 CODE = "TV608"
 NEEDS = frozenset({"compiles", "graphs"})

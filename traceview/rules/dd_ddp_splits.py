@@ -48,10 +48,11 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from traceview.rules import _costs, _places, _recompiles
-from traceview.rules._evidence import from_row, milliseconds, plural
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural
 
 CODE = "TV801"
 NEEDS = frozenset({"ddp_buckets", "compiles"})

@@ -54,11 +54,13 @@ import msgspec
 
 from traceview.derive.intervals import length
 from traceview.rules import _places, _recompiles, _starts
-from traceview.rules._evidence import from_row, plural, seconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import plural, seconds
+from traceview.words.text import shorten
 
 CODE = "TV802"
 NEEDS = frozenset({"rank_waits", "compiles"})
@@ -239,7 +241,7 @@ def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
     for turn in turns:
         row, rank = reasons.get(turn.compile["compile_key"]), turn.waits[0]["rank"]
         if row is not None and rank not in found:
-            text = f"rank {rank}, {row['compile_id']}: {short(row['guard'])}"
+            text = f"rank {rank}, {row['compile_id']}: {shorten(row['guard'])}"
             found[rank] = from_row(text, "recompiles", row)
     return tuple(found[rank] for rank in sorted(found)[:_SHOWN])
 

@@ -36,10 +36,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from traceview.rules import _break_costs, _break_kinds, _breaks, _costs, _places
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._rows import Row, first_rank, frame, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV108"
 NEEDS = frozenset({"graph_breaks"})

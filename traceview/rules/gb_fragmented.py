@@ -35,11 +35,12 @@ import statistics
 from collections.abc import Iterator
 
 from traceview.rules import _break_costs, _breaks, _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, milliseconds, percent, plural
+from traceview.rules._evidence import MOST_EVIDENCE
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent, plural
 
 CODE = "TV105"
 NEEDS = frozenset({"graph_breaks", "compiles", "step_counts", "region_costs"})

@@ -28,10 +28,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _break_costs, _breaks, _callees, _costs, _places, _recompiles
-from traceview.rules._evidence import from_row, seconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import seconds
+from traceview.words.text import shorten
 
 CODE = "TV104"
 NEEDS = frozenset({"graph_breaks", "compiles"})
@@ -78,17 +80,17 @@ def check(tables: Tables) -> Iterator[Finding]:
 def _headline(site: _breaks.Site, why: str) -> str:
     if _is_of_line(site):
         return f"a graph break at {_places.short(site.place)} cannot resume"
-    return f"Dynamo gives it up ({short(why, 80)})"
+    return f"Dynamo gives it up ({shorten(why, 80)})"
 
 
 def _explanation(site: _breaks.Site, function: str, why: str) -> str:
     left = f"leaves all of {function} in eager and compiles at most the functions that it calls."
     if _is_of_line(site):
         return (
-            f"The break ({short(why)}) lies inside a loop, try or with block. Dynamo cannot resume "
-            f"there, so it {left}"
+            f"The break ({shorten(why)}) lies inside a loop, try or with block. Dynamo cannot "
+            f"resume there, so it {left}"
         )
-    return f"Dynamo cannot begin with it ({short(why)}), so it {left}"
+    return f"Dynamo cannot begin with it ({shorten(why)}), so it {left}"
 
 
 def _remedy(site: _breaks.Site, why: str) -> str:

@@ -35,10 +35,10 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from traceview.rules import _break_kinds, _breaks, _costs, _places
-from traceview.rules._evidence import milliseconds, plural
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural
 
 CODE = "TV109"
 NEEDS = frozenset({"graph_breaks"})

@@ -39,10 +39,10 @@ import sys
 from collections.abc import Iterator
 
 from traceview.rules import _break_costs, _break_kinds, _breaks, _callees, _places
-from traceview.rules._evidence import short
 from traceview.rules._rows import rows
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.text import shorten
 
 CODE = "TV107"
 NEEDS = frozenset({"graph_breaks"})
@@ -85,7 +85,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 def _shown(site: _breaks.Site, callee: str | None) -> str:
     if callee:
         return f"`{callee}`"
-    return f"`{short(site.source, 60)}`" if site.source else "Code that Dynamo cannot trace"
+    return f"`{shorten(site.source, 60)}`" if site.source else "Code that Dynamo cannot trace"
 
 
 def _why(tables: Tables, site: _breaks.Site) -> str:
@@ -97,10 +97,10 @@ def _why(tables: Tables, site: _breaks.Site) -> str:
     resumed = not rows(tables, "compiles") or tables.once(_places.Owners).behind(*site.rows)
     then = "compiles what follows by itself" if resumed else "nothing behind it was compiled"
     hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
-    hint = short(next(hints, None), 200).rstrip(".")
+    hint = shorten(next(hints, None), 200).rstrip(".")
     return (
-        f"Dynamo cannot trace it ({short(row['gb_type'])}), so it ends the graph, lets Python run "
-        f"it, and {then}." + (f" torch's hint: {hint}." if hint else "")
+        f"Dynamo cannot trace it ({shorten(row['gb_type'])}), so it ends the graph, lets Python "
+        f"run it, and {then}." + (f" torch's hint: {hint}." if hint else "")
     )
 
 

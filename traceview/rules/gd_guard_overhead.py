@@ -43,11 +43,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from traceview.rules import _costs, _places, _recompiles, _versions
-from traceview.rules._evidence import milliseconds, percent, plural
 from traceview.rules._families import RECOMPILES
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent, plural
 
 CODE = "TV301"
 NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_counts"})

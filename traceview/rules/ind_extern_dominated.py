@@ -45,10 +45,12 @@ import polars as pl
 from traceview.derive.compiler.fx import parse_graph
 from traceview.parse.kineto.categories import operator_category
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, milliseconds, percent, short
+from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
+from traceview.words.text import shorten
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
@@ -232,7 +234,7 @@ def _proof(tables: Tables, dear: pl.DataFrame, cause: str) -> Iterator[Evidence]
         at = f" at {_places.short(Location(file, line))}" if file and line is not None else ""
         yield Evidence(f"torch.ops.{op}{at}: {milliseconds(ms)} of a step", "kernel_calls")
     for row in rows(tables, "warnings", kind="complex_fallback")[:1] if cause == "complex" else []:
-        yield from_row(short(row["message"]), "warnings", row)
+        yield from_row(shorten(row["message"]), "warnings", row)
 
 
 def _named(ops: list[str]) -> str:

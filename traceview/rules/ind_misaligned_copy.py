@@ -41,10 +41,10 @@ import polars as pl
 
 from traceview.rules import _costs, _places
 from traceview.rules._device import idle_ms
-from traceview.rules._evidence import milliseconds, percent
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV404"
 NEEDS = frozenset({"cpu_ops", "kernels", "kernel_calls", "step_counts"})

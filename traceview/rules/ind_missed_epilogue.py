@@ -37,10 +37,12 @@ from typing import NamedTuple
 import polars as pl
 
 from traceview.rules import _costs, _edits, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row, milliseconds, percent, plural, short
+from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import Row, first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent, plural
+from traceview.words.text import shorten
 
 CODE = "TV403"
 NEEDS = frozenset({"fusion_notes", "kernel_groups", "generated_kernels", "ceilings"})
@@ -133,7 +135,7 @@ def _finding(tables: Tables, missed: list[_Missed], ms: float, share: float) -> 
 
 def _proof(one: _Missed) -> Evidence:
     times = f", {plural(one.note['times'], 'product')}" if one.note["times"] else ""
-    text = f"{short(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step{times})"
+    text = f"{shorten(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step{times})"
     return from_row(text, "fusion_notes", one.note)
 
 

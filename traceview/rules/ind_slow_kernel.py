@@ -40,10 +40,11 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
-from traceview.rules._evidence import from_row, milliseconds, percent
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})

@@ -35,10 +35,12 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _device
-from traceview.rules._evidence import from_row, milliseconds, percent, short
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent
+from traceview.words.text import shorten
 
 CODE = "TV401"
 NEEDS = frozenset({"kernel_groups"})
@@ -124,7 +126,7 @@ def _is_fp32_gemm(row: Row) -> bool:
 def _switched_off(tables: Tables) -> Evidence | None:
     warned = rows(tables, "warnings", kind="tf32")
     if warned:
-        return from_row(short(warned[0]["message"]), "warnings", warned[0])
+        return from_row(shorten(warned[0]["message"]), "warnings", warned[0])
     for row in rows(tables, "environment", section="precision"):
         if "matmul_precision" in row["name"] and row["value"] == "highest":
             return Evidence(f"{row['name']} = highest", "environment")

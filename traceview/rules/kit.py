@@ -16,8 +16,7 @@ from typing import Any
 
 from traceview.rules import _rows
 from traceview.rules._costs import severity, step_ms
-from traceview.rules._evidence import from_row, milliseconds, percent, plural, seconds
-from traceview.rules._evidence import short as shorten
+from traceview.rules._evidence import from_row
 from traceview.rules._places import about, code_object, compile_call, user
 from traceview.rules._rows import first_rank
 from traceview.rules.finding import (
@@ -30,6 +29,8 @@ from traceview.rules.finding import (
     Snippet,
 )
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, percent, plural, seconds
+from traceview.words.text import shorten
 
 Row = dict[str, Any]
 

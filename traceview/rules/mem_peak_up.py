@@ -32,10 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _places
-from traceview.rules._evidence import binary_bytes
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import size
 
 CODE = "TV420"
 NEEDS = frozenset({"memory:eager", "memory:compiled"})
@@ -71,17 +71,15 @@ def check(
         code=CODE,
         rule="mem-peak-up",
         severity="warning",
-        title=f"Compiled steps peak at {binary_bytes(compiled)}, eager ones at "
-        f"{binary_bytes(eager)}",
+        title=f"Compiled steps peak at {size(compiled)}, eager ones at {size(eager)}",
         explanation=(
-            f"The compiled step needs {binary_bytes(compiled - eager)} more on {device}. "
-            f"{_why(region)}"
+            f"The compiled step needs {size(compiled - eager)} more on {device}. {_why(region)}"
         ),
-        cost=Cost(about=f"{binary_bytes(compiled - eager)} of device memory"),
+        cost=Cost(about=f"{size(compiled - eager)} of device memory"),
         confidence="measured",
         location=_places.compile_call(region) if region else None,
         evidence=tuple(
-            Evidence(f"{stance} blocks: peak {binary_bytes(peak)} allocated on {device}", "memory")
+            Evidence(f"{stance} blocks: peak {size(peak)} allocated on {device}", "memory")
             for stance, peak in (("compiled", compiled), ("eager", eager))
         ),
         what_to_do=(

@@ -26,10 +26,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from traceview.rules import _recompiles, _sizes
-from traceview.rules._evidence import from_row, plural
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import plural
 
 CODE = "TV205"
 NEEDS = frozenset({"recompiles", "compiles"})

@@ -37,12 +37,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from traceview.rules import _places, _recompile_kinds, _recompiles
-from traceview.rules._evidence import from_row, short, times
+from traceview.rules._evidence import from_row
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._recompiles import Cause
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import times
+from traceview.words.text import shorten
 
 CODE = "TV213"
 NEEDS = frozenset({"recompiles"})
@@ -110,7 +112,7 @@ def _name(row: Row) -> str:
     said = row["old"] or ""
     wrapped, plain = _COMPILER.search(said), _PLAIN.search(said)
     name = wrapped[1] if wrapped else plain[0].strip() if plain else ""
-    return short(_ADDRESS.sub("…", name)) or "a callable"
+    return shorten(_ADDRESS.sub("…", name)) or "a callable"
 
 
 def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:

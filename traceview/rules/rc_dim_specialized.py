@@ -38,10 +38,11 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _failures, _places, _recompile_kinds, _recompiles, _sizes, _versions
-from traceview.rules._evidence import from_row, times
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV212"
 NEEDS = frozenset({"recompiles", "compiles"})

@@ -34,10 +34,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traceview.rules import _costs, _places, _recompile_kinds, _recompiles, _sizes
-from traceview.rules._evidence import times
 from traceview.rules._rows import Row
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV201"
 NEEDS = frozenset({"recompiles", "regions", "compiles"})

@@ -41,12 +41,12 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
-from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._recompiles import Cause
 from traceview.rules._rows import Row
 from traceview.rules.finding import Cost, Finding, Location
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV209"
 NEEDS = frozenset({"recompiles"})

@@ -32,12 +32,14 @@ from collections.abc import Iterator
 
 from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _versions
-from traceview.rules._evidence import from_row, milliseconds, short
+from traceview.rules._evidence import from_row
 from traceview.rules._families import RECOMPILES
 from traceview.rules._recompile_kinds import severity_of
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds
+from traceview.words.text import shorten
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompiles"})
@@ -181,10 +183,12 @@ def _kind(tables: Tables, cause: _recompiles.Cause) -> str:
 def _proof(
     compiles: list[Row], warned: list[Row], cause: _recompiles.Cause | None
 ) -> tuple[Evidence, ...]:
-    logged = [from_row(short(row["message"]), "warnings", row) for row in warned[:1]]
+    logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
     ended = [
         from_row(
-            f"compile {row['compile_id']}: {short(row['fail_reason']) or 'limit'}", "compiles", row
+            f"compile {row['compile_id']}: {shorten(row['fail_reason']) or 'limit'}",
+            "compiles",
+            row,
         )
         for row in compiles
         if row["outcome"] == "limit"

@@ -35,11 +35,11 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _places, _recompile_kinds, _recompiles
-from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV203"
 NEEDS = frozenset({"recompiles"})

@@ -34,10 +34,11 @@ from collections.abc import Iterator
 
 from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _places
-from traceview.rules._evidence import from_row, plural
+from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.words.numbers import plural
 
 CODE = "TV214"
 NEEDS = frozenset({"regions", "compiles", "symbols", "input_sizes"})

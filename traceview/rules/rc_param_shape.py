@@ -37,10 +37,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompile_kinds, _recompile_places, _recompiles, _sizes, _versions
-from traceview.rules._evidence import times
 from traceview.rules._rows import Row
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV210"
 NEEDS = frozenset({"recompiles", "compiles"})

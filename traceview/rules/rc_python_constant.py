@@ -36,10 +36,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from traceview.rules import _recompile_kinds, _recompiles
-from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules.finding import Cost, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV204"
 NEEDS = frozenset({"recompiles"})

@@ -34,11 +34,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompile_kinds, _recompiles
-from traceview.rules._evidence import times
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV215"
 NEEDS = frozenset({"recompiles"})

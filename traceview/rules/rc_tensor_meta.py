@@ -34,11 +34,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
-from traceview.rules._evidence import times
 from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
 from traceview.rules._recompiles import Cause
 from traceview.rules.finding import Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import times
 
 CODE = "TV208"
 NEEDS = frozenset({"recompiles"})

@@ -38,12 +38,12 @@ import statistics
 from collections.abc import Iterator
 
 from traceview.rules import _places
-from traceview.rules._evidence import milliseconds, plural, seconds
 from traceview.rules._families import RECOMPILES
 from traceview.rules._requests import Traffic, traffic
 from traceview.rules._rows import Row, first
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.tables import Tables
+from traceview.words.numbers import milliseconds, plural, seconds
 
 CODE = "TV620"
 NEEDS = frozenset(

@@ -10,8 +10,8 @@ from msgspec.structs import fields
 
 from traceview.diagnosis.explanation import Ceiling, KernelLimit, StepLimit
 from traceview.diagnosis.focus import Focus
-from traceview.diagnosis.words import side_by_side
 from traceview.tables import Tables
+from traceview.words.numbers import together
 
 Row = dict[str, Any]
 #: Kernels of one stance that a report has room for.
@@ -62,7 +62,7 @@ def step_limits(tables: Tables, focus: Focus) -> tuple[StepLimit, ...]:
 def sentence(row: Row, clock: str) -> str:
     """What a step would take at the limit, what fusing could save, what waits for launches."""
     shown = [name for name in _SHOWN if row[name]]
-    said = side_by_side(*(row[name] for name in shown)) if shown else ()
+    said = together(*(row[name] for name in shown)) if shown else ()
     return " ".join(_parts(row, dict(zip(shown, said, strict=True)), clock))
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from traceview.derive.intervals import Interval
 from traceview.diagnosis.job.subject import Subject
 from traceview.diagnosis.job.words import member_name, seconds
-from traceview.diagnosis.words import plural
+from traceview.words.numbers import plural
 
 #: Logs of one start whose records do not overlap at all are told of from this distance on.
 _APART_S = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceview.diagnosis.job.model import Job, JobFailure, JobFrame, LateCompile
 from traceview.diagnosis.job.troubles import where
 from traceview.diagnosis.job.words import seconds
-from traceview.diagnosis.words import plural
+from traceview.words.numbers import plural
 
 #: A part of the job's compile seconds that is worth the sentence.
 _WORTH = 0.2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.reports import names
+from traceview.words import names
 
 AT = "void at::native::"
 
@@ -41,7 +41,7 @@ def test_absurd_kernel_names_take_no_time_and_no_room():
 
 def test_categories_are_words():
     assert names.category("idle_launch_bound") == "idle: waiting for launches"
-    assert names.category("python") == "other Python"
+    assert names.category("python") == "Python between operators"
     assert names.what("overhead_cache_lookup") == "overhead: guard checks"
     assert names.what("cudaMalloc") == "cudaMalloc"
 

@@ -1,4 +1,7 @@
-"""Numbers with their units, as every report writes them; None is "not recorded"."""
+"""Numbers with their units, one way for each; None is "not recorded".
+
+Three significant digits everywhere, in the unit that reads best, never an exponent.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,11 @@ def milliseconds(value: float | None) -> str:
     """A duration given in ms, in the unit that reads best: ``15.2 µs``, ``0.794 ms``."""
     if not given(value):
         return MISSING
-    if value != 0 and abs(value) < 0.1:
+    if value != 0 and abs(value) < 0.09995:
         return f"{_three(value * 1000)} µs"
     if abs(value) >= 1000:
         return f"{_three(value / 1000)} s"
     return f"{_three(value)} ms"
-
-
-def step(value: float | None) -> str:
-    """Milliseconds of a step: in ms below 10 s, so that figures of one run compare at a glance."""
-    if given(value) and abs(value) < 10_000:
-        return f"{_three(value)} ms"
-    return milliseconds(value)
 
 
 def seconds(value: float | None) -> str:
@@ -39,22 +35,21 @@ def seconds(value: float | None) -> str:
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """A number for a column whose heading names the unit: ``0.794``; the decimals line up."""
-    return _unsigned_nought(f"{value:,.{digits}f}") if given(value) else MISSING
+    return _unsigned_zero(f"{value:,.{digits}f}") if given(value) else MISSING
 
 
 def difference(before: float | None, after: float | None, digits: int = 3) -> str:
-    """``after - before`` with its sign (none on nought), for a column whose heading names the
-    unit."""
+    """``after - before`` with its sign, for a column whose heading names the unit."""
     if not given(before) or not given(after):
         return MISSING
-    return _unsigned_nought(f"{after - before:+,.{digits}f}")
+    return _unsigned_zero(f"{after - before:+,.{digits}f}")
 
 
 def signed(ms: float | None) -> str:
     """A change in ms with its sign: ``−3.05 ms``, ``+0.214 ms``."""
     if not given(ms):
         return MISSING
-    return f"+{step(ms)}" if ms > 0 else step(ms)
+    return f"+{milliseconds(ms)}" if ms > 0 else milliseconds(ms)
 
 
 def rate(value: float | None, unit: str) -> str:
@@ -138,8 +133,10 @@ def count(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 0 to 1 as ``12.3 %``; the denominator stands beside it."""
-    return f"{share * 100:.1f} %" if given(share) else MISSING
+    """A share of 0 to 1: ``79 %``, ``3.2 %``; the text says of what."""
+    if not given(share):
+        return MISSING
+    return f"{share * 100:.0f} %" if share >= 0.1 or share == 0 else f"{share * 100:.1f} %"
 
 
 def plural(number: int, noun: str) -> str:
@@ -147,18 +144,34 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def times(number: int) -> str:
+    """How often: ``once``, ``twice``, ``7 times``."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def together(*values_ms: float) -> tuple[str, ...]:
+    """Durations to be compared: all in the unit that the smallest of them reads best in."""
+    small = min(abs(value) for value in values_ms)
+    if 0 < small < 0.1 and max(map(abs, values_ms)) < 1:
+        return tuple(f"{_three(value * 1000)} µs" for value in values_ms)
+    if max(map(abs, values_ms)) >= 1000 > small >= 1:
+        return tuple(f"{_three(value)} ms" for value in values_ms)
+    return tuple(map(milliseconds, values_ms))
+
+
 def given(value: float | None) -> TypeGuard[float]:
     """Whether there is a figure to write: nothing that is measured comes near 1e18."""
     return value is not None and abs(value) < 1e18
 
 
-def _unsigned_nought(said: str) -> str:
-    """A written figure with a true minus, and none on nought."""
+def _unsigned_zero(said: str) -> str:
+    """A written figure with a true minus, and none on zero."""
     return said.replace("-", "−") if said.strip("+-0.,") else said.lstrip("+-")
 
 
 def _three(value: float) -> str:
     """Three significant digits at least, never an exponent."""
+    value = float(f"{value:.3g}") if abs(value) < 1000 else value
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -166,9 +179,9 @@ def _three(value: float) -> str:
 
 
 def _times(value: float) -> str:
-    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value >= 0.1 else _three(value)
 
 
 _UNITS: dict[str, Callable[[float | None], str]] = {
-    "ratio": ratio, "ms": step, "s": seconds, "count": count, "bytes": size, "steps": count,
+    "ratio": ratio, "ms": milliseconds, "s": seconds, "count": count, "bytes": size, "steps": count,
 }  # fmt: skip

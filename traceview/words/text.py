@@ -45,6 +45,12 @@ def one_line(text: str, limit: int | None = None) -> str:
     return clean(" ".join(text.split()), limit)
 
 
+def shorten(text: str | None, most: int = 120) -> str:
+    """The first line of ``text``, cut to ``most`` characters."""
+    line = (text or "").strip().partition("\n")[0]
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def display_width(text: str) -> int:
     """Terminal columns that ``text`` takes: wide characters two, combining ones none."""
     return sum(map(_columns, text))

@@ -1,6 +1,6 @@
-"""The profiler's and torch's own names as words that a reader of PyTorch knows.
+"""torch's and our own names in words that a reader of PyTorch knows.
 
-Nothing is lost: reports that shorten a kernel's name keep the whole one beside it.
+Reports that shorten a kernel's name keep the whole one next to it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,25 @@ import re
 
 CATEGORIES = {
     "gemm": "matrix products",
+    "attention": "attention",
+    "convolution": "convolution",
+    "elementwise": "elementwise operators",
+    "reduction": "reductions",
+    "normalization": "normalization",
+    "optimizer": "the optimizer's kernels",
+    "communication": "communication",
     "indexing": "embedding and indexing",
     "copy": "copies and casts",
     "memset": "memory fills",
     "user_kernel": "user-defined kernels",
     "other": "other operators",
-    "python": "other Python",
+    "generated_pointwise": "generated pointwise",
+    "generated_reduction": "generated reduction",
+    "generated_persistent_reduction": "generated persistent reduction",
+    "generated_template": "generated template",
+    "generated_foreach": "generated foreach",
+    "generated_other": "other generated kernels",
+    "python": "Python between operators",
     "data_loading": "data loading",
     "graph_break": "Python of a graph break",
     "compile": "compiling",
@@ -25,12 +38,15 @@ CATEGORIES = {
     "overhead": "torch.compile's own work",
     "own": "traceview's own work",
     "launch": "launch calls",
+    "machine_speed": "machine speed",
+    "unexplained": "unexplained",
     "graph_launch": "cudagraph launches",
     "sync": "synchronising calls",
     "alloc": "allocator calls",
     "memcpy": "copy calls",
     "idle_launch_bound": "idle: waiting for launches",
     "idle_sync": "idle: host waits for the device",
+    "idle_data_loading": "idle: waiting for data",
     "idle_guards": "idle: guard checks",
     "idle_call_overhead": "idle: entering compiled code",
     "idle_graph_break": "idle: Python of a graph break",

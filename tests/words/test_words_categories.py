@@ -4,9 +4,9 @@ import re
 
 from traceview.derive import causes
 from traceview.derive.time import host as host_time
-from traceview.diagnosis.words import CATEGORIES, category
 from traceview.parse.kineto.categories import OVERHEAD
 from traceview.schema import all_tables
+from traceview.words.names import CATEGORIES, category
 
 
 def test_kernel_categories_have_words():

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from traceview.reports import format as fmt
+from traceview.words import numbers as fmt
 
 
 @pytest.mark.parametrize(
