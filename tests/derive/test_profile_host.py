@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from traceview.derive.profile import profile_tables
+from traceview.derive.region_costs import region_costs
+from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
 
 REGION = "Torch-Compiled Region: "
@@ -191,8 +193,15 @@ def test_cpp_kernels_find_what_inductor_wrote():
 
 
 def test_a_regions_part_of_the_step():
-    region = {"pass": "cold", "pid": 3, "region_id": 0, "name": "f", "calls": 50}
-    made = profile_tables(window(COMPILED, regions=[region]))["region_costs"].row(0, named=True)
+    region = {"pass": "cold", "pid": 3, "region_id": 0, "name": "f", "calls": 50, "target_line": 0}
+    compiled = {"pass": "cold", "pid": 3, "compile_key": "k", "co_firstlineno": 0}
+    compiled |= {"duration_us": 2e6, "started_us": 0.0}
+    other = region | {"region_id": 1, "target_line": 1}
+    tables = window(COMPILED, regions=[region, other])
+    tables.put("compiles", from_rows("compiles", [compiled]))
+    made, idle = region_costs(tables, list(windows(tables))).to_dicts()
     assert made["compiled_ms"] == pytest.approx(0.08)
     assert (made["calls_per_step"], made["share"]) == (1.0, pytest.approx(0.8))
-    assert made["eager_ms"] is None
+    assert (made["eager_ms"], made["compile_s"], made["compiles"]) == (None, 2.0, 1)
+    assert (idle["calls_per_step"], idle["share"]) == (0.0, 0.0)
+    assert (idle["compile_s"], idle["compiles"]) == (0.0, 0)

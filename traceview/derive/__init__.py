@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from traceview.derive.backward_calls import backward_calls
-from traceview.derive.compile_costs import compile_costs, region_compiles
+from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
@@ -18,6 +18,7 @@ from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
 from traceview.derive.rank_waits import rank_waits
+from traceview.derive.region_costs import region_costs
 from traceview.derive.setting_sites import setting_sites
 from traceview.derive.source_lines import source_lines
 from traceview.derive.speedup import speedups
@@ -56,10 +57,9 @@ def derive(
         result.put(name, frame)
     profiled = profile_tables(result, _step_ms(result["speedups"]), found)
     for name, frame in profiled.items():
-        if name != "region_costs":
-            result.put(name, frame)
+        result.put(name, frame)
     if tables.has("regions"):
-        result.put("region_costs", _region_costs(tables, profiled.get("region_costs")))
+        result.put("region_costs", region_costs(tables, found))
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
         result.put("source_lines", source_lines(tables, read_source))
@@ -86,22 +86,3 @@ def _step_ms(found: pl.DataFrame) -> dict[str, float]:
         return {}
     times = {"eager": found["eager_ms"][0], "compiled": found["compiled_ms"][0]}
     return {stance: ms for stance, ms in times.items() if ms is not None}
-
-
-def _region_costs(tables: Tables, profiled: pl.DataFrame | None) -> pl.DataFrame:
-    """Every region with what the profiler window and the compiles say about it."""
-    key = ("pass", "rank", "pid", "region_id")
-    measured = {} if profiled is None else {
-        tuple(row[k] for k in key): row for row in profiled.iter_rows(named=True)
-    }  # fmt: skip
-    compiled = region_compiles(tables) if tables.has("compiles") else None
-    merged = []
-    for region in tables["regions"].iter_rows(named=True):
-        identity = tuple(region[k] for k in key)
-        row = measured.get(identity, {k: region[k] for k in (*key, "name", "calls")})
-        if compiled is not None:
-            at = (region["pass"], region["pid"], region["region_id"])
-            seconds, compiles = compiled.get(at, (0.0, 0))
-            row = {**row, "compile_s": seconds, "compiles": compiles}
-        merged.append(row)
-    return from_rows("region_costs", merged)

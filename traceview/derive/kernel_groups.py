@@ -86,7 +86,7 @@ def _row(window: Window, group: Row, total_ns: int, origins: Origins) -> Row:
         "count": window.per_step(group["times"]),
         "ms": window.ms_per_step(group["ns"]),
         "share": group["ns"] / total_ns,
-        "clock": "device" if window.on_device else "host",
+        "clock": window.clock,
         "cpu_op": group["cpu_op"],
         "compile_id": group["compile_id"] or (origin and origin["compile_id"]),
         "fused_ops": origin and origin["fused_ops"],

@@ -1,8 +1,9 @@
-"""What the profiler windows say: accounting, step_counts, kernel_groups and the cost of regions."""
+"""What the profiler windows say: accounting, step_counts, kernel_groups, read_replays, notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf
 from statistics import mean
 from typing import Any
@@ -12,21 +13,13 @@ import polars as pl
 from traceview.derive.host_reads import copies
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
 from traceview.derive.pairs import per_step_ms
-from traceview.derive.region_profile import region_costs
-from traceview.derive.time.accounting import Account, account
-from traceview.derive.time.busy import busy_ns, communication
-from traceview.derive.time.collectives import waits_ns
+from traceview.derive.time.accounting import Account, account, accounting, machine_speed
 from traceview.derive.time.details import account_details
-from traceview.derive.time.elsewhere import compiles_elsewhere
-from traceview.derive.time.faults import Faults, faults_of
-from traceview.derive.time.host import (
-    call_overhead_ns,
-    compiled_regions,
-    gaps,
-    lookup_ns,
-)
+from traceview.derive.time.device import busy_ns, communication
+from traceview.derive.time.host import call_overhead_ns, compiled_regions, gaps, lookup_ns
+from traceview.derive.time.host_line import compiles_elsewhere
+from traceview.derive.time.profiler_cost import Faults, faults_of, waits_ns
 from traceview.derive.time.read_replays import read_replays
-from traceview.derive.time.rows import accounting, machine_speed
 from traceview.derive.windows import STEP_MARK, Window, windows
 from traceview.tables import Tables, from_rows
 
@@ -48,13 +41,26 @@ def profile_tables(
     found = list(windows(tables)) if found is None else found
     if not found:
         return {}
-    made = {"region_costs": from_rows("region_costs", region_costs(tables, found))}
-    told = list(_notes(found))
+    # What the windows could not be read as they are for.
+    notes = [
+        {
+            "pass": window.pass_name,
+            "rank": window.rank,
+            "what": f"{what} (profiler window of {window.stance} steps)",
+            "why": why,
+        }
+        for window in found
+        for what, why in window.notes
+    ]
+    made: dict[str, pl.DataFrame] = {}
     accounted = [window for window in found if not window.lost]
     if accounted:
-        more, of_accounts = _accounted(tables, accounted, step_ms or {})
-        made, told = {**more, **made}, [*told, *of_accounts]
-    return {**made, **_with_notes(tables, told)}
+        made, of_accounts = _accounted(tables, accounted, step_ms or {})
+        notes += of_accounts
+    added = from_rows("notes", notes)
+    if not added.is_empty():
+        made["notes"] = pl.concat([tables["notes"], added]).unique(maintain_order=True)
+    return made
 
 
 def _accounted(
@@ -69,7 +75,7 @@ def _accounted(
     accounts = [
         account(
             window,
-            _between(ms, near),
+            None if ms is None else (min((ms, *near)), max((ms, *near))),
             compiles_elsewhere(tables, window),
             graphs_hold_kernels=hidden,
             faults_ms=_faults_ms(window, pages, ms, near),
@@ -91,26 +97,15 @@ def _accounted(
         ],
         "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
     }
-    details = [account_details(tables, window, mine) for window, mine in both]
     made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
-    made["read_replays"] = _replays(tables, both, made["step_counts"])
-    told = [*_fault_notes(both, faults), *_wait_notes(both)]
-    return {**made, "account_details": pl.concat(details)}, told
-
-
-def _replays(
-    tables: Tables, both: Sequence[tuple[Window, Account]], counts: pl.DataFrame
-) -> pl.DataFrame:
-    """Table ``read_replays``; ``counts``: table ``step_counts``."""
-    read = copies(tables, counts)
-    return from_rows(
-        "read_replays",
-        (
-            row
-            for window, mine in both
-            for row in read_replays(tables, window, mine, window.own(read).to_dicts())
-        ),
+    read = copies(tables, made["step_counts"])
+    replays = (
+        read_replays(tables, window, mine, window.own(read).to_dicts()) for window, mine in both
     )
+    made["read_replays"] = from_rows("read_replays", chain.from_iterable(replays))
+    details = [account_details(tables, window, mine) for window, mine in both]
+    made["account_details"] = pl.concat(details)
+    return made, [*_fault_notes(both, faults), *_wait_notes(both)]
 
 
 def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
@@ -123,28 +118,12 @@ def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> floa
     return found
 
 
-def _between(timed_ms: float | None, beside_ms: Sequence[float]) -> tuple[float, float] | None:
-    """Shortest and longest step without a profiler, around the window and in all blocks."""
-    if timed_ms is None:
-        return None
-    known = (timed_ms, *beside_ms)
-    return min(known), max(known)
-
-
 def beside_step_ms(tables: Tables, window: Window) -> list[float]:
-    """ms a step in each of the unprofiled blocks right beside a window."""
+    """ms a step in each of the unprofiled blocks right before and after a window."""
     blocks = window.own(tables["blocks"]).filter(
         pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
     )
     return [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
-
-
-def _notes(found: Sequence[Window]) -> Iterator[Row]:
-    """What the windows could not be read as they are for."""
-    for window in found:
-        for what, why in window.notes:
-            said = f"{what} (profiler window of {window.stance} steps)"
-            yield {"pass": window.pass_name, "rank": window.rank, "what": said, "why": why}
 
 
 def _fault_notes(
@@ -179,14 +158,6 @@ def _wait_notes(accounts: Sequence[tuple[Window, Account]]) -> Iterator[Row]:
             "why": "ranks wait in them for each other, and the profiler slows every rank's host "
             "down; communication is shown without that time",
         }
-
-
-def _with_notes(tables: Tables, rows: Iterable[Row]) -> dict[str, pl.DataFrame]:
-    """Table notes with ``rows``; nothing if there are none."""
-    added = from_rows("notes", rows)
-    if added.is_empty():
-        return {}
-    return {"notes": pl.concat([tables["notes"], added]).unique(maintain_order=True)}
 
 
 def _counts(
@@ -256,7 +227,7 @@ def _calls(window: Window, *kinds: str) -> float | None:
 
 
 def _hides_kernels(tables: Tables, found: Sequence[Window]) -> bool:
-    """Inductor wrote C++ kernels, yet no window recorded one: the profiler was not told of them."""
+    """Inductor wrote C++ kernels, yet no window recorded one: the profiler did not see them."""
     written = (tables["generated_kernels"]["category"] == "cpp").any()
     seen = any(window.ops["category"].str.starts_with("generated_").any() for window in found)
     return bool(written) and not seen

@@ -6,35 +6,48 @@ caches in some more. On a host, so is a step that was held up: one that takes tw
 others for the same events, if few do. Of a trace that is cut only whole steps count. Where the
 device's clock is not the host's, so that kernels start before their launches or end after a call
 that waited for them, the device's times are moved.
+
+Every function that leaves something out or moves it says so in ``Notes``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval
-from traceview.derive.window_checks import (
-    in_step_with_host,
-    note_unlinked,
-    of_one_device,
-    plausible,
-    whole_steps,
-    without_held_up,
-    without_settling,
-)
 from traceview.tables import Tables
+
+#: (what is concerned, what was done and why)
+Notes = list[tuple[str, str]]
+#: The pass, rank and stance of a window.
+Key = tuple[str, int | None, str]
 
 STEP_MARK = r"^(?:traceview step |ProfilerStep#)\d+$"
 _KEY = ("pass", "rank", "stance")
+_END = pl.col("start_ns") + pl.col("duration_ns")
+#: Kernels may precede their launches by damage; the clocks differ if more than this part do.
+_SKEWED_PART = 0.01
+_MUCH_LONGER_NS = 1_000_000_000
+#: One of this many steps is left out at the beginning.
+_SETTLING_PART = 5
+#: A step of as many events that takes this many medians was held up, unless more than this part is.
+_HELD_UP = 2.0
+_HELD_UP_PART = 0.25
+_UNLINKED_PART = 0.1
+#: A step of a cut trace is whole that has this part of the events of the fullest one.
+_WHOLE = 0.9
+#: Calls that return when all that was launched before is done, and how early a clock may say so.
+_WAITS_FOR_ALL = ("cudaDeviceSynchronize", "cuCtxSynchronize")
+_AHEAD_NS = 20_000
+_LATENCY_NS = 10_000
 _LOST = (
     "times of the device",
     "not recorded, though it was used: the profiler had no access to it (CUPTI), or its events are "
     "lost. What kernels took and why the device idled is not said",
 )
-
 _OTHERS = "left out: the step is accounted on the process that has the marked steps, or most events"
 
 
@@ -68,12 +81,15 @@ class Window(msgspec.Struct, frozen=True):
         return {"pass": self.pass_name, "rank": self.rank, "stance": self.stance}
 
     @property
+    def clock(self) -> str:
+        """``device`` or ``host``: whose time the step is accounted on."""
+        return "device" if self.on_device else "host"
+
+    @property
     def host_span(self) -> Interval:
         """From the first mark of a step to the end of the last; the whole span without marks."""
         marks = self.marks
-        if marks.is_empty():
-            return self.span
-        return _span([marks])
+        return self.span if marks.is_empty() else _span([marks])
 
     @property
     def marks(self) -> pl.DataFrame:
@@ -95,11 +111,11 @@ class Window(msgspec.Struct, frozen=True):
     @property
     def main_kernels(self) -> pl.DataFrame:
         """The kernels of the device that was busy longest, which the step is accounted on."""
-        return of_one_device(self.kernels, [])
+        return _of_one_device(self.kernels, [])
 
     def own(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows of a table that are of its pass, rank and, where the table has one, stance."""
-        return frame.filter(_is_of(frame, self.pass_name, self.rank, self.stance))
+        return _own(frame, (self.pass_name, self.rank, self.stance))
 
     def per_step(self, value: float) -> float | None:
         """``value`` of the window per step; None where no steps are known."""
@@ -127,85 +143,73 @@ def far_longer(
 def windows(tables: Tables) -> Iterator[Window]:
     """The profiler windows of a run that hold an event, in the order of the tables."""
     keys = pl.concat([tables[name].select(_KEY) for name in ("cpu_ops", "kernels")])
-    for pass_name, rank, stance in keys.unique(maintain_order=True).iter_rows():
-        frames = (tables[name] for name in ("kernels", "kernel_launches", "cpu_ops"))
-        key = (pass_name, rank, stance)
-        mine = [frame.filter(_is_of(frame, *key)) for frame in frames]
-        cut, others = _is_cut(tables, key), _left_out(tables, key)
-        yield _window(key, mine, cut=cut, timed_on=_clocks(tables, key), notes=others)
+    for key in keys.unique(maintain_order=True).iter_rows():
+        yield _window(tables, key)
 
 
-def _is_cut(tables: Tables, key: tuple[str, int | None, str]) -> bool:
-    """Whether the trace of a window, a run's own or a left one, ends before its end."""
-    own, left = (
-        tables[table].filter(_is_of(tables[table], *key))[name]
-        for table, name in (("profile_windows", "file"), ("traces", "name"))
+def _window(tables: Tables, key: Key) -> Window:
+    kernels, launches, ops, blocks, merged = (
+        _own(tables[name], key)
+        for name in ("kernels", "kernel_launches", "cpu_ops", "blocks", "traces")
     )
-    cut = tables["unreadable"].filter(kind="truncated")["file"]
-    return bool(cut.is_in([*own, *left]).any())
-
-
-def _left_out(tables: Tables, key: tuple[str, int | None, str]) -> list[tuple[str, str]]:
-    """What a window's trace holds of other processes."""
-    merged = tables["traces"].filter(_is_of(tables["traces"], *key) & (pl.col("other_events") > 0))
-    return [
+    notes = [
         (f"other processes in the same trace ({processes:,}; host events: {events:,})", _OTHERS)
         for processes, events in merged.select("other_processes", "other_events").iter_rows()
+        if (events or 0) > 0
     ]
-
-
-def _clocks(tables: Tables, key: tuple[str, int | None, str]) -> set[str]:
-    """The clocks of the window's unprofiled blocks; a device's where its memory was in use."""
-    return set(tables["blocks"].filter(_is_of(tables["blocks"], *key))["clock"].drop_nulls())
-
-
-def _is_of(frame: pl.DataFrame, pass_name: str, rank: int | None, stance: str) -> pl.Expr:
-    mine = pl.col("pass").eq(pass_name)
-    mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
-    return mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine
-
-
-def _window(
-    key: tuple[str, int | None, str],
-    frames: list[pl.DataFrame],
-    *,
-    cut: bool = False,
-    timed_on: Collection[str] = (),
-    notes: Iterable[tuple[str, str]] = (),
-) -> Window:
-    kernels, launches, ops = frames
-    notes = [*notes]
-    used = "device" in timed_on or bool(launches["kind"].is_in(["launch", "graph_launch"]).any())
-    on_device = kernels.height > 0 or used
-    kernels = in_step_with_host(plausible(kernels, [launches, ops], notes), launches, notes)
+    # The clock of unprofiled blocks is a device's where its memory was in use.
+    launched = launches["kind"].is_in(["launch", "graph_launch"]).any()
+    on_device = kernels.height > 0 or "device" in blocks["clock"] or bool(launched)
+    kernels = _in_step_with_host(_plausible(kernels, [launches, ops], notes), launches, notes)
     marks = ops.filter(pl.col("name").str.contains(STEP_MARK) & pl.col("step").is_not_null())
+    cut = _is_cut(tables, key)
     if cut and not marks.is_empty():
-        marks = whole_steps(marks, [kernels, ops] if on_device else [ops], notes)
+        marks = _whole_steps(marks, [kernels, ops] if on_device else [ops], notes)
     lost = on_device and (kernels.is_empty() or (cut and marks.is_empty()))
     if lost:
         notes.append(_LOST)
     if marks.is_empty():
         busiest = ops.group_by("tid").agg(pl.col("self_ns").sum()).sort("self_ns", descending=True)
         tid = busiest["tid"][0] if busiest.height else None
-        span = _span([ops, kernels])
-        return Window(
-            *key, span, None, tid, kernels, launches, ops, on_device, None, tuple(notes), lost
-        )
-    marks = without_settling(marks)
-    if not on_device:
-        marks = without_held_up(marks, ops, notes)
-    mine = pl.col("step").is_in(marks["step"].implode())
-    earlier = kernels.filter(pl.col("step") < marks["step"].min())
-    begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
-    ops = ops.with_columns(step=pl.when(mine).then("step"))
-    kernels, launches = kernels.filter(mine), launches.filter(mine)
-    of_one_device(kernels, notes)
-    note_unlinked(kernels, notes)
-    span = _span([marks, kernels], from_first=True)
+        span, steps, begun = _span([ops, kernels]), None, None
+    else:
+        # In the first steps the profiler settles.
+        numbers = marks["step"].unique().sort()
+        settling = numbers.len() // _SETTLING_PART or int(numbers.len() > 1)
+        marks = marks.filter(pl.col("step").is_in(numbers[settling:].implode()))
+        if not on_device:
+            marks = _without_held_up(marks, ops, notes)
+        mine = pl.col("step").is_in(marks["step"].implode())
+        earlier = kernels.filter(pl.col("step") < marks["step"].min())
+        begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
+        ops = ops.with_columns(step=pl.when(mine).then("step"))
+        kernels, launches = kernels.filter(mine), launches.filter(mine)
+        _of_one_device(kernels, notes)
+        without = kernels["launch_start_ns"].null_count()
+        if without > _UNLINKED_PART * kernels.height:
+            what = f"the launches of {without} of {kernels.height} kernels"
+            notes.append((what, "not recorded: why the device idled before them is not known"))
+        tid, steps = marks["tid"][0], marks["step"].n_unique()
+        span = _span([marks, kernels], from_first=True)
     return Window(
-        *key, span, marks["step"].n_unique(), marks["tid"][0], kernels, launches, ops, on_device,
-        begun, tuple(notes), lost,
-    )  # fmt: skip
+        *key, span, steps, tid, kernels, launches, ops, on_device, begun, tuple(notes), lost
+    )
+
+
+def _own(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
+    """The rows of a table that are of a pass, rank and, where the table has one, stance."""
+    pass_name, rank, stance = key
+    mine = pl.col("pass").eq(pass_name)
+    mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
+    return frame.filter(mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine)
+
+
+def _is_cut(tables: Tables, key: Key) -> bool:
+    """Whether the trace of a window, a run's own or a left one, ends before its end."""
+    own = _own(tables["profile_windows"], key)["file"]
+    left = _own(tables["traces"], key)["name"]
+    cut = tables["unreadable"].filter(kind="truncated")["file"]
+    return bool(cut.is_in([*own, *left]).any())
 
 
 def _span(frames: list[pl.DataFrame], *, from_first: bool = False) -> Interval:
@@ -213,3 +217,102 @@ def _span(frames: list[pl.DataFrame], *, from_first: bool = False) -> Interval:
     starts = pl.concat([f["start_ns"] for f in (frames[:1] if from_first else frames)]).to_list()
     ends = pl.concat([f["start_ns"] + f["duration_ns"] for f in frames]).to_list()
     return min(starts), max(ends)
+
+
+def _plausible(kernels: pl.DataFrame, host: list[pl.DataFrame], notes: Notes) -> pl.DataFrame:
+    """``kernels`` less those that outlast all that the host recorded by more than a second."""
+    spans = pl.concat([frame.select("start_ns", end=_END) for frame in host])
+    if spans.is_empty():
+        return kernels
+    recorded = int(spans["end"].max() - spans["start_ns"].min())  # type: ignore[operator, arg-type]
+    longest = recorded + _MUCH_LONGER_NS
+    kept = kernels.filter(pl.col("duration_ns").is_between(0, longest))
+    if kept.height < kernels.height:
+        count = kernels.height - kept.height
+        notes.append(
+            (f"{count} of {kernels.height} kernels", "left out: longer than the whole window")
+        )
+    return kept
+
+
+def _in_step_with_host(kernels: pl.DataFrame, launches: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """``kernels`` on the host's clock: moved, if the two clocks cannot be one."""
+    skew, why = _behind_ns(kernels), "kernels start before their launches"
+    if not skew:
+        skew, why = -_ahead_ns(kernels, launches), "kernels end after calls that waited for them"
+    if not skew:
+        return kernels
+    notes.append(("times of the device", f"moved by {skew / 1000:.1f} µs: {why}"))
+    return kernels.with_columns(pl.col("start_ns") + skew)
+
+
+def _behind_ns(kernels: pl.DataFrame) -> int:
+    """How far the device's clock is behind the host's, by kernels that start too early."""
+    early = (kernels["launch_start_ns"] - kernels["start_ns"]).drop_nulls()
+    if not early.len() or (early > 0).sum() <= _SKEWED_PART * early.len():
+        return 0
+    return int(early.quantile(1 - _SKEWED_PART, "nearest") or 0)
+
+
+def _ahead_ns(kernels: pl.DataFrame, launches: pl.DataFrame) -> int:
+    """How far it is ahead, if most calls that wait for all kernels return before these end.
+
+    It is so far at least. At most it is the shortest way of a kernel from its launch, which is a
+    latency longer on a device that was idle once: a window begins with such a one.
+    """
+    waits = launches.filter(pl.col("name").is_in(_WAITS_FOR_ALL)).sort("start_ns")
+    done = kernels.drop_nulls("launch_start_ns").sort("launch_start_ns")
+    if waits.is_empty() or done.is_empty():
+        return 0
+    ends = done.select(at="launch_start_ns", end=_END.cum_max())
+    joined = waits.select(at="start_ns", returned=_END).join_asof(ends, on="at").drop_nulls()
+    over = joined["end"] - joined["returned"]
+    if (over > _AHEAD_NS).sum() <= over.len() / 2:
+        return 0
+    shortest: int = min((done["start_ns"] - done["launch_start_ns"]).to_list())
+    longest: int = max(over.to_list())
+    return max(min(longest, shortest), shortest - _LATENCY_NS)
+
+
+def _whole_steps(marks: pl.DataFrame, events: list[pl.DataFrame], notes: Notes) -> pl.DataFrame:
+    """``marks`` of a cut trace less those of steps that lost events of a kind of ``events``.
+
+    What only one step has is no measure of a whole one: then none is kept.
+    """
+    kept = marks
+    for frame in events:
+        counts = frame.drop_nulls("step").group_by("step").len()
+        whole = counts.filter(pl.col("len") >= _WHOLE * pl.col("len").max())["step"]
+        kept = kept.filter(pl.col("step").is_in(whole.implode()))
+    if kept["step"].n_unique() < 2:
+        kept = kept.clear()
+    gone = marks["step"].n_unique() - kept["step"].n_unique()
+    if gone:
+        steps = f"{gone} of {marks['step'].n_unique()} profiled steps"
+        notes.append((steps, "left out: the trace is cut, and holds them in part"))
+    return kept
+
+
+def _of_one_device(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """``kernels`` of the device that was busy longest, which the step is accounted on."""
+    if kernels["device"].n_unique() < 2:
+        return kernels
+    busy = kernels.group_by("device").agg(pl.col("duration_ns").sum()).sort("duration_ns")
+    main = busy["device"][-1]
+    others = ", ".join(str(device) for device in sorted(busy["device"][:-1].drop_nulls()))
+    notes.append((f"time of device {others}", f"not accounted: device {main} was busy longest"))
+    return kernels.filter(pl.col("device") == main)
+
+
+def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """``marks`` less those of steps that took far longer than others with as many events."""
+    events = ops.group_by("step").agg(pl.len().alias("events"))
+    judged = marks.join(events, on="step", how="left", maintain_order="left")
+    usual = (pl.col("duration_ns") / pl.col("duration_ns").median()).over("events")
+    held_up = judged.select(usual > _HELD_UP).to_series()
+    count = int(held_up.sum())
+    if not count or count > _HELD_UP_PART * marks.height:
+        return marks
+    why = "left out: twice as long as others with the same events"
+    notes.append((f"{count} of {marks.height} profiled steps", why))
+    return marks.filter(~held_up)

@@ -5,7 +5,7 @@ import pytest
 from step_tables import HEAD, call, kernel, window
 
 from traceview.derive.profile import profile_tables
-from traceview.derive.time.collectives import waits_ns
+from traceview.derive.time.profiler_cost import waits_ns
 from traceview.derive.windows import windows
 from traceview.tables import from_rows
 

@@ -96,7 +96,7 @@ def test_a_device_without_events_is_not_accounted_as_a_host(known):
         blocks = [{**HEAD, "clock": "device", "duration_ms": 1.0, "steps": 1}]
         tables.put("blocks", from_rows("blocks", blocks))
     made = profile_tables(tables, {"compiled": 1.0})
-    assert set(made) == {"region_costs", "notes"}
+    assert set(made) == {"notes"}
     assert notes(tables)[0][0] == "times of the device (profiler window of compiled steps)"
     derived = derive(tables, {})
     assert not {"accounting", "matched_kernels", "kernel_limits"} & set(derived)

@@ -4,7 +4,7 @@ import polars as pl
 from job_rows import ZERO, S, compiled, job
 
 from traceview.derive import causes
-from traceview.derive.time.elsewhere import compiles_elsewhere, named
+from traceview.derive.time.host_line import compiles_elsewhere, with_compiles_elsewhere
 from traceview.derive.windows import windows
 
 MS = 1_000_000
@@ -21,7 +21,7 @@ def spans(*pairs):
 
 
 def called(given, compiles):
-    return named(given, compiles)["cause"].to_list()
+    return with_compiles_elsewhere(given, compiles)["cause"].to_list()
 
 
 def test_a_long_stretch_that_a_compile_fills_has_its_name():

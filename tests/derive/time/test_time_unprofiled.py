@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from step_tables import call, kernel, op, step, window
 
-from traceview.derive.time.event_cost import MOST_EVENT_US, event_cost
+from traceview.derive.time.profiler_cost import MOST_EVENT_US, event_cost
 
 
 def launched(count, every, duration, sync_after=None):

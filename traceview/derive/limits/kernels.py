@@ -117,7 +117,7 @@ def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row
         "count": count,
         "kernels": group["kernels"] / group["times"],
         "ms": ms,
-        "clock": "device" if window.on_device else "host",
+        "clock": window.clock,
         "bytes": work and work.bytes,
         "bytes_kind": work and work.bytes_kind,
         "bytes_from": kind.origin if work and work.bytes is not None else None,

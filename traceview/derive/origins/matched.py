@@ -142,7 +142,7 @@ def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, st
         "how": how,
         "count": window.per_step(row["times"]),
         "ms": window.ms_per_step(row["ns"]),
-        "clock": "device" if window.on_device else "host",
+        "clock": window.clock,
         "lines": lines,
         "file": file,
         "line": int(line) if line else None,

@@ -5,11 +5,11 @@
 - busy time of a device is as profiled: the profiler slows the host down, not the kernels;
 - the profiler costs the host about the same time for every event that it records, and more around
   those that ``host_line`` names. What an event costs is the least with which the profiled window,
-  played again without it (``unprofiled``), takes a step between those of the blocks beside it and
+  played again without it (``unprofiled``), takes a step between those of the blocks next to it and
   the timed one, from 0 to ``MOST_EVENT_US``. It is taken away by the number of events: five
   milliseconds of sleep stay five milliseconds, a hundred operators lose a hundred times the cost.
   On a CPU an operator's own time holds no event, and stays;
-- pages that only profiled steps touch for the first time (``faults``) are taken away from a host's
+- pages that only profiled steps touch for the first time (``Faults``) are taken away from a host's
   operators, as far as the window does not get shorter than its step. Which operators they fell to
   is not recorded: each gives in proportion to its time;
 - the kernels of a cudagraph stand further apart where each is recorded. Where a window is longer
@@ -17,13 +17,13 @@
   at most half of it;
 - a collective's kernel runs until the last rank takes part, and under the profiler that one comes
   later. Where a window is longer than its step whatever an event costs, the least that its
-  collectives can have waited longer is taken away, at most all that they waited (``collectives``);
+  collectives can have waited longer is taken away, at most all that they waited (``waits_ns``);
 - what the step around the window so found differs by from the timed one is ``machine_speed``;
 - what all categories together lack of the step, or have too much, is ``unexplained``. It is
   not spread. The costs that are free, between their limits, can only shorten a step that the host
   or a graph's gaps decide, and not below the work of the device or of the operators. So the rest
   shows where the profiled window and the blocks were not the same work at the same speed: a script
-  that ended before the blocks beside a window, steps that differ, a window so short that its mean
+  that ended before the blocks next to a window, steps that differ, a window so short that its mean
   says little.
 
 Without a timed step the account is as profiled, and nothing is said of the profiler.
@@ -31,20 +31,27 @@ Without a timed step the account is as profiled, and nothing is said of the prof
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import polars as pl
 from msgspec.structs import replace
 
 from traceview.derive import causes
 from traceview.derive.intervals import Interval as Span
-from traceview.derive.time import elsewhere, labels, unprofiled
-from traceview.derive.time.busy import COMMUNICATION, busy_shares
-from traceview.derive.time.device import blocks_of, device_span
-from traceview.derive.time.event_cost import MOST_EVENT_US, EventCost, Interval, event_cost
-from traceview.derive.time.gaps import Idle, idle_time
-from traceview.derive.time.host_line import host_line
+from traceview.derive.time import host_line, unprofiled
+from traceview.derive.time.device import (
+    COMMUNICATION,
+    Idle,
+    blocks_of,
+    busy_shares,
+    device_span,
+    idle_time,
+)
+from traceview.derive.time.profiler_cost import MOST_EVENT_US, EventCost, Interval, event_cost
 from traceview.derive.windows import Window
 
+Row = dict[str, Any]
 #: The part of a gap between two kernels of a cudagraph that can be the profiler's, and how often
 #: it is halved to find it.
 MOST_OF_A_GAP = 0.5
@@ -101,33 +108,30 @@ def account(
     faults_ms: Interval = (0.0, 0.0),
     waits_ns: float = 0.0,
 ) -> Account:
-    """The account of one window; ``step_ms``: between these two lies the step without
-    a profiler.
+    """The account of one window; ``step_ms``: the step without a profiler is between these two.
 
-    ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``labels.host_causes``;
+    ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``host_causes``;
     ``faults_ms``: what the profiler's page faults can have taken of a step, and how short the step
     may get by that; ``waits_ns``: how long the window's collectives waited for other ranks.
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
     span = device_span(window) if window.on_device else window.host_span
-    line = host_line(window, (min(span[0], window.host_span[0]), span[1]))
-    if not window.on_device:
-        line = labels.host_causes(line, window, graphs_hold_kernels=graphs_hold_kernels)
+    line = host_line.host_line(window, (min(span[0], window.host_span[0]), span[1]))
+    if window.on_device:
+        line = host_line.device_causes(line, window)
     else:
-        line = labels.device_causes(line, window)
-    line = unprofiled.numbered(line if compiles is None else elsewhere.named(line, compiles))
+        line = host_line.host_causes(line, window, graphs_hold_kernels=graphs_hold_kernels)
+    if compiles is not None:
+        line = host_line.with_compiles_elsewhere(line, compiles)
+    line = unprofiled.numbered(line)
     if not window.on_device:
         return _of_host(line, timed, (faults_ms[0] * scale, faults_ms[1] * scale))
     # A device without work in these steps waited for the host all the time.
-    worked = (window.main_kernels["duration_ns"] > 0).any()
-    if not worked:
+    if not (window.main_kernels["duration_ns"] > 0).any():
         return _of_host(line, timed)
-    return _less_waits(_of_device(window, line, span, timed), waits_ns)
-
-
-def _less_waits(found: Account, waits_ns: float) -> Account:
-    """``found`` with what it has too much taken off its waits in collectives, at most all."""
+    found = _of_device(window, line, span, timed)
+    # What it has too much was waits in collectives, at most all of them.
     too_much = max(0.0, -(found.cost.left or 0.0))
     taken = min(too_much, waits_ns, found.busy.get(COMMUNICATION, 0.0))
     if not taken:
@@ -137,11 +141,18 @@ def _less_waits(found: Account, waits_ns: float) -> Account:
 
 
 def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0, 0.0)) -> Account:
-    """Every stretch of the host counts."""
+    """Every stretch of the host counts.
+
+    ``faults``: ns of the profiler's page faults, and how short the window may get by them. They are
+    counted and their cost is measured, so they come before the events, whose cost is searched for.
+    """
     runs = unprofiled.runs_of(line)
     whole = unprofiled.lengths(runs, 0.0)
     works = runs.select(_WORKS)["cause"]
-    share = 0.0 if timed is None else _faulty_share(whole, works, *faults)
+    working = float((whole * works).sum())
+    longer = max(0.0, float(whole.sum()) - faults[1])
+    some = timed is not None and working > 0.0
+    share = min(longer, faults[0], working) / working if some else 0.0
 
     def left(us: float) -> pl.Series:
         return unprofiled.lengths(runs, us * 1000) * (1.0 - share * works)
@@ -157,22 +168,15 @@ def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0
     return Account(rows, {}, line, float(whole.sum()), cost, taken)
 
 
-def _faulty_share(whole: pl.Series, works: pl.Series, faults_ns: float, least_ns: float) -> float:
-    """The part of the operators' time that the profiler's page faults took.
-
-    They are counted and their cost is measured, so they come before the events, whose cost is
-    searched for.
-    """
-    working = float((whole * works).sum())
-    longer = max(0.0, float(whole.sum()) - least_ns)
-    return min(longer, faults_ns, working) / working if working > 0.0 else 0.0
-
-
 def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval | None) -> Account:
     """Work of the device, and what the host did while it had none."""
     kernels = window.main_kernels
     blocks, busy = blocks_of(kernels, span[0]), busy_shares(kernels)
-    profiled = idle_time(_with_end(blocks, span[1]), line)
+    # Up to the end of the window the host made the device wait.
+    end = {"start": span[1], "end": span[1], "before": blocks["end"][-1], "launch": span[1]}
+    end |= {"latency": 0, "ramp": 0, "cause": causes.UNLINKED, "staged": False}
+    closed = [blocks, pl.DataFrame([end]).select(blocks.columns)]
+    profiled = idle_time(pl.concat(closed, how="vertical_relaxed"), line)
     own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
     length = span[1] - span[0] - float(own)
     runs = unprofiled.runs_of(line)
@@ -213,16 +217,6 @@ def _graph_gaps(player: unprofiled.Player, timed: float) -> float:
     return 1 - most
 
 
-def _with_end(blocks: pl.DataFrame, end: int) -> pl.DataFrame:
-    """``blocks`` and the end of the window, up to which the host made the device wait."""
-    last = pl.DataFrame({
-        "start": [end], "end": [end], "before": [blocks["end"][-1]], "launch": [end],
-        "latency": [0], "ramp": [0], "cause": [causes.UNLINKED],
-        "staged": [False],
-    })  # fmt: skip
-    return pl.concat([blocks, last.select(blocks.columns)], how="vertical_relaxed")
-
-
 def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
     """``rows`` of an account of both."""
     key = ["cause", "row", "arriving"]
@@ -235,3 +229,63 @@ def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
     joined = sides[0].join(sides[1], on=key, how="full", coalesce=True, nulls_equal=True)
     kept = joined.filter(pl.col("cause") != causes.OWN)
     return kept.with_columns(pl.col("profiled", "ns").fill_null(0.0))
+
+
+def accounting(window: Window, account: Account) -> list[Row]:
+    """Rows of table ``accounting`` for one window."""
+    counts = dict(window.kernels["category"].value_counts().iter_rows())
+    rows = [
+        {
+            **window.head,
+            "category": name,
+            "kind": "busy",
+            "clock": "device",
+            "ms": window.ms_per_step(ns),
+            "profiled_ms": window.ms_per_step(account.busy[name]),
+            "count": window.per_step(counts.get(name, 0)),
+        }
+        for name, ns in account.busy_as_timed().items()
+    ]
+    # Everything that is no device's work; counted are the operators and calls that took part.
+    line = account.line.select(pl.col("row"), event=pl.coalesce("call", "op"))
+    found = (
+        account.rows.with_columns(pl.col("row").cast(line["row"].dtype))
+        .join(line, on="row", how="left")
+        .group_by("cause", maintain_order=True)
+        .agg(
+            pl.col("profiled", "ns").sum(),
+            pl.col("event").filter(~pl.col("arriving")).drop_nulls().n_unique(),
+        )
+    )
+    rows += [
+        {
+            **window.head,
+            "category": cause,
+            "kind": _kind(window, cause),
+            "clock": window.clock,
+            "ms": window.ms_per_step(ns),
+            "profiled_ms": window.ms_per_step(profiled),
+            "count": window.per_step(count) if count else None,
+        }
+        for cause, profiled, ns, count in found.iter_rows()
+    ]
+    if account.cost.left is not None:
+        ms = window.ms_per_step(account.cost.left)
+        named = {"category": causes.UNEXPLAINED, "kind": causes.UNEXPLAINED, "clock": window.clock}
+        rows.append({**window.head, **named, "ms": ms})
+    return rows
+
+
+def _kind(window: Window, cause: str) -> str:
+    if window.on_device:
+        return "idle"
+    if cause.startswith("overhead"):
+        return "overhead"
+    return "other" if cause in causes.WORKLESS else "busy"
+
+
+def machine_speed(window: Window, account: Account, timed_ms: float) -> Row:
+    """The row of ``accounting`` between the step as timed and as it was around the window."""
+    around = window.ms_per_step(account.cost.timed or 0.0) or 0.0
+    named = {"category": causes.SPEED, "kind": causes.SPEED, "clock": window.clock}
+    return {**window.head, **named, "ms": timed_ms - around}

@@ -7,8 +7,7 @@ import polars as pl
 from traceview.derive import causes
 from traceview.derive.time import host
 from traceview.derive.time.accounting import Account
-from traceview.derive.time.graph_lines import graph_lines
-from traceview.derive.time.python_lines import loader_lines, python_lines
+from traceview.derive.time.lines import graph_lines, loader_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 
@@ -35,24 +34,22 @@ def account_details(tables: Tables, window: Window, account: Account) -> pl.Data
     parts = [_stretches(account, places, python, loader_lines(line_ops), in_graphs)]
     if account.busy:
         parts.append(_kernels(window, account, places, in_graphs))
-    found = pl.concat(parts).group_by(_KEY, maintain_order=True).agg(
-        pl.col("ns", "profiled").sum(), _times("count")
-    )  # fmt: skip
-    clock = "device" if window.on_device else "host"
+    # How often is not known of a group of which some was not counted.
+    counted = pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum())
+    groups = pl.concat(parts).group_by(_KEY, maintain_order=True)
+    found = groups.agg(pl.col("ns", "profiled").sum(), count=counted)
     rows = (
         {
-            **window.head, **{key: row[key] for key in _KEY}, "clock": clock,
-            "ms": window.ms_per_step(row["ns"]), "profiled_ms": window.ms_per_step(row["profiled"]),
+            **window.head,
+            **{key: row[key] for key in _KEY},
+            "clock": window.clock,
+            "ms": window.ms_per_step(row["ns"]),
+            "profiled_ms": window.ms_per_step(row["profiled"]),
             "count": None if row["count"] is None else window.per_step(row["count"]),
         }
         for row in found.sort("ns", descending=True).iter_rows(named=True)
-    )  # fmt: skip
+    )
     return from_rows("account_details", rows)
-
-
-def _times(column: str) -> pl.Expr:
-    """Sum of how often each happened; null where that was not counted."""
-    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)
 
 
 def _stretches(
@@ -65,8 +62,8 @@ def _stretches(
     """What the host did, by call or operator or as Python, at the user's line.
 
     ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks,
-    ``in_graphs`` by operator, for what holds the host. What lies beside the host's line is a sum
-    over the window: how often is not counted.
+    ``in_graphs`` by operator, for what holds the host. What is no stretch of the host is a sum over
+    the window: how often is not counted.
     """
     line = account.line.select("row", "name", "op", "call_name")
     rows = (
@@ -78,28 +75,37 @@ def _stretches(
     )
     plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
     plain |= pl.col("name").str.starts_with(host.REGION)
-    beside = pl.col("row").is_null()
+    elsewhere = pl.col("row").is_null()
+    held = pl.col("cause").is_in(_CALLS)
     what = (
-        pl.when("arriving").then(pl.lit("launch latency"))
-        .when(beside).then(pl.lit("device"))
-        .when(pl.col("cause").is_in(_CALLS) & pl.col("call_name").is_not_null()).then("call_name")
-        .when(plain & pl.col("cause").is_in(_GC)).then(pl.lit("garbage collection"))
-        .when(plain & pl.col("call_name").is_null()).then(pl.lit("Python"))
+        pl.when("arriving")
+        .then(pl.lit("launch latency"))
+        .when(elsewhere)
+        .then(pl.lit("device"))
+        .when(held & pl.col("call_name").is_not_null())
+        .then("call_name")
+        .when(plain & pl.col("cause").is_in(_GC))
+        .then(pl.lit("garbage collection"))
+        .when(plain & pl.col("call_name").is_null())
+        .then(pl.lit("Python"))
         .otherwise(pl.coalesce("name", "call_name"))
-    )  # fmt: skip
+    )
     seen = pl.when(plain & pl.col("file_python").is_not_null())
-    held = pl.when(pl.col("cause").is_in(_CALLS))
+    place = (
+        seen.then(f"{key}_python")
+        .otherwise(pl.coalesce(key, f"{key}_loader", pl.when(held).then(f"{key}_graph")))
+        .alias(key)
+        for key in _PLACE
+    )
     return rows.select(
-        pl.col("cause").alias("category"), what.alias("what"),
-        *(
-            seen.then(f"{key}_python")
-            .otherwise(pl.coalesce(key, f"{key}_loader", held.then(f"{key}_graph")))
-            .alias(key)
-            for key in _PLACE
-        ),
+        pl.col("cause").alias("category"),
+        what.alias("what"),
+        *place,
         pl.col("in_graph").fill_null(False),
-        "ns", "profiled", count=pl.when(~beside & ~pl.col("arriving")).then(1),
-    )  # fmt: skip
+        "ns",
+        "profiled",
+        count=pl.when(~elsewhere & ~pl.col("arriving")).then(1),
+    )
 
 
 def _kernels(
@@ -117,11 +123,13 @@ def _kernels(
     )
     moved = pl.when(direction.is_not_null())
     frame = kernels.select(
-        "category", pl.coalesce(copied, "name").alias("what"),
+        "category",
+        pl.coalesce(copied, "name").alias("what"),
         *(pl.coalesce(key, moved.then(f"{key}_graph")).alias(key) for key in _PLACE),
         pl.col("in_graph").fill_null(False),
-        ns=pl.col("duration_ns").cast(pl.Float64), count=1,
-    )  # fmt: skip
+        ns=pl.col("duration_ns").cast(pl.Float64),
+        count=1,
+    )
     as_timed, profiled = (
         pl.col("category").replace_strict(busy, return_dtype=pl.Float64)
         for busy in (account.busy_as_timed(), account.busy)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.intervals import length
-from traceview.derive.time.spans import inside
+from traceview.derive.intervals import inside, union
 from traceview.derive.windows import Window
 
 LOOKUP = "TorchDynamo Cache Lookup"
 REGION = "Torch-Compiled Region: "
 GRAPH = "## Call CompiledFxGraph "
-#: Our marks of a region's outermost calls: ``region`` until 0.1, made by the dear record_function.
+#: Our marks of a region's outermost calls: ``region`` until 0.1, by the slower record_function.
 OUR_REGIONS = ("traceview call ", "traceview region ")
 PREGRAPH = "Pregraph bytecode"
 PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
@@ -67,9 +66,9 @@ def gaps(window: Window) -> pl.DataFrame | None:
     graph = (pl.col("name") == _FUNCTIONS[0]) | pl.col("name").str.starts_with(GRAPH)
     lookup = pl.col("name") == LOOKUP
     marks = steps.filter(lookup | graph | pl.col("name").is_in([PREGRAPH, PROLOGUE]))
-    marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup).join_asof(
-        calls, on="start_ns", by="tid", check_sortedness=False
-    ).filter(pl.col("start_ns") < pl.col("until"))  # fmt: skip
+    marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup)
+    marks = marks.join_asof(calls, on="start_ns", by="tid", check_sortedness=False)
+    marks = marks.filter(pl.col("start_ns") < pl.col("until"))
     if marks["lookup"].any() and not marks["graph"].any():
         return None
     of_call = ["tid", "call"]
@@ -83,17 +82,20 @@ def gaps(window: Window) -> pl.DataFrame | None:
     )
 
 
-def break_marks(line: pl.DataFrame, window: Window) -> pl.Series:
+def in_breaks(line: pl.DataFrame, window: Window) -> pl.Series:
     """Whether each stretch of ``line`` begins in a gap between compiled parts."""
     found = gaps(window)
     empty = pl.DataFrame(schema={"tid": pl.String, "start": pl.Int64, "end": pl.Int64})
     return inside(line, empty if found is None else found)
 
 
+def spans_of(frame: pl.DataFrame) -> pl.DataFrame:
+    """``tid``, ``start`` and ``end`` of rows of a table."""
+    ends = pl.col("start_ns") + pl.col("duration_ns")
+    return frame.select("tid", start="start_ns", end=ends)
+
+
 def covered_ns(frame: pl.DataFrame) -> int:
-    """Host time that the rows of ``frame`` cover, nested ones counted once."""
-    total = 0
-    for _, mine in frame.group_by("tid"):
-        ends = mine["start_ns"] + mine["duration_ns"]
-        total += length(zip(mine["start_ns"], ends, strict=True))
-    return total
+    """Host time that the rows of ``frame`` cover, nested ones counted once for each thread."""
+    covered = union(spans_of(frame))
+    return int((covered["end"] - covered["start"]).sum())

@@ -1,4 +1,4 @@
-"""What the host did at every moment of a window: stretches of one thread after another.
+"""What the host did at every moment of a window, and what each stretch of it is called.
 
 The line is that of the thread that runs the steps; while another thread that launches kernels has
 an event open (autograd's, during a backward), it is that thread's. Marks of steps are no events.
@@ -12,15 +12,47 @@ edges. So does that of a garbage collection, which callbacks open and close. And
 a kernel that Inductor made by Triton stands what torch does for the profiler alone: the slow way to
 the launch, and a record of it (``CachingAutotuner.run`` in torch/_inductor/runtime/
 triton_heuristics.py).
+
+Each stretch has a cause: what a device waits for, or what a host spends its step on. Most
+collectives show no event while they wait, so a long stretch of nothing is the script's own Python
+or a wait for a rank that compiles. Where it lies in another rank's compile, it counts as a wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import polars as pl
 
-from traceview.derive.intervals import Interval
+from traceview.derive import causes
+from traceview.derive.intervals import Interval, covered_before, inside, union
+from traceview.derive.time import host
 from traceview.derive.windows import STEP_MARK, Window
+from traceview.tables import Tables
 
+#: torch's mark around a loader's next batch.
+DATA_LOADER = r"^enumerate\(DataLoader\)#"
+#: Marks in which all has one cause, the strongest first: (pattern, for a device, for a host).
+_WHOLE = (
+    (r"^traceview own\b", causes.OWN, causes.OWN),
+    (r"\(dynamo_timed\)$", causes.COMPILE, causes.HOST_COMPILE),
+    (r"^traceview gc ", causes.GC, causes.HOST_GC),
+    (DATA_LOADER, causes.DATA_LOADING, causes.HOST_DATA_LOADING),
+)
+_OPTIMIZER = r"^Optimizer\."
+#: Calls that return when the device has done all of its work, apart from those that say so.
+_HOLDING = ("cudaFree", "cudaFreeHost", "cudaHostAlloc", "cudaMemcpy", "cuMemFree")
+_PYTHON = pl.col("call").is_null() & (pl.col("op").is_null() | (pl.col("category") == "mark"))
+_GRAPH = pl.col("name").str.starts_with(host.GRAPH).fill_null(False)
+#: Where the user's code runs: a region goes on around the code of a graph break.
+_PLAIN = _PYTHON | (pl.col("call").is_null() & pl.col("name").str.starts_with(host.REGION))
+#: Shorter stretches are no wait for a compile; of a longer one, compiles must fill this part.
+_LEAST_NS, _FILLS = 10_000_000, 0.5
+_ELSEWHERE = {
+    causes.PYTHON: causes.HOST_COMPILE_ELSEWHERE,
+    causes.OTHER_PYTHON: causes.COMPILE_ELSEWHERE,
+}
 _NOTHING = -1
 #: What an edge of a region's mark costs on either side, in edges of operators: ``record_function``
 #: took 11 µs where an operator's event took 1 to 2 (torch 2.13).
@@ -39,7 +71,10 @@ def host_line(window: Window, span: Interval) -> pl.DataFrame:
     its ``name``, ``kind``, ``category`` and ``graph_key``, ``call`` (row of ``window.launches``: a
     CUDA call is under way), and ``edges``.
     """
-    tids = _threads(window)
+    # The steps' own thread, then the others that launch kernels.
+    main = window.main_tid or ""
+    launching = window.launches.filter((pl.col("kernels") > 0) & pl.col("tid").is_not_null())
+    tids = [main, *sorted(set(launching["tid"]) - {main})]
     edges = _edges(window, tids, span)
     line = edges.select(
         start="at",
@@ -49,13 +84,6 @@ def host_line(window: Window, span: Interval) -> pl.DataFrame:
     ).unnest("state")
     names = window.ops.select(pl.col("op_id").alias("op"), "name", "kind", "category", "graph_key")
     return _without_empty(line).join(names, on="op", how="left", maintain_order="left")
-
-
-def _threads(window: Window) -> list[str]:
-    """The steps' own thread, then the others that launch kernels."""
-    main = window.main_tid or ""
-    launching = window.launches.filter((pl.col("kernels") > 0) & pl.col("tid").is_not_null())
-    return [main, *sorted(set(launching["tid"]) - {main})]
 
 
 def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
@@ -140,3 +168,123 @@ def _without_empty(line: pl.DataFrame) -> pl.DataFrame:
     edges = line.group_by("at").agg(pl.col("edges").sum())
     kept = line.filter(long).drop("edges")
     return kept.join(edges, on="at", how="left", maintain_order="left").drop("at")
+
+
+def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
+    """``line`` with ``cause``: a category of idle time if a device waits meanwhile.
+
+    ``waits``: the host is held by a call until the device has done something. ``call_name``,
+    ``call_kind``: of the CUDA call; ``copied``, ``copied_at``: what it copied as the device says.
+    """
+    ended = pl.col("start_ns") + pl.col("duration_ns")
+    copies = window.kernels.filter(pl.col("kind") == "memcpy").unique("correlation")
+    copies = copies.select("correlation", copied="name", copied_at=ended)
+    calls = window.launches.with_row_index("call").select(
+        pl.col("call").cast(pl.Int64), "correlation", call_name="name", call_kind="kind"
+    )
+    calls = calls.join(copies, on="correlation", how="left").drop("correlation")
+    line = line.join(calls, on="call", how="left", maintain_order="left")
+    line = line.with_columns(stretch=_PYTHON.rle_id())
+
+    sync = pl.col("call_kind") == "sync"
+    copied = pl.col("copied").str
+    overhead = (pl.col("category") == "overhead") & ~_GRAPH
+    lasts = (pl.col("end") - pl.col("start")).sum().over("stretch")
+    cases: tuple[tuple[Any, str], ...] = (
+        *_whole(line, window, for_host=False),
+        (sync, causes.SYNC),
+        (pl.col("call_kind") == "alloc", causes.ALLOCATOR),
+        (copied.contains("Pageable -> Device"), causes.COPY_WAIT),
+        (copied.contains("Device -> Pageable"), causes.SYNC),
+        (pl.col("name") == host.LOOKUP, causes.GUARDS),
+        (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
+        (overhead, causes.CALL_OVERHEAD),
+        (pl.col("category") == "communication", causes.COMMUNICATION),
+        (_PYTHON & (lasts > causes.LONG_PYTHON_NS), causes.OTHER_PYTHON),
+    )
+    held = sync | pl.col("call_name").is_in(_HOLDING)
+    held |= copied.contains("Pageable") & (pl.col("copied_at") <= pl.col("end"))
+    return line.with_columns(
+        cause=_first(cases).fill_null(causes.LAUNCH_BOUND), waits=held.fill_null(False)
+    ).drop("stretch")
+
+
+def host_causes(line: pl.DataFrame, window: Window, *, graphs_hold_kernels: bool) -> pl.DataFrame:
+    """``line`` with ``cause``: a category of the host's time.
+
+    ``graphs_hold_kernels``: the generated kernels were not recorded one by one
+    (``enable_kernel_profile`` was off), so that their time is the generated wrapper's self time.
+    """
+    names = window.ops.filter(pl.col("category") == "overhead")["name"].unique().to_list()
+    parts = {name: host.overhead_category(name) for name in names}
+    part = pl.col("name").replace_strict(parts, default=None, return_dtype=pl.String)
+    if graphs_hold_kernels:
+        part = pl.when(_GRAPH).then(pl.lit("generated_other")).otherwise(part)
+    cases: tuple[tuple[Any, pl.Expr | str], ...] = (
+        *_whole(line, window, for_host=True),
+        (_PLAIN & host.in_breaks(line, window), causes.HOST_GRAPH_BREAK),
+        (pl.col("category") == "overhead", part),
+        (_PYTHON & _in_marks(line, window, _OPTIMIZER), causes.HOST_OPTIMIZER),
+        (_PYTHON, causes.PYTHON),
+    )
+    cause = pl.coalesce(_first(cases), "category", pl.lit("other"))
+    return line.with_columns(cause=cause, waits=False, call_name=pl.lit(None, dtype=pl.String))
+
+
+def _first(cases: Iterable[tuple[Any, pl.Expr | str]]) -> pl.Expr:
+    """The value of the first case (a condition and a value) that holds; null where none does."""
+    return pl.coalesce(
+        *(
+            pl.when(holds).then(pl.lit(value) if isinstance(value, str) else value)
+            for holds, value in cases
+        )
+    )
+
+
+def _whole(
+    line: pl.DataFrame, window: Window, *, for_host: bool
+) -> Iterator[tuple[pl.Expr | pl.Series, str]]:
+    """Cases of what lies inside a mark, or outside of the steps that count."""
+    if window.steps:
+        # The collector's between the marks of steps, where it works, and in steps left out.
+        steps = host.spans_of(window.marks).with_columns(tid=pl.lit(""))
+        within = inside(line.select("start", tid=pl.lit("")), steps)
+        # Ending the step's mark is the last that the collector does in a step.
+        ours = pl.col("name").shift(1).str.contains(_WHOLE[0][0]).fill_null(False)
+        short = pl.col("end") - pl.col("start") < causes.LONG_PYTHON_NS
+        ending = pl.col("op").is_null() & ours & short & pl.col("end").is_in(steps["end"].implode())
+        yield ending | ~within, causes.OWN
+    for pattern, of_device, of_host in _WHOLE:
+        yield _in_marks(line, window, pattern), of_host if for_host else of_device
+
+
+def _in_marks(line: pl.DataFrame, window: Window, pattern: str) -> pl.Series:
+    marks = window.ops.filter(pl.col("name").str.contains(pattern))
+    return inside(line, host.spans_of(marks))
+
+
+def compiles_elsewhere(tables: Tables, window: Window) -> pl.DataFrame:
+    """``start`` and ``end`` of other ranks' compiles, on the window's clock; disjoint, in order.
+
+    Empty where the window's trace has no Unix time, or is one of several.
+    """
+    known = window.own(tables["traces"])["zero_ns"]
+    zero = known[0] if known.len() == 1 and window.rank is not None else None
+    compiles = tables["compiles"].filter(pl.col("pass") == window.pass_name)
+    if zero is None:
+        compiles = compiles.clear()
+    others = compiles.filter(pl.col("rank") != pl.lit(window.rank, dtype=pl.Int32))
+    start = (pl.col("started_us") * 1000).cast(pl.Int64) - pl.lit(zero, dtype=pl.Int64)
+    length = (pl.col("duration_us") * 1000).cast(pl.Int64)
+    return union(others.select(start=start, end=start + length).drop_nulls())
+
+
+def with_compiles_elsewhere(line: pl.DataFrame, compiles: pl.DataFrame) -> pl.DataFrame:
+    """``line`` with another cause where long Python lay in ``compiles``."""
+    if compiles.is_empty():
+        return line
+    covered = covered_before(compiles, line["end"]) - covered_before(compiles, line["start"])
+    length = pl.col("end") - pl.col("start")
+    waits = (length >= _LEAST_NS) & (pl.lit(covered) >= _FILLS * length)
+    cause = pl.col("cause").replace(_ELSEWHERE)
+    return line.with_columns(cause=pl.when(waits).then(cause).otherwise("cause"))

@@ -17,12 +17,12 @@ import polars as pl
 
 from traceview.derive.time import unprofiled
 from traceview.derive.time.accounting import Account, Played
-from traceview.derive.time.python_lines import python_lines
+from traceview.derive.time.lines import python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 
 Row = dict[str, Any]
-#: So many values of a step come one by one, in a loop or line by line.
+#: So many values of a step come singly, in a loop or line by line.
 SEVERAL = 2
 #: Lines of one loop's body that are no further apart are one place.
 NEAR_LINES = 10
@@ -40,17 +40,13 @@ def places(reads: Iterable[Row]) -> list[Place]:
     """The places of ``reads``: ``file``, ``line`` and ``scalars`` of each line."""
     found: list[Place] = []
     for row in sorted(reads, key=lambda row: (row["file"], row["line"])):
-        if found and _goes_on(found[-1], row):
-            found[-1].lines.append(row["line"])
+        last = found[-1] if found and row["scalars"] >= SEVERAL else None
+        same = last and (last.file, last.scalars) == (row["file"], row["scalars"])
+        if last and same and row["line"] - last.lines[-1] <= NEAR_LINES:
+            last.lines.append(row["line"])
         else:
             found.append(Place(row["file"], [row["line"]], row["scalars"]))
     return found
-
-
-def _goes_on(place: Place, row: Row) -> bool:
-    same = (place.file, place.scalars) == (row["file"], row["scalars"])
-    near: bool = row["line"] - place.lines[-1] <= NEAR_LINES
-    return same and place.scalars >= SEVERAL and near
 
 
 def read_replays(
@@ -63,32 +59,30 @@ def read_replays(
     sources = window.own(tables["op_sources"])
     python = python_lines(account.line, sources, window.own(tables["line_ops"]))
     for place in places(reads):
-        line = _marked(account.line, _at(sources, place), _at(python, place), place)
+        line = account.line.with_columns(gone=_gone(sources, python, place))
         left = _without(window, played, line)
         period = played.player.play(played.event_ns, played.graph_gaps, left).period
         yield {
-            **window.head, "file": place.file, "line": place.lines[0],
-            "last_line": place.lines[-1], "step_ms": window.ms_per_step(played.period_ns),
+            **window.head,
+            "file": place.file,
+            "line": place.lines[0],
+            "last_line": place.lines[-1],
+            "step_ms": window.ms_per_step(played.period_ns),
             "without_ms": window.ms_per_step(min(period, played.period_ns)),
-        }  # fmt: skip
+        }
 
 
-def _at(rows: pl.DataFrame, place: Place) -> pl.DataFrame:
-    return rows.filter(pl.col("file") == place.file, pl.col("line").is_in(place.lines))
-
-
-def _marked(
-    line: pl.DataFrame, ops: pl.DataFrame, python: pl.DataFrame, place: Place
-) -> pl.DataFrame:
-    """The host's ``line`` with ``gone``: what ends with the reads."""
-    here = pl.col("op").is_in(ops["op_id"].implode()) & pl.col("graph_key").is_null()
+def _gone(sources: pl.DataFrame, python: pl.DataFrame, place: Place) -> pl.Expr:
+    """Whether a stretch of the host's line ends with the reads."""
+    at = pl.col("file").eq(place.file) & pl.col("line").is_in(place.lines)
+    here = pl.col("op").is_in(sources.filter(at)["op_id"].implode()) & pl.col("graph_key").is_null()
     if place.scalars < SEVERAL:
-        return line.with_columns(gone=(here & pl.col("waits")).fill_null(False))
-    own = pl.col("row").is_in(python["row"].implode())
-    return line.with_columns(gone=here.fill_null(False) | own)
+        return (here & pl.col("waits")).fill_null(False)
+    return here.fill_null(False) | pl.col("row").is_in(python.filter(at)["row"].implode())
 
 
 def _without(window: Window, played: Played, line: pl.DataFrame) -> unprofiled.Without:
+    """What is left of the window when the stretches of ``line`` that are ``gone`` go."""
     gone = line.filter("gone")
     less = gone.group_by("run").agg(
         ns=(pl.col("end") - pl.col("start")).sum(), fewer=pl.col("edges").sum()

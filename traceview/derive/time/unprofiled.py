@@ -33,7 +33,7 @@ class _Wait(NamedTuple):
 class Without(msgspec.Struct, frozen=True):
     """What is left of a window when something is taken away.
 
-    ``runs``: their length in ns; ``passed``: numbers of the waits that nobody makes; ``busy``: ns
+    ``runs``: their length in ns; ``passed``: numbers of the waits that are not made; ``busy``: ns
     of work of every block.
     """
 

@@ -1,17 +1,30 @@
-"""The user's line of a stretch of Python, or of a runtime call in it, which no operator tells.
+"""The user's lines of what no operator of a window names one for: Python, and compiled graphs.
 
 A stretch between two operators of a timing window is the one between the same two operators in the
 step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's; a
 call's is the line with most time in calls of that name there. Loading data (torch's own mark around
 a loader's next batch) stands at the line that asks for the batch in that step.
+
+Generated code names no line of the user's; the nodes of its graph do. Where all nodes of an
+operator stand at one line, a wait in that operator stands there. Otherwise it stands at the line
+that calls the graph.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.time import host, labels
+from traceview.derive.origins.traced import operator_word, traced_operators
+from traceview.derive.origins.tree import nearest, parents
+from traceview.derive.time import host
+from traceview.derive.time.host_line import DATA_LOADER
+from traceview.derive.windows import Window
+from traceview.tables import Tables
 
+#: An operator of generated code → the node of a graph that becomes it.
+_NODES = {"copy": "device_put"}
+_GRAPH = ("compile_key", "aot_id")
+_PLACE = ("file", "line")
 _END = pl.col("start_ns") + pl.col("duration_ns")
 #: Operators around a stretch, and the runtime call that it is (null: Python).
 _SPOT = ("before", "after", "call_name")
@@ -31,20 +44,17 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
         spots.sort("begin"), left_on="start", right_on="begin", by="tid", check_sortedness=False
     )
     marked = marked.filter(pl.col("start") < pl.col("until"))
-    dearest = (
-        marked.group_by(*_SPOT, "file", "line").agg(pl.col("ns").sum())
-        .sort("ns", "file", "line", descending=[True, False, False])
-        .unique(_SPOT, keep="first", maintain_order=True)
-    )  # fmt: skip
-    found = between.join(dearest, on=_SPOT, how="inner", nulls_equal=True)
+    lines = marked.group_by(*_SPOT, "file", "line").agg(pl.col("ns").sum())
+    lines = lines.sort("ns", "file", "line", descending=[True, False, False])
+    longest = lines.unique(_SPOT, keep="first", maintain_order=True)
+    found = between.join(longest, on=_SPOT, how="inner", nulls_equal=True)
     return found.select("row", "file", "line")
 
 
 def loader_lines(line_ops: pl.DataFrame) -> pl.DataFrame:
     """``name``, ``file`` and ``line`` of loaders' marks that stand at one line alone."""
-    marks = line_ops.filter(
-        pl.col("name").str.contains(labels.DATA_LOADER), pl.col("file").is_not_null()
-    )
+    loading = pl.col("name").str.contains(DATA_LOADER)
+    marks = line_ops.filter(loading, pl.col("file").is_not_null())
     places = marks.select("name", "file", "line").unique(maintain_order=True)
     return places.unique("name", keep="none", maintain_order=True)
 
@@ -61,7 +71,7 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     line = line.select("row", "tid", "call_name", op=operator).join(
         known.unique("op"), on="op", how="left", maintain_order="left"
     )
-    # An operator that the marked step does not have hides what is beside it. Steps follow steps:
+    # An operator that the marked step does not have hides what is next to it. Steps follow steps:
     # before the first operator of the window stands one like the last.
     seen = pl.when(pl.col("op").is_not_null()).then(pl.col("seen").fill_null(-1))
     before, after = seen.forward_fill(), seen.backward_fill()
@@ -81,11 +91,13 @@ def _spots(pairs: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
     spots = pairs.join(first, on="before").join(then, on=["after", "tid"])
     around = spots.filter(pl.col("begin") >= pl.col("until"))
     last, zero = int(rows["end"].max() or 0), int(rows["start"].min() or 0)  # type: ignore[arg-type]
-    return pl.concat([
-        spots.filter(pl.col("begin") < pl.col("until")),
-        around.with_columns(until=pl.lit(last, dtype=pl.Int64)),
-        around.with_columns(begin=pl.lit(zero, dtype=pl.Int64)),
-    ])  # fmt: skip
+    return pl.concat(
+        [
+            spots.filter(pl.col("begin") < pl.col("until")),
+            around.with_columns(until=pl.lit(last, dtype=pl.Int64)),
+            around.with_columns(begin=pl.lit(zero, dtype=pl.Int64)),
+        ]
+    )
 
 
 def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:
@@ -103,4 +115,53 @@ def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:
         held.filter(plain)
         .select("tid", "ns", "file", "line", "call_name", start="at")
         .sort("start")
+    )
+
+
+def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.DataFrame:
+    """``op``, ``file``, ``line`` and ``in_graph`` of operators inside graphs.
+
+    ``places`` are the lines of those around them.
+    """
+    ops = window.ops.select("op_id", "parent_id", "name", "graph_key")
+    words = {name: operator_word(name) for name in ops["name"].unique()}
+    word = pl.col("name").replace_strict(words, return_dtype=pl.String).replace(_NODES)
+    nodes = _nodes(tables, window, ops)
+    inside = ops.with_columns(word=word).join(
+        nodes, on=["graph_key", "word"], how="left", maintain_order="left"
+    )
+    placed = ops.join(places, left_on="op_id", right_on="op", how="left", maintain_order="left")
+    around = placed.select(_PLACE)[nearest(placed["line"].is_not_null(), parents(ops))]
+    found = inside.select(
+        pl.col("op_id").alias("op"),
+        *(pl.coalesce(pl.col(key), around[key]).alias(key) for key in _PLACE),
+        in_graph=pl.col("graph_key").is_not_null(),
+    )
+    return found.filter("in_graph").unique("op")
+
+
+def _nodes(tables: Tables, window: Window, ops: pl.DataFrame) -> pl.DataFrame:
+    """``graph_key``, ``word``, ``file``, ``line``: nodes of that word that stand at one line.
+
+    Of the graphs that ``ops`` belong to.
+    """
+    graphs = window.own(tables["graphs"])
+    codes = graphs.filter(kind="output_code").join(ops, on="graph_key", how="semi")
+    keys = codes.select(*_GRAPH, "graph_key")
+    texts = graphs.filter(kind="post_grad").select(*_GRAPH, "text")
+    known = keys.join(texts, on=_GRAPH, nulls_equal=True).unique("graph_key")
+    rows = [
+        (key, word, place)
+        for key, text in known.select("graph_key", "text").iter_rows()
+        for word, place in traced_operators(text)
+    ]
+    schema = {"graph_key": pl.String, "word": pl.String, "place": pl.String}
+    nodes = pl.DataFrame(rows, schema=schema, orient="row").unique()
+    alone = nodes.unique(["graph_key", "word"], keep="none").drop_nulls("place")
+    place = pl.col("place").str
+    return alone.select(
+        "graph_key",
+        "word",
+        file=place.extract(r"^(.*):\d+$"),
+        line=place.extract(r":(\d+)$").cast(pl.Int32),
     )
