@@ -25,8 +25,7 @@ import torch
 import triton
 import triton.language as tl
 
-from traceview.collectors.child.ceilings import Way, write_ceilings
-from traceview.collectors.child.device_limits import seconds_of
+from traceview.collectors.child.ceilings import Way, seconds_of, write_ceilings
 
 RUNS, LAST_RUNS, FINALISTS = 3, 30, 4
 REST_S, SUSTAINED_S = 2.0, 1.0

@@ -6,11 +6,13 @@ nothing but the hook below is imported until the script itself imports torch.
 
     bootstrap/sitecustomize  →  start()  →  importhook  ── after `import torch` ──  session
     session    wires everything together and owns the end of the process
-    regions    torch.compile patched, describe what it was given; gate: the counting wrapper
-    driver     step edges: carries out what `plan` (pure) orders, with clock, window and memory
-    window     torch.profiler for a few steps; lines: the user's lines marked in one of them
-    passes     patterns that Inductor's graph passes matched
-    ceilings   what the device can do, when the script has ended: device_limits, host_limits
+    regions    torch.compile patched, and what it was given; gate: the counting wrapper
+    listener   what gates and optimizers report: finds the step edges, times watched calls
+    driver     at a step edge: carries out what `plan` (pure) orders, with clock and window
+    window     torch.profiler for a few steps; marks: lines, kernels, collections named in it
+    compiles   compiles, resets, matched patterns; guards: what they cost
+    taken      with --compare-outputs a call of each callable is kept; trial and replay run it again
+    ceilings   what the device can do, when the script has ended
     recorder   one JSON object a line, as docs/run-folder.md says
 """
 

@@ -1,23 +1,50 @@
-"""Intervals in which torch compiles, from torch._dynamo.callback."""
+"""What the compiler does while the script runs: compiles, resets, patterns that its passes match.
+
+Compiles by torch._dynamo.callback; torch.compiler.reset() where the script throws away what has
+been compiled. How many patterns Inductor's graph passes matched is in no log of torch's: its own
+counter, ``counters["inductor"]["pattern_matcher_count"]`` (torch/_inductor/pattern_matcher.py),
+counts for the whole process, so it is read before and after each pass over a graph.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
+from .frames import Frames, Sources
+from .importhook import after_import
 from .recorder import Recorder
 from .state import Control
 
+MOST_RESETS = 1000  # a script that resets on every call is known for it by then
+#: Our word for a pass: the function of torch/_inductor/compile_fx.py that makes it.
+_PASSES = {
+    "pre_grad": "_recursive_pre_grad_passes",
+    "joint": "_recursive_joint_graph_passes",
+    "post_grad": "_recursive_post_grad_passes",
+}
+
 
 class Compiles:
-    """Counts compiles in ``control.compiles`` and writes one ``compile`` event each."""
+    """Counts compiles in ``control.compiles``, and writes a ``compile`` or ``reset`` event each."""
 
-    def __init__(self, control: Control, recorder: Recorder, step: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        control: Control,
+        recorder: Recorder,
+        frames: Frames,
+        sources: Sources,
+        step: Callable[[], int],
+    ) -> None:
         self._control = control
         self._recorder = recorder
+        self._frames = frames
+        self._sources = sources
         self._step = step
         self._started: tuple[float, int, float] | None = None
 
@@ -51,6 +78,34 @@ class Compiles:
             step=self._step(),
         )
 
+    def watch_resets(self) -> None:
+        """Hear of torch._dynamo.reset(). torch drops our callbacks there, so listen again.
+
+        ``torch.compiler.reset`` calls it by its name in that module.
+        """
+        dynamo: Any = sys.modules.get("torch._dynamo")
+        reset = getattr(dynamo, "reset", None)
+        if reset is None:
+            return
+        events = 0
+
+        @functools.wraps(reset)
+        def watched() -> Any:
+            nonlocal events
+            result = reset()
+            if self._control.off:
+                return result
+            self.listen()
+            events += 1
+            if events <= MOST_RESETS:
+                site = self._frames.call_site(sys._getframe(1)) or {}
+                self._sources.keep(site.get("file"))
+                now = time.time_ns() / 1000
+                self._recorder.write("reset", **site, started_us=now, step=self._step())
+            return result
+
+        dynamo.reset = watched
+
 
 def current_compile_id() -> str | None:
     """Of the compile that goes on in this thread, as torch writes it; None where none does."""
@@ -66,3 +121,49 @@ def _cpu_s() -> float:
     """CPU seconds of this process and of its children that have ended (C++ compilers)."""
     spent = os.times()
     return time.process_time() + spent.children_user + spent.children_system
+
+
+class Passes:
+    """Writes one ``graph_pass`` event a pass, once Inductor is imported."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._inside = False
+
+    def listen(self) -> None:
+        """Wait for Inductor; a pass that this torch does not have is left out."""
+        after_import("torch._inductor.compile_fx", self._watch)
+
+    def _watch(self, module: ModuleType) -> None:
+        for stage, name in _PASSES.items():
+            run = getattr(module, name, None)
+            if callable(run):
+                setattr(module, name, self._watched(stage, run))
+
+    def _watched(self, stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:  # of a graph within the graph
+                return run(*args, **kwargs)
+            before, self._inside = _matched(), True
+            try:
+                made = run(*args, **kwargs)
+            finally:
+                self._inside = False
+            after = _matched()
+            if before is not None and after is not None:
+                compile_id, patterns = current_compile_id(), after - before
+                self._recorder.write(
+                    "graph_pass", stage=stage, compile_id=compile_id, patterns=patterns
+                )
+            return made
+
+        return call
+
+
+def _matched() -> int | None:
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    try:
+        return int(counters["inductor"]["pattern_matcher_count"])  # type: ignore[index]
+    except (TypeError, KeyError, ValueError):
+        return None

@@ -11,16 +11,44 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from . import orders, plan
+from . import plan
 from .anchor import Anchor
+from .clock import BlockTimer, gpu_in_use
+from .compiles import Compiles
 from .config import Config
-from .parts import Parts
-from .stances import inside_compiled_frame
-from .state import FOREVER
-from .window import cupti_is_torn_down
+from .frames import Frames, Sources
+from .memory import Memory
+from .recorder import Recorder
+from .stances import Stances, inside_compiled_frame
+from .state import FOREVER, Control
+from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
+
+
+@dataclass
+class Parts:
+    """The collector's parts, made once torch is there."""
+
+    torch: Any
+    control: Control
+    recorder: Recorder
+    frames: Frames
+    sources: Sources
+    stances: Stances
+    memory: Memory
+    timer: BlockTimer
+    window: Window
+    compiles: Compiles
+
+    def look_at_device(self) -> bool:
+        """Time by device events from here on if the script uses a GPU; whether it does."""
+        device = gpu_in_use(self.torch)
+        self.timer.device = self.memory.device = self.window.device = device
+        return device
 
 
 class Driver:
@@ -33,8 +61,8 @@ class Driver:
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
         self._settings = _settings(config)
-        self._plan: orders.Steps | None = None
-        self._wait = orders.Wait(1, watch=True)
+        self._plan: plan.Steps | None = None
+        self._wait = plan.Wait(1, watch=True)
         self._waited = 0
         self._granted = 1
         self._recent: deque[float] = deque(maxlen=3)
@@ -42,7 +70,7 @@ class Driver:
         self._pairs = 0
         self._stops = 0
         self._device = False
-        self.phase: orders.Phase = "cold"
+        self.phase: plan.Phase = "cold"
         self.step = -1
         self.complete = False
 
@@ -65,7 +93,7 @@ class Driver:
         return self.step + max(0, self._granted - max(left, 0) - 1)
 
     @property
-    def own_stance(self) -> orders.Stance:
+    def own_stance(self) -> plan.Stance:
         """The stance that the pass is about: compiled, or eager in a baseline pass."""
         return self._settings.stances[-1]
 
@@ -123,7 +151,7 @@ class Driver:
                 order = next(self._plan)
             else:
                 order = self._plan.send(self._moment())
-            while not isinstance(order, orders.Wait):
+            while not isinstance(order, plan.Wait):
                 self._carry_out(order, now)
                 order = self._plan.send(self._moment())
         except StopIteration:
@@ -132,9 +160,9 @@ class Driver:
         self._wait = order
         self._waited = 0
 
-    def _carry_out(self, order: orders.Order, now: int) -> None:
+    def _carry_out(self, order: plan.Order, now: int) -> None:
         parts, control = self._parts, self._control
-        if isinstance(order, orders.OpenBlock):
+        if isinstance(order, plan.OpenBlock):
             if order.pair is not None:
                 self._pairs = order.pair + 1
             parts.timer.open(
@@ -144,25 +172,25 @@ class Driver:
                 compiles=control.compiles,
                 calls=control.region_calls,
             )
-        elif isinstance(order, orders.CloseBlock):
+        elif isinstance(order, plan.CloseBlock):
             parts.timer.close(now, compiles=control.compiles, calls=control.region_calls)
-        elif isinstance(order, orders.Take):
+        elif isinstance(order, plan.Take):
             parts.timer.drain()
             parts.stances.take(order.stance)
-        elif isinstance(order, orders.Enter):
+        elif isinstance(order, plan.Enter):
             self._enter(order)
-        elif isinstance(order, orders.Steady):
+        elif isinstance(order, plan.Steady):
             self._steady(never_quiet=order.never_quiet)
-        elif isinstance(order, orders.PrepareWindow):
+        elif isinstance(order, plan.PrepareWindow):
             parts.window.prepare(order.stance)
-        elif isinstance(order, orders.OpenWindow):
+        elif isinstance(order, plan.OpenWindow):
             parts.window.start(order.stance, order.purpose)
-        elif isinstance(order, orders.CloseWindow):
+        elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
-        elif isinstance(order, orders.LeaveOut):
+        elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)
 
-    def _enter(self, order: orders.Enter) -> None:
+    def _enter(self, order: plan.Enter) -> None:
         self.phase = order.phase
         recorder, stance = self._parts.recorder, self._parts.stances.name
         recorder.flush()
@@ -178,10 +206,10 @@ class Driver:
         )
         self._on_steady()
 
-    def _moment(self) -> orders.Moment:
+    def _moment(self) -> plan.Moment:
         guess = {"compiled": statistics.median(self._recent)} if self._recent else {}
         cudagraphs = any(region.cudagraphs for region in self._control.regions)
-        return orders.Moment(
+        return plan.Moment(
             step=self.step,
             seconds=time.monotonic(),
             compiles=self._control.compiles,
@@ -250,10 +278,10 @@ class Driver:
         parts.window.stop()
         parts.timer.settle(wait=True)
         parts.stances.take(self.own_stance)
-        self._enter(orders.Enter("tail"))
+        self._enter(plan.Enter("tail"))
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
         self._control.watching = False
-        self._wait = orders.Wait(FOREVER)
+        self._wait = plan.Wait(FOREVER)
         if stopping:
             self._stop()
         else:
@@ -270,13 +298,13 @@ class Driver:
         raise SystemExit(0)
 
 
-def _settings(config: Config) -> orders.Settings:
-    stances: dict[str, tuple[orders.Stance, ...]] = {
+def _settings(config: Config) -> plan.Settings:
+    stances: dict[str, tuple[plan.Stance, ...]] = {
         "paired": ("eager", "compiled"),
         "compiled": ("compiled",),
         "eager": ("eager",),
     }
-    return orders.Settings(
+    return plan.Settings(
         stances=stances[config.mode],
         steps=config.steps,
         blocks=max(1, config.blocks),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import re
 import sys
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .processors import usable
 from .recorder import Recorder
 
 _VARIABLES = ("TORCH", "PYTORCH", "CUDA", "CUBLAS", "NVIDIA", "NCCL", "OMP", "MKL", "TRITON",
@@ -25,6 +25,7 @@ _CONFIGS = {
 # what the variables that the parent sets change in torch's configs
 _OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracking_level"})
 MAX_TEXT = 2000
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> None:
@@ -158,3 +159,28 @@ def _precision(torch: Any) -> Iterator[tuple[str, Any]]:
 
 def _text(value: object) -> str:
     return str(value)[:MAX_TEXT]
+
+
+def usable() -> int | None:
+    """Processors that this process may run on; fewer where its cgroup's quota is lower."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count()
+    quota = _quota()
+    return count if quota is None else max(1, min(count, math.ceil(quota)))
+
+
+def _quota() -> float | None:
+    """Processors' worth of time that the cgroup grants (version 2, then 1); None: no limit."""
+    try:
+        if (version_2 := _CGROUP / "cpu.max").exists():
+            limit, period = version_2.read_text(encoding="ascii").split()
+        else:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            limit, period = (
+                (_CGROUP / "cpu" / name).read_text(encoding="ascii").strip() for name in names
+            )
+        return None if limit in ("max", "-1") else int(limit) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None

@@ -1,17 +1,26 @@
-"""Whose file is it: the user's, torch's, a library's, or ours. And stacks of the user's frames."""
+"""Whose file is it: the user's, torch's, a library's, or ours.
+
+Stacks of the user's frames, and copies of the user's files that the run names.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from .recorder import Recorder
+
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as co_filename is
 MAX_FRAMES = 64
+MAX_BYTES = 2_000_000  # of a file that is copied
+MAX_FILES = 200
 
 
 class Frames:
@@ -79,3 +88,36 @@ def outward(frame: FrameType | None) -> Iterator[FrameType]:
 
 def _entry(code: CodeType, line: int) -> dict[str, Any]:
     return {"file": code.co_filename, "line": line, "function": code.co_name}
+
+
+class Sources:
+    """Copies to ``raw/sources/SHA16-NAME`` under the run folder, and says so in the events."""
+
+    def __init__(self, run: Path, recorder: Recorder, frames: Frames) -> None:
+        self._run = run
+        self._recorder = recorder
+        self._frames = frames
+        self._seen: set[str] = set()
+
+    def keep(self, file: str | None) -> None:
+        """Copy ``file`` if it is the user's, a readable file of at most 2 MB, and new here."""
+        if not file or file in self._seen or len(self._seen) >= MAX_FILES:
+            return
+        if not self._frames.is_user(file):
+            return
+        self._seen.add(file)
+        path = Path(file)
+        try:
+            if not path.is_file() or path.stat().st_size > MAX_BYTES:
+                return
+            data = path.read_bytes()
+            sha256 = hashlib.sha256(data).hexdigest()
+            copy = f"raw/sources/{sha256[:16]}-{path.name}"
+            target = self._run / copy
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                target.write_bytes(data)
+        except OSError as error:
+            self._recorder.note(f"no copy of {file}", error)
+            return
+        self._recorder.write("source", file=file, copy=copy, sha256=sha256)

@@ -1,14 +1,179 @@
-"""The user's line behind each guard, which torch below 2.9 notes only while it logs guards."""
+"""Guards: the user's line behind each, and what a compile's guards cost, by what they read.
+
+Torch's tree of them is timed with and without a branch.
+
+``RootGuardManager.clone_manager`` (torch/csrc/dynamo/guards.cpp, which made it for recompiles)
+copies the tree, and in it only the managers that a filter keeps. What a branch costs is the
+difference between two copies, one with it and one without.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
+import statistics
 import sys
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from .compiles import current_compile_id
+from .config import is_first_rank
+from .recorder import Recorder
+
+#: Branches that cost less of the whole set are not taken apart further, nor told on their own; nor
+#: are those that cost so little that it may be the clock's doing.
+LEAST_SHARE, LEAST_US = 0.1, 1.0
+#: The median of so many evaluations.
+EVALUATIONS = 7
+#: Time for one set, and for all of a process. Torch's own timing of a set, which empties the
+#: CPU's caches for it, takes as long.
+SET_S, PROCESS_S = 0.03, 0.5
+
+#: Torch's own, for its tests: called with each set, the locals and what built it.
+_HOOK = "guard_manager_testing_hook_fn"
+#: The manager of all globals: each of them is a branch like a local.
+_GLOBALS = "G"
 #: From here on ``GuardsSet.add`` (torch/_guards.py) notes it by itself.
 _NOTED_SINCE = (2, 9)
+
+Scope = Mapping[str, Any]
+
+
+class GuardTimer:
+    """Writes one ``guard_timing`` event a part, for each compile's guards as they are made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._left_s = PROCESS_S
+
+    def listen(self) -> None:
+        """Take torch's hook, where nobody has; of one rank, if there are more."""
+        guards: Any = sys.modules.get("torch._dynamo.guards")
+        if getattr(guards, _HOOK, self) is None and is_first_rank():
+            setattr(guards, _HOOK, self._made)
+
+    def _made(self, wrapper: Any, scope: Scope, _builder: object) -> None:
+        if self._left_s <= 0:
+            return
+        begin = time.perf_counter()
+        try:
+            self._write(_TimedSet(wrapper.root, scope, begin + min(SET_S, self._left_s)))
+        except Exception as error:  # noqa: BLE001 - the user's compile must go on
+            self._left_s = 0.0
+            self._recorder.note("cost of guards", error)
+        self._left_s -= time.perf_counter() - begin
+
+    def _write(self, timed: _TimedSet) -> None:
+        shared = {"compile_id": current_compile_id(), "evaluations": EVALUATIONS}
+        whole = Part(None, timed.tree.guards, timed.us)
+        for part in (whole, *timed.parts()):
+            self._recorder.write("guard_timing", **part._asdict(), **shared)
+
+
+class Part(NamedTuple):
+    """Guards, the source that all of them start from, and one evaluation's time."""
+
+    source_name: str | None
+    guards: int
+    us: float
+
+
+class _Branch(NamedTuple):
+    """One guard manager: what it reads, guards on it and below, and the sources of all these.
+
+    A guard counts as often as torch prints it: once for each thing that it checks.
+    """
+
+    source: str
+    guards: int
+    sources: frozenset[str]
+    children: list[_Branch]
+
+
+class _TimedSet:
+    """One compile's guards, as all of them and by branches."""
+
+    def __init__(self, root: Any, scope: Scope, until: float) -> None:
+        self._root, self._scope, self._until = root, scope, until
+        self.tree = _branch(root)
+        whole = self._check(self.tree.sources)
+        self.us = statistics.median(whole() for _ in range(EVALUATIONS))
+        self._least_us = max(LEAST_US, LEAST_SHARE * self.us)
+
+    def parts(self) -> list[Part]:
+        """Branches that have no guard in common, those that cost enough; dearest first."""
+        kept = frozenset([self.tree.source, _GLOBALS])
+        tops = [
+            top
+            for child in self.tree.children
+            for top in (child.children if child.source == _GLOBALS else [child])
+        ]
+        found = self._parts(kept, tops)
+        return sorted(found, key=lambda part: -part.us)
+
+    def _parts(self, kept: frozenset[str], branches: Sequence[_Branch]) -> list[Part]:
+        """What costs enough in ``branches``, which hang on the sources ``kept``."""
+        return self._halved(kept, self._check(kept), branches) if branches else []
+
+    def _halved(
+        self, kept: frozenset[str], bare: Callable[[], float], branches: Sequence[_Branch]
+    ) -> list[Part]:
+        """Those, halved until it is one branch, then its children; ``bare`` evaluates ``kept``."""
+        if time.perf_counter() > self._until:
+            return []
+        full = self._check(kept.union(*(branch.sources for branch in branches)))
+        us = statistics.median(full() - bare() for _ in range(EVALUATIONS))
+        if us < self._least_us:
+            return []
+        half = len(branches) // 2
+        if half:
+            return [
+                *self._halved(kept, bare, branches[:half]),
+                *self._halved(kept, bare, branches[half:]),
+            ]
+        return self._inside(kept, us, branches[0])
+
+    def _inside(self, kept: frozenset[str], us: float, branch: _Branch) -> list[Part]:
+        """Parts below a branch that costs ``us``, and what they leave of it."""
+        inner = self._parts(kept | {branch.source}, branch.children)
+        left_us = us - sum(part.us for part in inner)
+        if left_us >= self._least_us:
+            guards = branch.guards - sum(part.guards for part in inner)
+            inner.append(Part(branch.source, guards, left_us))
+        return inner
+
+    def _check(self, kept: frozenset[str]) -> Callable[[], float]:
+        """A function: evaluate the guards on these sources once, µs of host time."""
+        copy = self._root.clone_manager(lambda manager: manager.get_source() in kept)
+
+        def timed() -> float:
+            begin = time.perf_counter_ns()
+            copy.check(self._scope)
+            return (time.perf_counter_ns() - begin) / 1000
+
+        return timed
+
+
+def _branch(manager: Any) -> _Branch:
+    children = [_branch(child) for child in _children(manager)]
+    source = manager.get_source()
+    own = sum(len(guard.verbose_code_parts()) for guard in manager.get_leaf_guards())
+    return _Branch(
+        source=source,
+        guards=own + sum(child.guards for child in children),
+        sources=frozenset([source]).union(*(child.sources for child in children)),
+        children=children,
+    )
+
+
+def _children(manager: Any) -> list[Any]:
+    """Managers of what is reached from this one; of a dictionary, also its keys and values."""
+    children = list(manager.get_child_managers())
+    if hasattr(manager, "get_key_value_managers"):
+        pairs = manager.get_key_value_managers().values()
+        children += [one for pair in pairs for one in pair if one is not None]
+    return children
 
 
 def keep_guard_lines(torch: Any) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from .driver import Driver
+from .driver import Driver, Parts
 from .gate import Opened
-from .parts import Parts
-from .sizes import note_sizes
 from .state import FOREVER, Gate, Region
 from .taken import Taker
 
 UNCOMPILED_STEPS = 100
 UNCOMPILED_SECONDS = 30.0
-MAX_ROWS = 5000  # calls of one region that are written one by one
+MAX_ROWS = 5000  # calls of one region that are written as rows
+MOST_SIZES = 64  # combinations of one region that are told apart; later ones are counted together
+OTHER_SIZES = "others"
+_WITHIN = 32  # items of a list, tuple or dict that are looked at
 
 
 class Calls:
@@ -145,3 +147,44 @@ class Calls:
             stack=stack,
             step=self._driver.step,
         )
+
+
+def on_optimizer_step(torch: Any, act: Callable[[Any], None]) -> None:
+    """Call ``act(optimizer)`` after every step that is not traced into a graph.
+
+    Inside a compiled function Dynamo traces the hook: ``is_compiling()`` is a constant there, so
+    the hook ends before anything of ours and adds neither a graph break nor a graph. What remains
+    (torch 2.13): after a graph break inside a step, Dynamo keeps the empty rest of the step as
+    guarded code where without a hook it would skip that frame.
+    """
+    is_compiling = torch.compiler.is_compiling
+
+    def hook(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if is_compiling():
+            return
+        act(optimizer)
+
+    # `torch.optim.optimizer` as an attribute is shadowed; the module is in sys.modules
+    module = sys.modules.get("torch.optim.optimizer")
+    if module is not None:
+        module.register_optimizer_step_post_hook(hook)
+
+
+def note_sizes(region: Region, given: tuple[Any, ...], tensor: type) -> None:
+    """Count the sizes of the tensors among the arguments, and one level inside of containers."""
+    text = ", ".join(_sizes(given, tensor))
+    known = region.sizes
+    key = text if text in known or len(known) < MOST_SIZES else OTHER_SIZES
+    known[key] = known.get(key, 0) + 1
+
+
+def _sizes(values: Any, tensor: type, *, inner: bool = False) -> list[str]:
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, tensor):
+            found.append("x".join(map(str, value.shape)) or "()")  # type: ignore[attr-defined]
+        elif not inner and isinstance(value, (list, tuple)):
+            found += _sizes(value[:_WITHIN], tensor, inner=True)
+        elif not inner and isinstance(value, dict):
+            found += _sizes(list(value.values())[:_WITHIN], tensor, inner=True)
+    return found

@@ -1,4 +1,4 @@
-"""Memory peaks of a block: the CUDA caching allocator's, or the process's resident set on a CPU."""
+"""Memory: peaks of a block (the CUDA caching allocator's, or the process's own), page faults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from .recorder import Recorder
 
+#: What the machine has; `proc_bytes` reads it.
+MEMINFO = Path("/proc/meminfo")
 _CLEAR = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
 
@@ -29,8 +31,15 @@ class Memory:
             self._torch.cuda.reset_peak_memory_stats()
             self._start = self._torch.cuda.memory_allocated()
         elif self._resettable:
-            self._resettable = _reset_peak()
-            self._start = _status_bytes("VmRSS")
+            try:
+                fd = os.open(_CLEAR, os.O_WRONLY)
+                try:
+                    os.write(fd, b"5")  # the peak is the present resident set (proc(5), clear_refs)
+                finally:
+                    os.close(fd)
+            except OSError:
+                self._resettable = False
+            self._start = proc_bytes(_STATUS, "VmRSS")
 
     def close(self, stance: str, block_index: int) -> None:
         """Write the peak since ``open``; nothing where peaks can't be reset."""
@@ -40,7 +49,7 @@ class Memory:
             peak: int | None = cuda.max_memory_allocated()
             reserved: int | None = cuda.max_memory_reserved()
         elif self._resettable:
-            device, source, peak, reserved = "cpu", "process", _status_bytes("VmHWM"), None
+            device, source, peak, reserved = "cpu", "process", proc_bytes(_STATUS, "VmHWM"), None
         else:
             return
         self._recorder.write(
@@ -60,23 +69,10 @@ def page_faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def _reset_peak() -> bool:
-    """Set the peak resident set to the present one (proc(5), clear_refs 5); false if refused."""
+def proc_bytes(file: Path, name: str) -> int | None:
+    """A kB field of a file in /proc, in bytes; None if it is not known."""
     try:
-        fd = os.open(_CLEAR, os.O_WRONLY)
-        try:
-            os.write(fd, b"5")
-        finally:
-            os.close(fd)
-    except OSError:
-        return False
-    return True
-
-
-def _status_bytes(name: str) -> int | None:
-    """A kB field of /proc/self/status, in bytes."""
-    try:
-        for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+        for line in file.read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith(name + ":"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):

@@ -16,25 +16,9 @@ reads from top to bottom:
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-
-from .orders import (
-    CloseBlock,
-    CloseWindow,
-    Enter,
-    LeaveOut,
-    Moment,
-    OpenBlock,
-    OpenWindow,
-    Order,
-    PrepareWindow,
-    Settings,
-    Stance,
-    Steady,
-    Steps,
-    Take,
-    Wait,
-)
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 QUIET_STEPS_LIMIT = 64
 QUIET_SECONDS_LIMIT = 60.0
@@ -53,6 +37,113 @@ LONG_WINDOW_MS = 150.0
 LONG_WINDOW_STEPS = (6, 60)  # at least, at most
 MOST_SETTLING_STEPS = 500
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
+
+Stance = Literal["eager", "compiled"]
+Phase = Literal["cold", "warmup", "block", "profile", "tail"]
+Purpose = Literal["time", "lines"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown."""
+
+    step: int
+    seconds: float
+    compiles: int
+    step_ms: Mapping[str, float]
+    step_kind: Literal["call", "optimizer"] = "call"
+    device: bool = False
+    profiler_stays: bool = False
+    calm_steps: int = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers."""
+
+    stances: tuple[Stance, ...] = ("eager", "compiled")
+    steps: int | None = None
+    blocks: int = 12
+    profile: bool = True
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Enter:
+    """A phase begins."""
+
+    phase: Phase
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Take:
+    """Run from here on in this stance."""
+
+    stance: Stance
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let ``steps`` steps pass; ``watch``: with a clock around every step and call."""
+
+    steps: int
+    watch: bool = False
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Compiling has gone quiet, or will not."""
+
+    never_quiet: bool
+
+
+@dataclass(frozen=True)
+class OpenBlock:
+    """The first edge of a timed block; ``pair`` None: it stands beside a profiler window."""
+
+    stance: Stance
+    pair: int | None
+    steps: int
+    skipped: int
+
+
+@dataclass(frozen=True)
+class CloseBlock:
+    """The last edge of the block."""
+
+
+@dataclass(frozen=True)
+class PrepareWindow:
+    """Attach the profiler; it writes nothing before the window opens."""
+
+    stance: Stance
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """Start the profiler here: for several steps as they are, or for one with its lines marked."""
+
+    stance: Stance
+    purpose: Purpose = "time"
+
+
+@dataclass(frozen=True)
+class CloseWindow:
+    """Stop it and write the trace."""
+
+
+@dataclass(frozen=True)
+class LeaveOut:
+    """Record what is not done, and why."""
+
+    what: str
+    why: str
+
+
+Act = Enter | Take | Steady | OpenBlock | CloseBlock | PrepareWindow | OpenWindow | CloseWindow
+Order = Act | LeaveOut | Wait
+Steps = Generator[Order, Moment, Moment]
 
 
 def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:

@@ -8,18 +8,18 @@ with all of torch's attributes. Everything else (classes, ``disable=True``) is p
 from __future__ import annotations
 
 import functools
+import inspect
+import json
 import os
 import sys
 import weakref
-from collections.abc import Callable
-from types import FunctionType
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from . import describe
-from .frames import OURS, Frames, outward
+from .frames import OURS, Frames, Sources, outward
 from .gate import Listener, counting, dress
 from .recorder import Recorder
-from .sources import Sources
 from .state import Control, Gate, Region
 
 # torch's own ways to torch.compile: the decorator with arguments, and nn.Module.compile
@@ -27,6 +27,7 @@ _DOORS = (os.path.join("torch", "__init__.py"), os.path.join("nn", "modules", "m
 #: Regions that one line makes of one function. A script that compiles for each call would have as
 #: many regions as steps; what it makes after these counts as the last of them.
 MOST_ALIKE = 64
+CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
 
 
 class Regions:
@@ -54,17 +55,17 @@ class Regions:
 
         @functools.wraps(compile_fn)
         def compile(*args: Any, **kwargs: Any) -> Any:
-            given = describe.arguments(compile_fn, args, kwargs)
+            given = arguments(compile_fn, args, kwargs)
             model = given.get("model")
             if self._control.off or model is None or self._from_torch(sys._getframe(1)):
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
-            region = self._region(event, describe.uses_cudagraphs(given))
+            region = self._region(event, uses_cudagraphs(given))
             plain = model.__call__ if isinstance(model, type) else None
             try:
                 result = compile_fn(*args, **kwargs)
             except Exception as error:
-                offered = describe.backends_offered()
+                offered = backends_offered()
                 raised = f"{type(error).__name__}: {error}"
                 self._recorder.write("region", **event, error=raised, backends_offered=offered)
                 raise
@@ -85,7 +86,7 @@ class Regions:
 
     def _describe(self, model: Any, given: dict[str, Any], frame: Any) -> dict[str, Any]:
         site = self._frames.call_site(frame) or {}
-        target = describe.target_of(model, self._torch.nn.Module)
+        target = target_of(model, self._torch.nn.Module)
         self._sources.keep(target["target_file"])
         self._sources.keep(site.get("file"))
         return {
@@ -94,7 +95,7 @@ class Regions:
             "call_file": site.get("file"),
             "call_line": site.get("line"),
             "call_function": site.get("function"),
-            **describe.options_of(given),
+            **options_of(given),
         }
 
     def _region(self, event: dict[str, Any], cudagraphs: bool) -> Region:
@@ -204,3 +205,86 @@ def _note_method(module: Any, name: str) -> None:
             if cls.__module__.split(".")[0] != "torch" and callable(vars(cls)[name]):
                 region.methods_used.append(name)
             return
+
+
+# -- what a torch.compile call was given, as plain data for the ``region`` event -------------------
+
+
+def arguments(
+    compile_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """All arguments by name with torch's defaults; those as given if they don't bind."""
+    try:
+        bound = inspect.signature(compile_fn).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return {**dict(zip(("model",), args, strict=False)), **kwargs}
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``region`` event's keys about how to compile."""
+    backend = given.get("backend") or "inductor"
+    options = given.get("options")
+    return {
+        "backend": backend if isinstance(backend, str) else repr(backend),
+        "backend_is_callable": not isinstance(backend, str),
+        "mode": given.get("mode"),
+        "dynamic": str(given.get("dynamic")),
+        "fullgraph": bool(given.get("fullgraph")),
+        "disable": bool(given.get("disable")),
+        "options": None if options is None else json.dumps(options, default=repr, skipkeys=True),
+    }
+
+
+def backends_offered() -> list[str]:
+    """Every backend that this torch knows by name, those for debugging too."""
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    try:
+        return list(registry.list_backends(exclude_tags=()))  # type: ignore[union-attr]
+    except Exception:  # noqa: BLE001 - torch's internals differ between versions
+        return []
+
+
+def uses_cudagraphs(given: Mapping[str, Any]) -> bool:
+    """Whether these arguments ask for cudagraphs."""
+    options = given.get("options")
+    asked = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
+    return given.get("mode") in CUDAGRAPH_MODES or asked
+
+
+def target_of(model: Any, module_type: type) -> dict[str, Any]:
+    """``kind`` and ``name`` of what is being compiled, and the ``target_…`` of its code."""
+    kind, named, code_of = _kind(model, module_type)
+    code = getattr(inspect.unwrap(code_of) if callable(code_of) else None, "__code__", None)
+    return {
+        "kind": kind,
+        "name": str(getattr(named, "__qualname__", None) or type(named).__qualname__),
+        "target_file": getattr(code, "co_filename", None),
+        "target_line": getattr(code, "co_firstlineno", None),
+        "target_last_line": _last_line(code) if isinstance(code, CodeType) else None,
+    }
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line that has code of the function or of one within."""
+    inner = (_last_line(each) for each in code.co_consts if isinstance(each, CodeType))
+    own = (line for _, _, line in code.co_lines() if line is not None)
+    return max((*own, *inner), default=code.co_firstlineno)
+
+
+def _kind(model: Any, module_type: type) -> tuple[str, Any, Any]:
+    """The kind, the object that gives the name, and the function that gives the place."""
+    if isinstance(model, type):
+        calls = "forward" if issubclass(model, module_type) else "__call__"
+        return "class", model, getattr(model, calls, None)
+    if isinstance(model, module_type):
+        return "module", type(model), getattr(type(model), "forward", None)
+    if isinstance(model, MethodType):
+        owner = model.__self__
+        if isinstance(owner, module_type) and model.__name__ in ("_call_impl", "_lazy_forward"):
+            return "module_compile", type(owner), getattr(type(owner), "forward", None)
+        return "method", model, model.__func__
+    if inspect.isfunction(model):
+        return "function", model, model
+    return "other", model, model

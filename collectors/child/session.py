@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from typing import Any
 
-from .ceilings import write_ceilings
 from .clock import BlockTimer, gpu_in_use
-from .compiles import Compiles
+from .compiles import Compiles, Passes
 from .config import Config, is_first_rank
-from .driver import Driver
+from .driver import Driver, Parts
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
-from .frames import Frames
+from .frames import Frames, Sources
 from .gate import region_of
-from .guard_timings import GuardTimer
-from .guards import keep_guard_lines
-from .listener import Calls
+from .guards import GuardTimer, keep_guard_lines
+from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
-from .optimizers import on_optimizer_step
-from .parts import Parts
-from .passes import Passes
 from .recorder import Recorder
 from .regions import Regions
-from .resets import watch_resets
-from .sources import Sources
 from .stances import Stances
 from .state import Control
 from .taken import Taker
-from .trial import compare_outputs
 from .window import Window
 
 
@@ -54,7 +47,7 @@ class Session:
             memory=memory,
             timer=BlockTimer(torch, recorder, memory),
             window=Window(torch, recorder, frames, sources),
-            compiles=Compiles(control, recorder, lambda: self._driver.step_now),
+            compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._taker = Taker(torch, recorder) if config.compare_outputs else None
@@ -79,7 +72,7 @@ class Session:
         if self._config.pass_name == "cold":
             self._try("cost of guards", GuardTimer(self._parts.recorder).listen)
         self._try("lines of guards", lambda: keep_guard_lines(self._parts.torch))
-        watch_resets(self._parts, lambda: self._driver.step_now)
+        self._parts.compiles.watch_resets()
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -111,7 +104,7 @@ class Session:
                 input_sizes=list(region.sizes.items()),
             )
 
-    def _try(self, what: str, act: Any) -> None:
+    def _try(self, what: str, act: Callable[[], None]) -> None:
         try:
             act()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
@@ -147,39 +140,50 @@ class Session:
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""
-        if self._taker is None:
+        taker, recorder = self._taker, self._parts.recorder
+        if taker is None:
             return
-        recorder, what = self._parts.recorder, "comparison of outputs"
+        what = "comparison of outputs"  # the rules read it: traceview/rules
         if compiling_disabled():
-            recorder.note(what, "compiling is switched off")
+            recorder.note(what, "compilation is switched off")
         elif ended_by_exception():
             recorder.note(what, "the script ended with an exception")
         elif self._config.nproc > 1:
-            recorder.note(what, "several ranks would have to make the same runs together")
+            recorder.note(what, "it needs a run with one process; this run had several ranks")
         else:
-            recorder.write("phase", phase="comparing", detail=None, step=None, stance=None)
-            try:
-                compare_outputs(self._parts, self._taker)
-            except KeyboardInterrupt:
-                recorder.note(what, "interrupted")
-            except Exception as error:  # noqa: BLE001 - the script's own ending must go on
-                recorder.note(what, error)
+
+            def act() -> None:
+                from .trial import compare_outputs
+
+                compare_outputs(self._parts, taker)
+
+            self._last("comparing", what, act)
 
     def _measure_device(self) -> None:
-        """The last thing of all: what the device can do, after a script that came to its end."""
+        """What the device can do, after a script that came to its end."""
         parts, config = self._parts, self._config
         compiled = any(region.first_called for region in parts.control.regions)
         wanted = config.pass_name == "cold" and config.profile and compiled
         if not (wanted and is_first_rank()) or ended_by_exception():
             return
-        parts.recorder.write("phase", phase="ceilings", detail=None, step=None, stance=None)
-        device = parts.timer.device or gpu_in_use(parts.torch)
-        try:
+
+        def act() -> None:
+            from .ceilings import write_ceilings
+
+            device = parts.timer.device or gpu_in_use(parts.torch)
             write_ceilings(parts.torch, parts.recorder, device=device)
+
+        self._last("ceilings", "ceilings of the device", act)
+
+    def _last(self, phase: str, what: str, act: Callable[[], None]) -> None:
+        """What is done when the script has ended, and imported only then; Ctrl-C ends it."""
+        self._parts.recorder.write("phase", phase=phase, detail=None, step=None, stance=None)
+        try:
+            act()
         except KeyboardInterrupt:
-            parts.recorder.note("ceilings of the device", "interrupted")
+            self._parts.recorder.note(what, "interrupted")
         except Exception as error:  # noqa: BLE001 - the script's own ending must go on
-            parts.recorder.note("ceilings of the device", error)
+            self._parts.recorder.note(what, error)
 
     def _write_error(self) -> None:
         """The exception that got here, with the stance and phase in which it was raised."""

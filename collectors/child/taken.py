@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from .memory import MEMINFO, proc_bytes
 from .recorder import Recorder
 from .state import Gate
 
@@ -14,7 +14,6 @@ from .state import Gate
 MOST_CALLABLES = 8
 #: Part of the free memory that copies of one call's inputs may take.
 MOST_OF_FREE = 0.05
-_MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -120,9 +119,4 @@ def free_bytes(torch: Any, tensors: Iterable[Any]) -> float:
     if any(tensor.is_cuda for tensor in tensors):
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
         return float(torch.cuda.mem_get_info()[0] + cached)
-    try:
-        text = _MEMORY.read_text(encoding="ascii", errors="replace")
-        lines = dict(line.split(":", 1) for line in text.splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024.0
-    except (OSError, ValueError, KeyError):
-        return 0.0
+    return float(proc_bytes(MEMINFO, "MemAvailable") or 0)

@@ -8,13 +8,16 @@ eager's random numbers and roundings, up to the first whose result is wrong.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .agreement import agreement
-from .parts import Parts
-from .quiet import quiet
+from .driver import Parts
 from .replay import NotCompared, Replay
 from .taken import Taken, Taker
 
@@ -41,7 +44,7 @@ def compare_outputs(parts: Parts, taker: Taker) -> None:
         why = taker.left_out.get(region.region_id, None if taken else _UNSEEN)
         keys: dict[str, Any] = {"compared": False, "why": why}
         if taken is not None and why is None:
-            with quiet():
+            with _quiet():
                 keys = _Trial(parts, taken, until).carry_out()
         parts.recorder.write("output_trial", region_id=region.region_id, **keys)
 
@@ -168,3 +171,23 @@ class _Trial:
 def _said(error: BaseException) -> str:
     text = str(error) if isinstance(error, NotCompared) else f"{type(error).__name__}: {error}"
     return text[:1000]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No log, no structured log, no warning, nothing on stdout and stderr from Python."""
+    trace = logging.getLogger("torch.__trace")  # logging.disable() does not reach it
+    handlers, trace.handlers = trace.handlers, []
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        trace.handlers = handlers

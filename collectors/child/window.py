@@ -12,15 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .frames import Frames
-from .gcmarks import Collections
-from .kernels import KernelMarks
-from .lines import LineMarks
+from .frames import Frames, Sources
+from .marks import Collections, KernelMarks, LineMarks
 from .memory import page_faults
-from .orders import Purpose
+from .plan import Purpose
 from .recorder import Recorder
 from .regions import hide_from_dynamo
-from .sources import Sources
 
 
 class Window:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child import describe
+from traceview.collectors.child import regions
 
 REGISTRY = "torch._dynamo.backends.registry"
 
@@ -15,10 +15,10 @@ def compile_like(model=None, *, fullgraph=False, backend="inductor"):
 
 
 def test_a_keyword_that_torch_does_not_know_leaves_the_model_known():
-    given = describe.arguments(compile_like, ("net",), {"fulgraph": True})
+    given = regions.arguments(compile_like, ("net",), {"fulgraph": True})
     assert given == {"model": "net", "fulgraph": True}
-    assert describe.arguments(compile_like, (), {"fulgraph": True}) == {"fulgraph": True}
-    bound = describe.arguments(compile_like, ("net",), {"fullgraph": True})
+    assert regions.arguments(compile_like, (), {"fulgraph": True}) == {"fulgraph": True}
+    bound = regions.arguments(compile_like, ("net",), {"fullgraph": True})
     assert bound == {"model": "net", "fullgraph": True, "backend": "inductor"}
 
 
@@ -36,4 +36,4 @@ def refusing(**_tags):
 )
 def test_backends_are_listed_where_torch_lists_them(monkeypatch, registry, offered):
     monkeypatch.setitem(sys.modules, REGISTRY, registry)
-    assert describe.backends_offered() == offered
+    assert regions.backends_offered() == offered

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from traceview.collectors.child import ceilings, device_limits, host_limits
+from traceview.collectors.child import ceilings
 from traceview.collectors.child.ceilings import NotMeasured, Task, Way, best_rate
 
 torch = pytest.importorskip("torch")
@@ -93,7 +93,7 @@ def test_what_fails_is_noted_and_the_rest_is_measured(monkeypatch):
 
     found = ceilings.Ceiling("copy", 1.0, "GB/s", 3, "host")
     tasks = [Task("a", broken), Task("b", unknown), Task("c", lambda _deadline: found)]
-    monkeypatch.setattr(host_limits, "host_tasks", lambda _torch: tasks)
+    monkeypatch.setattr(ceilings, "host_tasks", lambda _torch: tasks)
     heard = Heard()
     ceilings.write_ceilings(torch, heard, device=False)
     whys = [keys["why"] for keys in heard.of("note")]
@@ -107,7 +107,7 @@ def test_after_two_seconds_nothing_is_begun(monkeypatch, clock):
         return ceilings.Ceiling("copy", 1.0, "GB/s", 3, "host")
 
     tasks = [Task("first", slow), Task("second", slow)]
-    monkeypatch.setattr(host_limits, "host_tasks", lambda _torch: tasks)
+    monkeypatch.setattr(ceilings, "host_tasks", lambda _torch: tasks)
     heard = Heard()
     ceilings.write_ceilings(torch, heard, device=False)
     assert len(heard.of("ceiling")) == 1
@@ -136,9 +136,9 @@ def test_products_and_copies_do_what_they_say():
 
 
 def test_passes_over_the_same_bytes_are_one_copy_of_many_times_their_size(monkeypatch):
-    monkeypatch.setattr(device_limits, "_L2_PASSES_BYTES", 1e8)
+    monkeypatch.setattr(ceilings, "_L2_PASSES_BYTES", 1e8)
     arena = torch.arange(1 << 20, dtype=torch.int64).view(torch.uint8)
-    way = device_limits._passes(torch, arena, 1 << 20)
+    way = ceilings._passes(torch, arena, 1 << 20)
     copied = way.act()
     assert way.amount == 2 * copied.numel() * copied.element_size()
     assert way.amount == pytest.approx(1e8, rel=0.01)
@@ -156,14 +156,14 @@ def test_caches_are_those_of_data(tmp_path):
         folder.mkdir()
         for name, text in (("type", kind), ("level", level), ("size", size)):
             (folder / name).write_text(text + "\n")
-    assert host_limits.cache_sizes(tmp_path) == {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
-    assert host_limits.cache_sizes(tmp_path / "none") == {}
+    assert ceilings.cache_sizes(tmp_path) == {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
+    assert ceilings.cache_sizes(tmp_path / "none") == {}
 
 
 def test_free_memory_is_the_least_of_machine_and_control_group(tmp_path):
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 9000 kB\nMemAvailable: 8000 kB\n")
-    free = partial(host_limits.free_bytes, meminfo, tmp_path)
+    free = partial(ceilings.free_bytes, meminfo, tmp_path)
     assert free() == 8000 << 10
     (tmp_path / "memory.max").write_text("5000000\n")
     (tmp_path / "memory.current").write_text("4000000\n")
@@ -173,7 +173,7 @@ def test_free_memory_is_the_least_of_machine_and_control_group(tmp_path):
 
 
 def test_with_next_to_no_memory_nothing_is_measured(monkeypatch):
-    monkeypatch.setattr(host_limits, "free_bytes", lambda: 64 << 20)
+    monkeypatch.setattr(ceilings, "free_bytes", lambda: 64 << 20)
     heard = Heard()
     ceilings.write_ceilings(torch, heard, device=False)
     assert heard.of("ceiling") == []
@@ -181,21 +181,21 @@ def test_with_next_to_no_memory_nothing_is_measured(monkeypatch):
 
 
 def test_a_run_by_the_host_clock_is_as_long_as_it_is():
-    (seconds,) = host_limits._timed(lambda: time.sleep(0.01), 1)
+    (seconds,) = ceilings._timed(lambda: time.sleep(0.01), 1)
     assert 0.01 <= seconds < 1.0
 
 
 def test_a_page_fault_takes_some_time_and_what_is_not_counted_has_no_cost(monkeypatch):
-    found = host_limits._page_fault(torch, time.monotonic() + 1.0)
+    found = ceilings._page_fault(torch, "1 thread", time.monotonic() + 1.0)
     assert (found.kind, found.unit, found.size) == ("page_fault", "us", "16 MiB")
     assert 0.01 < found.value < 100.0
     assert found.runs >= ceilings.LEAST_RUNS
-    monkeypatch.setattr(host_limits, "page_faults", lambda: 0)
+    monkeypatch.setattr(ceilings, "page_faults", lambda: 0)
     with pytest.raises(NotMeasured, match="not counted"):
-        host_limits._page_fault(torch, time.monotonic() + 1.0)
+        ceilings._page_fault(torch, "1 thread", time.monotonic() + 1.0)
 
 
 def test_a_page_fault_that_other_work_disturbs_is_not_measured(monkeypatch):
-    monkeypatch.setattr(host_limits, "_fault_seconds", lambda torch: -1e-7)
+    monkeypatch.setattr(ceilings, "_fault_seconds", lambda torch: -1e-7)
     with pytest.raises(NotMeasured, match="disturbed"):
-        host_limits._page_fault(torch, time.monotonic() + 0.1)
+        ceilings._page_fault(torch, "1 thread", time.monotonic() + 0.1)

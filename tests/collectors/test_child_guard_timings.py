@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child import guard_timings
-from traceview.collectors.child.guard_timings import GuardTimer
+from traceview.collectors.child import guards as guard_timings
+from traceview.collectors.child.guards import GuardTimer
 
 GUARDS = "torch._dynamo.guards"
 

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from traceview.collectors.child.kernels import KernelMarks
+from traceview.collectors.child.marks import KernelMarks
 
 
 class Ranges:

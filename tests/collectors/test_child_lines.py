@@ -7,10 +7,9 @@ import threading
 import pytest
 from child_runs import write_script
 
-from traceview.collectors.child import lines as lines_module
+from traceview.collectors.child import marks as marks_module
 from traceview.collectors.child.frames import Frames
-from traceview.collectors.child.gcmarks import Collections
-from traceview.collectors.child.lines import LineMarks
+from traceview.collectors.child.marks import Collections, LineMarks
 
 SUBJECT = """
 import asyncio, sys
@@ -177,7 +176,7 @@ def test_the_line_that_opens_the_window_is_marked_and_its_frame_is_left_as_it_wa
 def test_a_step_in_pure_python_is_marked_up_to_the_limit(
     tmp_path, subject, ranges, untraced, monkeypatch
 ):
-    monkeypatch.setattr(lines_module, "MAX_LINES", 8)
+    monkeypatch.setattr(marks_module, "MAX_LINES", 8)
     marks = marks_for(tmp_path, ranges.begin)
     subject["run"](marks, subject["deeper"])
     assert subject["seen"][-1] == ("up 2", None)
@@ -188,7 +187,7 @@ def test_a_step_in_pure_python_is_marked_up_to_the_limit(
 def test_lines_of_a_long_loop_take_turns_in_one_range(
     tmp_path, subject, ranges, untraced, monkeypatch
 ):
-    monkeypatch.setattr(lines_module, "HOT", 3)
+    monkeypatch.setattr(marks_module, "HOT", 3)
     marks = marks_for(tmp_path, ranges.begin)
     subject["run"](marks, lambda: subject["busy"](50))
     assert subject["seen"] == [("begun", 6), ("before", 62), ("after", 65)]
@@ -200,7 +199,7 @@ def test_lines_of_a_long_loop_take_turns_in_one_range(
 def test_a_step_that_runs_too_many_lines_is_marked_no_further(
     tmp_path, subject, ranges, untraced, monkeypatch
 ):
-    monkeypatch.setattr(lines_module, "MAX_EVENTS", 30)
+    monkeypatch.setattr(marks_module, "MAX_EVENTS", 30)
     marks = marks_for(tmp_path, ranges.begin)
     subject["run"](marks, lambda: subject["busy"](50))
     assert subject["seen"][-1] == ("after", None)

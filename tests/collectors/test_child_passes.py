@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child.passes import Passes
+from traceview.collectors.child.compiles import Passes
 
 NAME = "torch._inductor.compile_fx"
 

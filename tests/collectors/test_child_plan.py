@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from traceview.collectors.child import orders, plan
+from traceview.collectors.child import plan
 
 
 class Script:
@@ -22,9 +22,7 @@ class Script:
         self.orders = []
 
     def now(self):
-        return orders.Moment(
-            self.step, self.seconds, self.compiles, dict(self.known), **self.moment
-        )
+        return plan.Moment(self.step, self.seconds, self.compiles, dict(self.known), **self.moment)
 
     def run(self, settings, steps=10**9, first_pair=0):
         """Whether the plan came to its end before the script did."""
@@ -33,11 +31,11 @@ class Script:
         try:
             while True:
                 self.orders.append((self.step, order))
-                if isinstance(order, orders.Take):
+                if isinstance(order, plan.Take):
                     self.stance = order.stance
-                if isinstance(order, orders.CloseBlock):
+                if isinstance(order, plan.CloseBlock):
                     self.known[self.stance] = self.ms[self.stance]
-                if isinstance(order, orders.Wait) and not self.pass_steps(order.steps, steps):
+                if isinstance(order, plan.Wait) and not self.pass_steps(order.steps, steps):
                     return False
                 order = running.send(self.now())
         except StopIteration:
@@ -55,11 +53,11 @@ class Script:
 
     @property
     def paired(self):
-        return [block for block in self.of(orders.OpenBlock) if block.pair is not None]
+        return [block for block in self.of(plan.OpenBlock) if block.pair is not None]
 
     @property
     def windows(self):
-        return [(order.stance, order.purpose) for order in self.of(orders.OpenWindow)]
+        return [(order.stance, order.purpose) for order in self.of(plan.OpenWindow)]
 
 
 def both(*stances):
@@ -68,35 +66,35 @@ def both(*stances):
 
 def test_quiet_means_three_steps_without_a_compile():
     script = Script(compiles_at=(0, 2))
-    script.run(orders.Settings(), steps=2000)
-    (at,) = [step for step, order in script.orders if isinstance(order, orders.Steady)]
+    script.run(plan.Settings(), steps=2000)
+    (at,) = [step for step, order in script.orders if isinstance(order, plan.Steady)]
     assert at == 6  # the compile ran in step 2; steps 3, 4 and 5 were quiet
-    assert [o.phase for o in script.of(orders.Enter)][:3] == ["cold", "warmup", "block"]
+    assert [o.phase for o in script.of(plan.Enter)][:3] == ["cold", "warmup", "block"]
 
 
 def test_cudagraphs_wait_longer():
     script = Script(calm_steps=5)
-    script.run(orders.Settings(), steps=2000)
-    (at,) = [step for step, order in script.orders if isinstance(order, orders.Steady)]
+    script.run(plan.Settings(), steps=2000)
+    (at,) = [step for step, order in script.orders if isinstance(order, plan.Steady)]
     assert at == 6
 
 
 def test_a_script_that_compiles_for_ever_is_measured_all_the_same():
     script = Script(compiles_at=range(10**6))
-    assert script.run(orders.Settings(blocks=2))
-    assert script.of(orders.Steady) == [orders.Steady(never_quiet=True)]
-    assert len(script.of(orders.OpenBlock)) >= 4
+    assert script.run(plan.Settings(blocks=2))
+    assert script.of(plan.Steady) == [plan.Steady(never_quiet=True)]
+    assert len(script.of(plan.OpenBlock)) >= 4
 
 
 def test_a_slow_first_compile_is_no_reason_to_give_up():
     script = Script(compiled_ms=120_000.0)
-    script.run(orders.Settings(), steps=8)
-    assert script.of(orders.Steady) == [orders.Steady(never_quiet=False)]
+    script.run(plan.Settings(), steps=8)
+    assert script.of(plan.Steady) == [plan.Steady(never_quiet=False)]
 
 
 def test_pairs_alternate_their_order_and_grow_to_full_length():
     script = Script(device=True)
-    assert script.run(orders.Settings(blocks=4))
+    assert script.run(plan.Settings(blocks=4))
     blocks = script.paired
     order = ["eager", "compiled", "compiled", "eager"]
     assert [b.stance for b in blocks[:4]] == order
@@ -110,92 +108,92 @@ def test_pairs_alternate_their_order_and_grow_to_full_length():
 
 def test_every_block_leaves_out_the_steps_after_the_switch():
     script = Script()
-    script.run(orders.Settings(blocks=2))
+    script.run(plan.Settings(blocks=2))
     for index, (_, order) in enumerate(script.orders):
-        if isinstance(order, orders.OpenBlock):
-            assert script.orders[index - 1][1] == orders.Wait(order.skipped)
-            taken = [o for _, o in script.orders[:index] if isinstance(o, orders.Take)]
-            assert taken[-1] == orders.Take(order.stance)
+        if isinstance(order, plan.OpenBlock):
+            assert script.orders[index - 1][1] == plan.Wait(order.skipped)
+            taken = [o for _, o in script.orders[:index] if isinstance(o, plan.Take)]
+            assert taken[-1] == plan.Take(order.stance)
             before = script.orders[index - 2][1]
-            assert before == taken[-1] or (order.pair is None and before == orders.CloseWindow())
+            assert before == taken[-1] or (order.pair is None and before == plan.CloseWindow())
             assert order.skipped >= 1
 
 
 @pytest.mark.parametrize("step_ms", [1.0, 27.0, 400.0])
 def test_a_training_script_of_thirty_steps_gets_pairs_and_both_stances_windows(step_ms):
     script = Script(eager_ms=step_ms, compiled_ms=step_ms, step_kind="optimizer")
-    assert not script.run(orders.Settings(), steps=30)
-    assert len(script.of(orders.CloseBlock)) >= 4
+    assert not script.run(plan.Settings(), steps=30)
+    assert len(script.of(plan.CloseBlock)) >= 4
     assert script.windows[:3] == [*both("eager"), ("compiled", "time")]
     two_more = Script(eager_ms=step_ms, compiled_ms=step_ms, step_kind="optimizer")
-    two_more.run(orders.Settings(), steps=32)
+    two_more.run(plan.Settings(), steps=32)
     assert two_more.windows == both("eager", "compiled")
 
 
 def test_a_hundred_calls_are_enough_for_three_pairs_and_both_windows():
     script = Script()
-    assert not script.run(orders.Settings(), steps=100)
-    assert len(script.of(orders.CloseBlock)) >= 6
+    assert not script.run(plan.Settings(), steps=100)
+    assert len(script.of(plan.CloseBlock)) >= 6
     assert script.windows == both("eager", "compiled")
 
 
 def test_where_the_profiler_stays_attached_nothing_is_timed_after_it():
     script = Script(device=True, profiler_stays=True)
-    assert script.run(orders.Settings())
+    assert script.run(plan.Settings())
     assert script.windows == both("eager", "compiled")
     kinds = [type(order) for _, order in script.orders]
-    assert orders.OpenBlock not in kinds[kinds.index(orders.OpenWindow) :]
+    assert plan.OpenBlock not in kinds[kinds.index(plan.OpenWindow) :]
 
 
 def test_slow_steps_stop_at_the_time_budget_after_five_pairs():
     script = Script(eager_ms=3000.0, compiled_ms=2000.0, step_kind="optimizer")
-    assert script.run(orders.Settings(blocks=8))
-    assert len(script.of(orders.OpenBlock)) == 10
-    assert {b.steps for b in script.of(orders.OpenBlock)} == {2}
+    assert script.run(plan.Settings(blocks=8))
+    assert len(script.of(plan.OpenBlock)) == 10
+    assert {b.steps for b in script.of(plan.OpenBlock)} == {2}
 
 
 def test_a_pair_with_a_compile_inside_is_repeated():
     calm = Script(eager_ms=20.0, compiled_ms=20.0)
-    calm.run(orders.Settings(blocks=3, steps=4))
+    calm.run(plan.Settings(blocks=3, steps=4))
     noisy = Script(eager_ms=20.0, compiled_ms=20.0, compiles_at=(0, 9))
-    noisy.run(orders.Settings(blocks=3, steps=4))
-    assert len(noisy.of(orders.OpenBlock)) == len(calm.of(orders.OpenBlock)) + 2
+    noisy.run(plan.Settings(blocks=3, steps=4))
+    assert len(noisy.of(plan.OpenBlock)) == len(calm.of(plan.OpenBlock)) + 2
 
 
 def test_fixed_steps_do_not_depend_on_times_or_compiles():
-    settings = orders.Settings(fixed=True, blocks=3)
+    settings = plan.Settings(fixed=True, blocks=3)
     fast, slow = Script(), Script(eager_ms=90.0, compiled_ms=70.0, compiles_at=(0, 5, 30, 41))
     assert fast.run(settings)
     assert slow.run(settings)
     assert fast.orders == slow.orders
-    assert {b.steps for b in fast.of(orders.OpenBlock)} == {10}
+    assert {b.steps for b in fast.of(plan.OpenBlock)} == {10}
 
 
 def test_steps_option_fixes_the_block_length():
     script = Script()
-    script.run(orders.Settings(steps=7, blocks=2))
-    assert {b.steps for b in script.of(orders.OpenBlock)} == {7}
+    script.run(plan.Settings(steps=7, blocks=2))
+    assert {b.steps for b in script.of(plan.OpenBlock)} == {7}
 
 
 def test_a_lines_window_is_one_step_soon_after_its_time_window():
     script = Script()
-    script.run(orders.Settings(blocks=1))
+    script.run(plan.Settings(blocks=1))
     given = [order for _, order in script.orders]
     for stance in ("eager", "compiled"):
-        at = given.index(orders.OpenWindow(stance, "lines"))
-        assert given[at - 2 : at] == [orders.CloseWindow(), orders.Wait(1)]
-        assert given[at + 1 : at + 3] == [orders.Wait(1, watch=True), orders.CloseWindow()]
+        at = given.index(plan.OpenWindow(stance, "lines"))
+        assert given[at - 2 : at] == [plan.CloseWindow(), plan.Wait(1)]
+        assert given[at + 1 : at + 3] == [plan.Wait(1, watch=True), plan.CloseWindow()]
 
 
 def test_a_step_of_six_seconds_is_not_run_for_its_lines_unless_all_ranks_run_it():
     slow = Script(eager_ms=6000.0, compiled_ms=4000.0)
-    slow.run(orders.Settings(blocks=1))
+    slow.run(plan.Settings(blocks=1))
     assert slow.windows == [("eager", "time"), *both("compiled")]
-    (left_out,) = slow.of(orders.LeaveOut)
+    (left_out,) = slow.of(plan.LeaveOut)
     assert "eager" in left_out.what
     assert "6.0 s" in left_out.why
     ranks = Script(eager_ms=6000.0, compiled_ms=4000.0)
-    ranks.run(orders.Settings(blocks=1, fixed=True))
+    ranks.run(plan.Settings(blocks=1, fixed=True))
     longer = [("eager", "time"), ("compiled", "time")]
     assert ranks.windows == [*both("eager", "compiled"), *longer]
 
@@ -203,21 +201,21 @@ def test_a_step_of_six_seconds_is_not_run_for_its_lines_unless_all_ranks_run_it(
 @pytest.mark.parametrize("stance", ["eager", "compiled"])
 def test_one_stance_only(stance):
     script = Script()
-    assert script.run(orders.Settings(stances=(stance,), blocks=2))
-    assert {order.stance for order in script.of(orders.Take)} == {stance}
+    assert script.run(plan.Settings(stances=(stance,), blocks=2))
+    assert {order.stance for order in script.of(plan.Take)} == {stance}
     assert script.windows == [*both(stance), (stance, "time")]
 
 
 def test_pairs_go_on_counting_after_a_new_anchor():
     script = Script()
-    script.run(orders.Settings(blocks=1, profile=False), first_pair=5)
-    assert script.of(orders.OpenBlock)[0].pair == 5
+    script.run(plan.Settings(blocks=1, profile=False), first_pair=5)
+    assert script.of(plan.OpenBlock)[0].pair == 5
     assert script.windows == []
 
 
 def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
     script = Script(eager_ms=8.0, compiled_ms=1.0)
-    assert script.run(orders.Settings(blocks=5))
+    assert script.run(plan.Settings(blocks=5))
     late = [("eager", "time"), ("compiled", "time")]
     assert script.windows == [*both("eager", "compiled"), *late]
     given = [order for _, order in script.orders]
@@ -235,29 +233,29 @@ def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
         *beside,
     ]
     assert [type(order).__name__ for order in given[last + 3 :]] == around * 2
-    assert {block.steps for block in script.of(orders.OpenBlock) if block.pair is None} == {13, 100}
+    assert {block.steps for block in script.of(plan.OpenBlock) if block.pair is None} == {13, 100}
     lengths = [
         script.orders[at + 1][1].steps
         for at, (_, order) in enumerate(script.orders)
-        if isinstance(order, orders.OpenWindow) and order.purpose == "time"
+        if isinstance(order, plan.OpenWindow) and order.purpose == "time"
     ]
     assert lengths == [5, 10, 19, 60]
 
 
 def test_on_a_device_the_profiler_is_attached_a_block_before_it_writes():
     script = Script(eager_ms=8.0, compiled_ms=0.1, device=True)
-    assert script.run(orders.Settings(blocks=5))
+    assert script.run(plan.Settings(blocks=5))
     given = [order for _, order in script.orders]
-    at = [index for index, order in enumerate(given) if isinstance(order, orders.PrepareWindow)]
+    at = [index for index, order in enumerate(given) if isinstance(order, plan.PrepareWindow)]
     assert [given[index].stance for index in at] == ["eager", "compiled"]
-    assert [given[index + 1] for index in at] == [orders.Wait(19), orders.Wait(500)]
+    assert [given[index + 1] for index in at] == [plan.Wait(19), plan.Wait(500)]
     assert [given[index + 2] for index in at] == [
-        orders.OpenWindow("eager"),
-        orders.OpenWindow("compiled"),
+        plan.OpenWindow("eager"),
+        plan.OpenWindow("compiled"),
     ]
 
 
 def test_slow_steps_are_profiled_once():
     script = Script(eager_ms=400.0, compiled_ms=300.0)
-    assert script.run(orders.Settings(blocks=3))
+    assert script.run(plan.Settings(blocks=3))
     assert script.windows == both("eager", "compiled")

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from traceview.collectors.child import processors
-from traceview.collectors.child.processors import ThreadTime, thread_time, usable
+from traceview.collectors.child import clock, environment
+from traceview.collectors.child.clock import ThreadTime, thread_time
+from traceview.collectors.child.environment import usable
 
 
 def test_a_thread_that_sleeps_runs_nowhere():
@@ -16,7 +17,7 @@ def test_a_thread_that_sleeps_runs_nowhere():
 
 
 def test_what_linux_does_not_tell_is_not_known(monkeypatch):
-    monkeypatch.setattr(processors, "_SCHEDSTAT", "/nowhere")
+    monkeypatch.setattr(clock, "_SCHEDSTAT", "/nowhere")
     assert thread_time().queued is None
     assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, None)) == ThreadTime(4.0, None)
     assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, 1.0)) == ThreadTime(4.0, 2.0)
@@ -38,6 +39,6 @@ def test_a_quota_lowers_the_number_of_processors(monkeypatch, tmp_path, files, p
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
-    monkeypatch.setattr(processors, "_CGROUP", tmp_path)
-    monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(environment, "_CGROUP", tmp_path)
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     assert usable() == processors_left

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child import resets
+from traceview.collectors.child import compiles
+from traceview.collectors.child.compiles import Compiles
 from traceview.collectors.child.driver import Driver
 from traceview.collectors.child.frames import Frames
 
@@ -17,23 +18,21 @@ class Recorder(list):
 
 @pytest.fixture
 def parts(monkeypatch):
-    """Parts that note what is asked of them, beside a torch whose reset says so."""
+    """A `Compiles` and what it hears, with a torch whose reset is recorded."""
     listened = []
     dynamo = SimpleNamespace(reset=lambda: listened.append("reset"))
     monkeypatch.setitem(sys.modules, "torch._dynamo", dynamo)
+    control, recorder = SimpleNamespace(off=False), Recorder()
+    sources = SimpleNamespace(keep=lambda file: None)
+    heard = Compiles(control, recorder, Frames(None, None), sources, lambda: 7)
+    monkeypatch.setattr(heard, "listen", lambda: listened.append("listen"))
     return SimpleNamespace(
-        control=SimpleNamespace(off=False),
-        recorder=Recorder(),
-        frames=Frames(None, None),
-        sources=SimpleNamespace(keep=lambda file: None),
-        compiles=SimpleNamespace(listen=lambda: listened.append("listen")),
-        listened=listened,
-        dynamo=dynamo,
+        control=control, recorder=recorder, compiles=heard, listened=listened, dynamo=dynamo
     )
 
 
 def test_a_reset_is_an_event_with_the_users_line(parts):
-    resets.watch_resets(parts, lambda: 7)
+    parts.compiles.watch_resets()
     parts.dynamo.reset()
     ((event, keys),) = parts.recorder
     assert (event, keys["file"], keys["step"]) == ("reset", __file__, 7)
@@ -42,15 +41,15 @@ def test_a_reset_is_an_event_with_the_users_line(parts):
 
 
 def test_many_resets_are_not_all_written(parts, monkeypatch):
-    monkeypatch.setattr(resets, "MOST_EVENTS", 2)
-    resets.watch_resets(parts, lambda: 0)
+    monkeypatch.setattr(compiles, "MOST_RESETS", 2)
+    parts.compiles.watch_resets()
     for _ in range(5):
         parts.dynamo.reset()
     assert (len(parts.recorder), parts.listened.count("reset")) == (2, 5)
 
 
 def test_where_collecting_is_over_it_is_torchs_own(parts):
-    resets.watch_resets(parts, lambda: 0)
+    parts.compiles.watch_resets()
     parts.control.off = True
     parts.dynamo.reset()
     assert (parts.recorder, parts.listened) == ([], ["reset"])
@@ -58,7 +57,7 @@ def test_where_collecting_is_over_it_is_torchs_own(parts):
 
 def test_a_torch_without_it_is_left_alone(parts, monkeypatch):
     monkeypatch.delitem(sys.modules, "torch._dynamo")
-    resets.watch_resets(parts, lambda: 0)
+    parts.compiles.watch_resets()
 
 
 @pytest.mark.parametrize(

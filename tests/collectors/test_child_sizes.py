@@ -1,6 +1,6 @@
 """Counting the sizes that a region is called with: no torch is needed for it."""
 
-from traceview.collectors.child.sizes import MOST, OTHERS, note_sizes
+from traceview.collectors.child.listener import MOST_SIZES, OTHER_SIZES, note_sizes
 from traceview.collectors.child.state import Region
 
 
@@ -31,4 +31,4 @@ def test_a_call_without_tensors_has_sizes_of_its_own():
 
 
 def test_too_many_combinations_are_counted_as_others():
-    assert sizes_of(*((Tensor(n),) for n in range(MOST + 5)))[OTHERS] == 5
+    assert sizes_of(*((Tensor(n),) for n in range(MOST_SIZES + 5)))[OTHER_SIZES] == 5

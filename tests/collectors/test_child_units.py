@@ -11,12 +11,11 @@ import pytest
 
 from traceview.collectors.child.anchor import MAX_MOVES, Anchor
 from traceview.collectors.child.config import Config
-from traceview.collectors.child.frames import Frames
+from traceview.collectors.child.frames import Frames, Sources
 from traceview.collectors.child.gate import counting, region_of
 from traceview.collectors.child.importhook import after_import
 from traceview.collectors.child.logs import Chosen
 from traceview.collectors.child.recorder import Recorder
-from traceview.collectors.child.sources import Sources
 from traceview.collectors.child.state import FOREVER, Control, Gate, Region
 
 

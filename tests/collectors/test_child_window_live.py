@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from traceview.collectors.child.frames import Frames
+from traceview.collectors.child.frames import Frames, Sources
 from traceview.collectors.child.recorder import Recorder
-from traceview.collectors.child.sources import Sources
 from traceview.collectors.child.window import Window
 
 pytestmark = pytest.mark.live

@@ -1,16 +1,22 @@
-"""The user's source lines as profiler ranges, while one window is open.
+"""What is marked in the profiler's trace while a window is open: ranges that nest as calls do.
 
-CPython's trace function (``sys.settrace``) says that a line of the user's begins; until the next
-line of the same frame, or its return, a range is open. Ranges nest as calls do, so that what the
-profiler records lies in the innermost of the user's lines that ran it. One thread is traced: the
-one that calls `start`.
-
+The user's source lines: CPython's trace function (``sys.settrace``) says that a line begins; until
+the next line of the same frame, or its return, a range is open. So what the profiler records lies
+in the innermost of the user's lines that ran it. One thread is traced: the one that calls `start`.
 Lines that have run a thousand times in a step take turns in one range, and a function that begins
 with such a line gets none: what it does lies in the line that calls it.
+
+Generated C++ kernels: Inductor can write their names into them (``cpp.enable_kernel_profile``), but
+then the C++ compiler takes up to three times as long for each: a header then comes before the
+precompiled one, which is of no use any more. So the generated modules call marked kernels while a
+window is open. Not seen are kernels that generated C++ calls (``cpp_wrapper``).
+
+Garbage collections: by ``gc.callbacks``.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -19,10 +25,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .frames import Frames, outward
+from .regions import hide_from_dynamo
 
 MAX_LINES = 20_000  # ranges of a step: a trace that nobody wants to read
 MAX_EVENTS = 1_000_000  # line events of a step; a step in pure Python would take for ever
 HOT = 1_000  # times that a line has run in a step, from which on its loop is one range
+
+_KERNELS = "cpp_"  # torch/_inductor/codegen: cpp_fused_…, cpp_bmm_…, cpp_CppMicroGemm…, cpp_flex…
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
@@ -180,3 +189,69 @@ def generated_code() -> tuple[str, ...]:
     named = (os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"))
     usual = os.path.join(tempfile.gettempdir(), "torchinductor_")  # noqa: PTH118 - as co_filename is
     return (*(os.path.join(name, "") for name in named if name), usual)  # noqa: PTH118
+
+
+class KernelMarks:
+    """Puts ranges around generated C++ kernels between `start` and `stop`.
+
+    ``begin`` opens a range of that name and gives what closes it by ``__exit__``.
+    """
+
+    def __init__(self, begin: Callable[[str], Any]) -> None:
+        self._begin = begin
+        self._unmarked: list[tuple[dict[str, Any], str, Any]] = []
+
+    def start(self) -> None:
+        cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+        for names in {id(each): vars(each) for each in getattr(cache, "modules", ())}.values():
+            for name, kernel in list(names.items()):
+                if name.startswith(_KERNELS) and callable(kernel):
+                    self._unmarked.append((names, name, kernel))
+                    names[name] = self._marked(name, kernel)
+
+    def stop(self) -> None:
+        """Take the ranges away again."""
+        while self._unmarked:
+            names, name, kernel = self._unmarked.pop()
+            names[name] = kernel
+
+    def _marked(self, name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        begin = self._begin
+
+        def call(*args: Any) -> Any:
+            mark = begin(name)
+            try:
+                return kernel(*args)
+            finally:
+                mark.__exit__(None, None, None)
+
+        hide_from_dynamo(call)
+        return call
+
+
+class Collections:
+    """Ranges ``traceview gc G`` (generation) between `start` and `stop`, where it is collected."""
+
+    def __init__(self, begin: Callable[[str], Any]) -> None:
+        self._begin = begin
+        self._range: Any = None
+        self._on_collection = self._heard
+
+    def start(self) -> None:
+        gc.callbacks.append(self._on_collection)
+
+    def stop(self) -> None:
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+        self._end()
+
+    def _heard(self, phase: str, info: dict[str, int]) -> None:
+        """One collection runs at a time, whatever the thread (gc.callbacks)."""
+        self._end()
+        if phase == "start":
+            self._range = self._begin(f"traceview gc {info['generation']}")
+
+    def _end(self) -> None:
+        range_, self._range = self._range, None
+        if range_ is not None:
+            range_.__exit__(None, None, None)
