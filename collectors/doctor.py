@@ -129,8 +129,12 @@ def _profiler(facts: dict[str, Any]) -> Check:
 
 def _here(cache: Path) -> list[Check]:
     """What does not depend on torch: tlparse, disk space, folders that must be writable."""
+    program = find_tlparse()
+    remedy = None if program else "Run pip install tlparse."
+    status: Status = "ok" if program else "missing"
+    needed = "tlparse's own report next to ours"
     return [
-        _tlparse(),
+        Check("tlparse", status, program or "not found", needed, remedy),
         _disk(Path.cwd()),
         _writable("working folder", Path.cwd(), "the run folder", "Name a folder with -o DIR."),
         _writable(
@@ -138,13 +142,6 @@ def _here(cache: Path) -> list[Check]:
         ),
         _writable("Inductor cache", cache, "runs without us", "Set TORCHINDUCTOR_CACHE_DIR."),
     ]
-
-
-def _tlparse() -> Check:
-    needed = "tlparse's own report beside ours"
-    if program := find_tlparse():
-        return Check("tlparse", "ok", program, needed)
-    return Check("tlparse", "missing", "not found", needed, "pip install tlparse")
 
 
 def _disk(folder: Path) -> Check:

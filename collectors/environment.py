@@ -37,13 +37,17 @@ class Environment:
 
 def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) -> Environment:
     """The environment of the pass whose raw folder is ``raw``, with caches under ``cache``."""
+    # The bootstrap folder first: its sitecustomize takes itself off again (child/bootstrap). An
+    # empty entry would be the working directory, so nothing is joined where there was nothing.
+    bootstrap = str(Path(__file__).parent.resolve() / "child" / "bootstrap")
+    own_path = user.get("PYTHONPATH")
     ours = {
         "TORCH_TRACE": str(raw / "structured"),
         "TORCH_LOGS_OUT": str(raw / "torch_logs.txt"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "TRITON_CACHE_DIR": str(cache / "triton"),
         "TRACEVIEW_CHILD_CONFIG": str(raw / "child.json"),
-        "PYTHONPATH": _pythonpath(user.get("PYTHONPATH")),
+        "PYTHONPATH": f"{bootstrap}:{own_path}" if own_path else bootstrap,
     }
     if "TEARDOWN_CUPTI" not in user:  # see cupti_is_torn_down in child/window.py
         ours["TEARDOWN_CUPTI"] = "1"
@@ -52,7 +56,11 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
     logs = merged_logs(user.get("TORCH_LOGS"), target.log_names)
     if logs:
         ours["TORCH_LOGS"] = logs
-    ours.update({name: "1" for name in _switches(user) & target.switches if name not in user})
+    # What only adds to torch's records: a record per kernel, with its lines. A named range per C++
+    # kernel call makes the C++ compiler slow (child/marks.py): only where C++ calls the kernels.
+    by_cpp = user.get("TORCHINDUCTOR_CPP_WRAPPER") == "1"
+    switches = frozenset({PROVENANCE, KERNEL_RANGES} if by_cpp else {PROVENANCE})
+    ours.update({name: "1" for name in switches & target.switches if name not in user})
     variables = {name: value for name, value in user.items() if name not in _UNSET} | ours
     return Environment(variables, ours, _notes(user))
 
@@ -69,28 +77,9 @@ def merged_logs(own: str | None, known: frozenset[str]) -> str:
     return ",".join([*([own] if own else []), *added])
 
 
-def _switches(user: Mapping[str, str]) -> frozenset[str]:
-    """What only adds to torch's records: a record per kernel, with its lines.
-
-    A named range per C++ kernel call makes the C++ compiler slow (child/kernels.py), so it is asked
-    for only where C++ calls the kernels.
-    """
-    by_cpp = user.get("TORCHINDUCTOR_CPP_WRAPPER") == "1"
-    return frozenset({PROVENANCE, KERNEL_RANGES} if by_cpp else {PROVENANCE})
-
-
 def user_logs(own: str | None) -> list[str]:
     """The bare names in the user's TORCH_LOGS."""
     return [name.strip().lstrip("+-") for name in (own or "").split(",") if name.strip()]
-
-
-def _pythonpath(own: str | None) -> str:
-    """The bootstrap folder first: its sitecustomize takes itself off again (child/bootstrap).
-
-    An empty entry would be the working directory, so nothing is joined where there was nothing.
-    """
-    bootstrap = str(Path(__file__).parent.resolve() / "child" / "bootstrap")
-    return bootstrap if not own else f"{bootstrap}:{own}"
 
 
 def _notes(user: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,23 +1,40 @@
-"""One run of the target: started as the user would have started it, watched until it has ended."""
+"""One run of the target: started as the user would have started it, watched until it has ended.
+
+Signals. The child stays in our process group. In a group of its own it would be in the background,
+and its first read from the terminal would stop it (SIGTTIN). So a Ctrl-C reaches both of us at
+once, from the kernel; forwarding that one would interrupt the script's own clean-up a second time.
+A signal that was sent to us alone (``kill PID``) is forwarded. Only siginfo distinguishes the two,
+and in Python only ``sigtimedwait`` has it: so signals are blocked, and taken in the loop.
+
+Processes. The tree that the child started is found in /proc; where there is none, only the process
+that we started is known.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
 
 from traceview.collectors.events import EventTail, Story
 from traceview.collectors.options import Console
-from traceview.collectors.processes import kill_tree, out_of_memory_kills, send
-from traceview.collectors.signals import Arrived, SignalDesk
-from traceview.collectors.tee import StderrTee
+from traceview.collectors.streams import StderrTee
 from traceview.errors import TargetUnusable
 from traceview.run import Ending
 
 _TICK_S = 0.1
 _DRAIN_S = 1.0
+_WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+_SI_KERNEL = 0x80  # linux/include/uapi/asm-generic/siginfo.h
+_PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +94,16 @@ def launch(plan: Launch, console: Console) -> Outcome:
         shown.clear()
         tee.close()
     story = watch.tail.finish()
-    notes = _notes(tee, kills_before)
-    return Outcome(watch.ending(story), story, notes)
+    notes = []
+    if tee.full is not None:
+        notes.append(f"The script's stderr was not saved completely: {tee.full}.")
+    kills = out_of_memory_kills()
+    if kills is not None and kills_before is not None and kills > kills_before:
+        notes.append(
+            "The kernel killed a process of this control group while the script ran, because it"
+            " was out of memory."
+        )
+    return Outcome(watch.ending(story), story, tuple(notes))
 
 
 class _Shown:
@@ -181,7 +206,7 @@ class _Watch:
 
 
 def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
-    """The child in our own process group (see signals.py), with the descriptors that we got.
+    """The child in our own process group (see above), with the descriptors that we got.
 
     ``close_fds`` stays off: what a shell opened for the script (``<(…)``, ``3>log``) is its own;
     ours are all close-on-exec.
@@ -201,14 +226,129 @@ def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
         raise TargetUnusable(fact, remedy, slug="no-start") from error
 
 
-def _notes(tee: StderrTee, kills_before: int | None) -> tuple[str, ...]:
-    notes = []
-    if tee.full is not None:
-        notes.append(f"The script's stderr could not be kept to its end ({tee.full}).")
-    kills = out_of_memory_kills()
-    if kills is not None and kills_before is not None and kills > kills_before:
-        notes.append(
-            "The kernel killed a process of this control group for want of memory while the script"
-            " ran."
-        )
-    return tuple(notes)
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A signal; ``from_terminal``: the kernel sent it to the whole foreground group."""
+
+    number: int
+    from_terminal: bool
+
+
+class SignalDesk:
+    """While entered, signals are kept for ``take``. Does nothing outside the main thread."""
+
+    def __init__(self) -> None:
+        self._seen: deque[Arrived] = deque()
+        self._former: dict[signal.Signals, Any] = {}
+        self._mask: set[int | signal.Signals] | None = None
+        self._active = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> SignalDesk:
+        for number in _WATCHED if self._active else ():
+            former = signal.getsignal(number)
+            if former is signal.SIG_IGN:  # nohup, or a background job: the child ignores it too
+                continue
+            self._former[number] = former
+            signal.signal(number, self._note)
+        return self
+
+    def child_started(self) -> None:
+        """Block from now on. Not before: the child would have inherited the mask."""
+        if self._former:
+            self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, set(self._former))
+
+    def take(self) -> list[Arrived]:
+        """What came since the last call."""
+        while self._mask is not None and (info := signal.sigtimedwait(set(self._former), 0)):
+            self._seen.append(Arrived(info.si_signo, info.si_code == _SI_KERNEL))
+        taken = list(self._seen)
+        self._seen.clear()
+        return taken
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._mask is not None:
+            self.take()  # what is pending now came for a run that is over
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        for number, former in self._former.items():
+            signal.signal(number, former if former is not None else signal.SIG_DFL)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        # Before the mask was set (or in another thread): the sender is not known, and a Ctrl-C in
+        # those few milliseconds is likelier than a lone kill.
+        self._seen.append(Arrived(number, number == signal.SIGINT))
+
+
+def tree(root: int | None, marker: str) -> list[int]:
+    """Processes below ``root`` (without it), and those that carry ``marker`` in their environment.
+
+    A worker whose parent died belongs to init by then: its environment still tells whose it was.
+    ``marker`` is one ``NAME=VALUE``; ``root`` is None once it has been waited for.
+    """
+    parents: dict[int, int] = {}
+    marked: set[int] = set()
+    try:
+        entries = [entry for entry in _PROC.iterdir() if entry.name.isdigit()]
+    except OSError:
+        entries = []
+    for entry in entries:
+        pid = int(entry.name)
+        try:
+            stat = (entry / "stat").read_bytes()
+            # The command's name stands in brackets and may hold brackets and blanks itself.
+            parents[pid] = int(stat[stat.rindex(b")") + 2 :].split()[1])
+            if marker.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                marked.add(pid)
+        except (OSError, ValueError):
+            continue  # it ended meanwhile, or is not ours to read
+    below: set[int] = set()
+    layer = set() if root is None else {root}
+    while layer:
+        layer = {pid for pid, parent in parents.items() if parent in layer} - below
+        below |= layer
+    return sorted((below | marked) - {root, os.getpid()})
+
+
+def kill_tree(root: int | None, marker: str) -> None:
+    """SIGKILL for the process, everything below it and everything marked."""
+    for pid in [*tree(root, marker), *([] if root is None else [root])]:
+        send(pid, signal.SIGKILL)
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def out_of_memory_kills() -> int | None:
+    """Kills by the kernel for want of memory in our control group; None if not known."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for group in groups:
+        _, controllers, inside = group.split(":", 2)
+        if controllers == "":  # version 2
+            kills = _oom_kills(Path(_CGROUPS, inside.lstrip("/"), "memory.events"))
+        elif "memory" in controllers.split(","):
+            kills = _oom_kills(Path(_CGROUPS, "memory", inside.lstrip("/"), "memory.oom_control"))
+        else:
+            continue
+        if kills is not None:
+            return kills
+    return None
+
+
+def _oom_kills(counts: Path) -> int | None:
+    try:
+        named = dict(line.split() for line in counts.read_text(encoding="utf-8").splitlines())
+        return int(named["oom_kill"])
+    except (OSError, KeyError, ValueError):
+        return None

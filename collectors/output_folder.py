@@ -33,7 +33,9 @@ def output_folder(options: CollectOptions, console: Console) -> Path:
     A folder that is there already is used if it is empty, cleared of an earlier run of ours with
     ``--force``, and otherwise left alone: the next free name is taken.
     """
-    wanted = Path(os.path.abspath(options.out or _default_name(options)))  # noqa: PTH100
+    stem = Path(options.target).stem if options.kind == "script" else options.target
+    default = "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
+    wanted = Path(os.path.abspath(options.out or default))  # noqa: PTH100
     try:
         if options.force and os.path.lexists(wanted):
             clear_run(wanted)
@@ -74,11 +76,6 @@ def _is_run(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and {"format", "traceview", "passes"} <= manifest.keys()
-
-
-def _default_name(options: CollectOptions) -> str:
-    stem = Path(options.target).stem if options.kind == "script" else options.target
-    return "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
 
 
 def next_free(wanted: Path) -> Path:

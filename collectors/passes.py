@@ -18,7 +18,7 @@ from traceview.collectors.launch import Launch, Outcome, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.output_folder import output_folder
 from traceview.collectors.probe import Target, find_target
-from traceview.collectors.stdin import Stdin
+from traceview.collectors.streams import Stdin
 from traceview.collectors.tlparse_report import write_reports
 from traceview.errors import RunFolderError
 from traceview.run import Manifest, PassName, PassRecord, Run
@@ -49,7 +49,19 @@ def collect(options: CollectOptions, console: Console) -> Run:
     TargetUnusable if it can't be run at all, RunFolderError if the folder can't be written.
     """
     target = find_target(options, console)
-    run = Run.create(output_folder(options, console), _manifest(options, target))
+    folder = output_folder(options, console)
+    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
+    manifest = Manifest(
+        traceview=traceview.__version__,
+        created_us=time.time() * 1e6,
+        target=[options.target, *options.args],
+        target_kind=options.kind,
+        cwd=str(Path.cwd()),
+        python=target.python,
+        options=kept,
+        nproc=options.nproc,
+    )
+    run = Run.create(folder, manifest)
     try:
         collector = _Collector(options, target, run, console, os.environ)
         cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
@@ -151,20 +163,6 @@ class _Collector:
             fact = f"The run folder {self._run.folder} can't be written ({error.strerror})."
             remedy = "Name a folder on another disk with -o DIR."
             raise RunFolderError(fact, remedy, slug="unwritable") from error
-
-
-def _manifest(options: CollectOptions, target: Target) -> Manifest:
-    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
-    return Manifest(
-        traceview=traceview.__version__,
-        created_us=time.time() * 1e6,
-        target=[options.target, *options.args],
-        target_kind=options.kind,
-        cwd=str(Path.cwd()),
-        python=target.python,
-        options=kept,
-        nproc=options.nproc,
-    )
 
 
 def _command(options: CollectOptions, python: str) -> list[str]:

@@ -38,9 +38,14 @@ def agreement(
     if not isinstance(exact, torch.Tensor) or exact.shape != eager.shape:
         exact = None
     with torch.no_grad():
-        if not (eager.is_floating_point() or eager.is_complex()):
-            return {**found, **_whole(eager, other, exact)}
-        return {**found, **_floating(torch, eager, other, exact, spread)}
+        if eager.is_floating_point() or eager.is_complex():
+            return {**found, **_floating(torch, eager, other, exact, spread)}
+        # whole numbers and truth values: how many elements differ
+        differ = int((eager != other).sum())
+        allowed = max(1, int(_WHOLE_SHARE * eager.numel())) if eager.numel() else 0
+        if exact is not None:
+            allowed += 3 * int((eager != exact.to(eager.dtype)).sum())
+        return {**found, "differing": differ, "same": differ <= allowed, "why": None}
 
 
 def _dtype(tensor: Any) -> str:
@@ -54,15 +59,6 @@ def _unlike(eager: Any, other: Any, torch: Any) -> str:
         return f"{type(value).__name__} {value!r}"[:80]
 
     return f"{told(other)}, in eager {told(eager)}"
-
-
-def _whole(eager: Any, other: Any, exact: Any) -> dict[str, Any]:
-    """Whole numbers and truth values: how many elements differ."""
-    differ = int((eager != other).sum())
-    allowed = max(1, int(_WHOLE_SHARE * eager.numel())) if eager.numel() else 0
-    if exact is not None:
-        allowed += 3 * int((eager != exact.to(eager.dtype)).sum())
-    return {"differing": differ, "same": differ <= allowed, "why": None}
 
 
 def _floating(torch: Any, eager: Any, other: Any, exact: Any, spread: float) -> dict[str, Any]:

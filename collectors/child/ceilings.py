@@ -171,12 +171,6 @@ def matmuls(torch: Any, arena: Any, dtype: Any, sizes: Iterable[int], seed: Any)
             yield Way(act, 2.0 * size**3, f"{size}x{size}x{size}", f"right factor {layout}")
 
 
-def _matmul_ceiling(found: Found, clock: str, dtype: str, *settings: str) -> Ceiling:
-    way, rate, runs = found
-    detail = ", ".join(filter(None, (*settings, way.detail)))
-    return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, clock, dtype, way.size, detail)
-
-
 def copies(torch: Any, arena: Any, size: int) -> Iterator[Way]:
     """Copies of ``size`` bytes, half of them read and half written, within ``arena``."""
     half = size // 512 * 256
@@ -187,10 +181,34 @@ def copies(torch: Any, arena: Any, size: int) -> Iterator[Way]:
     yield Way(partial(torch.neg, source, out=target), 2.0 * half, size_words, "neg")
 
 
-def _copy_ceiling(kind: str, found: Found, clock: str, *settings: str) -> Ceiling:
-    way, rate, runs = found
-    detail = ", ".join(filter(None, (way.detail, *settings)))
+def _bandwidth(
+    kind: str,
+    ways: Iterable[Way],
+    timed: Timed,
+    seconds: float,
+    clock: str,
+    threads: str | None,
+    deadline: float,
+) -> Ceiling:
+    way, rate, runs = best_rate(ways, timed, _share(deadline, seconds))
+    detail = ", ".join(filter(None, (way.detail, threads)))
     return Ceiling(kind, rate / 1e9, "GB/s", runs, clock, size=way.size, detail=detail)
+
+
+def _matmul(
+    ways: Iterable[Way],
+    timed: Timed,
+    seconds: float,
+    clock: str,
+    dtype: str,
+    settings: list[str],
+    deadline: float,
+    *,
+    rest_s: float = 0.0,
+) -> Ceiling:
+    way, rate, runs = best_rate(ways, timed, _share(deadline, seconds), rest_s=rest_s)
+    detail = ", ".join(filter(None, (*settings, way.detail)))
+    return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, clock, dtype, way.size, detail)
 
 
 def byte_words(count: int) -> str:
@@ -216,10 +234,19 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     arena = arena[:-flush]
     yield Task("launch", partial(_launch, torch))
     yield Task("kernel gap", partial(_kernel_gap, torch))
-    yield Task("copy", partial(_device_copy, torch, arena, timed))
+    ways = copies(torch, arena, arena.numel())
+    yield Task("copy", partial(_bandwidth, "copy", ways, timed, 0.2, "device", None))
     yield Task("copy in the L2", partial(_l2_copy, torch, arena, timed))
+    settings = torch.backends.cuda.matmul
+    try:
+        tf32 = bool(settings.allow_tf32)  # as the script has set it
+    except RuntimeError:  # the script uses the new switch (2.9)
+        tf32 = settings.fp32_precision == "tf32"
     for name in ("bfloat16", "float16", "float32"):
-        yield Task(f"matmul {name}", partial(_device_matmul, torch, arena, timed, seed, name))
+        ways = matmuls(torch, arena, getattr(torch, name), (4096, 8192), seed)
+        precision = [f"tf32 {'on' if tf32 else 'off'}"] if name == "float32" else []
+        measure = partial(_matmul, ways, timed, 0.45, "device", name, precision, rest_s=_REST_S)
+        yield Task(f"matmul {name}", measure)
 
 
 def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> list[float]:
@@ -236,11 +263,6 @@ def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> 
     return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
-def _device_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
-    ways = copies(torch, arena, arena.numel())
-    return _copy_ceiling("copy", best_rate(ways, timed, _share(deadline, 0.2)), "device")
-
-
 def _l2_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
     """One kernel that copies the same few MiB many times over.
 
@@ -250,7 +272,7 @@ def _l2_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
     if not l2 or l2 > arena.numel():
         raise NotMeasured("the size of the L2 cache is unknown")
     ways = [_passes(torch, arena, l2 // part) for part in (4, 2)]
-    return _copy_ceiling("l2_copy", best_rate(ways, timed, _share(deadline, 0.2)), "device")
+    return _bandwidth("l2_copy", ways, timed, 0.2, "device", None, deadline)
 
 
 def _passes(torch: Any, arena: Any, size: int) -> Way:
@@ -269,22 +291,6 @@ def _passes(torch: Any, arena: Any, size: int) -> Way:
     )
     act = partial(target.copy_, source)
     return Way(act, 2.0 * half * rows, byte_words(2 * half), f"{rows} passes in one kernel")
-
-
-def _device_matmul(
-    torch: Any, arena: Any, timed: Timed, seed: Any, name: str, deadline: float
-) -> Ceiling:
-    """``tf32`` is as the script has set it, by the old switch or by the new one (2.9)."""
-    ways = matmuls(torch, arena, getattr(torch, name), (4096, 8192), seed)
-    found = best_rate(ways, timed, _share(deadline, 0.45), rest_s=_REST_S)
-    if name != "float32":
-        return _matmul_ceiling(found, "device", name)
-    settings = torch.backends.cuda.matmul
-    try:
-        tf32 = bool(settings.allow_tf32)
-    except RuntimeError:  # the script uses the new one
-        tf32 = settings.fp32_precision == "tf32"
-    return _matmul_ceiling(found, "device", name, f"tf32 {'on' if tf32 else 'off'}")
 
 
 def _launch(torch: Any, deadline: float) -> Ceiling:
@@ -341,15 +347,17 @@ def host_tasks(torch: Any) -> Iterator[Task]:
     threads = f"{count} thread{'s' * (count > 1)}"
     yield Task("page fault", partial(_page_fault, torch, threads))
     arena = torch.empty(size, dtype=torch.uint8, device="cpu").fill_(1)  # zeros may be no memory
-    yield Task("copy", partial(_host_copy, torch, arena, threads))
+    ways = copies(torch, arena, arena.numel())
+    yield Task("copy", partial(_bandwidth, "copy", ways, _timed, 0.25, "host", threads))
     yield Task("copy in the cache", partial(_cached_copy, torch, arena, threads, caches))
     for name in ("float32", "bfloat16", "float16"):
-        yield Task(f"matmul {name}", partial(_host_matmul, torch, arena, threads, name))
-
-
-def _host_copy(torch: Any, arena: Any, threads: str, deadline: float) -> Ceiling:
-    ways = copies(torch, arena, arena.numel())
-    return _copy_ceiling("copy", best_rate(ways, _timed, _share(deadline, 0.25)), "host", threads)
+        seed = torch.Generator(device="cpu").manual_seed(0)
+        sizes = (256, 512, 1024, 2048, 4096)
+        ways = matmuls(torch, arena, getattr(torch, name), sizes, seed)
+        precision = f"precision {torch.get_float32_matmul_precision()}" if name == "float32" else ""
+        settings = [precision, threads]
+        measure = partial(_matmul, ways, _timed, 0.3, "host", name, settings)
+        yield Task(f"matmul {name}", measure)
 
 
 def _cached_copy(
@@ -369,8 +377,7 @@ def _cached_copy(
     last = caches[max(caches)]
     sizes = {last // 4, min(last // 4, caches.get(2, last) * torch.get_num_threads() // 2)}
     ways = [many(way) for size in sizes for way in copies(torch, arena, size)]
-    found = best_rate(ways, _timed, _share(deadline, 0.15))
-    return _copy_ceiling("l2_copy", found, "host", threads)
+    return _bandwidth("l2_copy", ways, _timed, 0.15, "host", threads, deadline)
 
 
 def _page_fault(torch: Any, threads: str, deadline: float) -> Ceiling:
@@ -398,14 +405,6 @@ def _fault_seconds(torch: Any) -> float:
     if faults < _FRESH_BYTES // mmap.PAGESIZE // 2:
         raise NotMeasured("page faults are not counted on this system")
     return (first - second) / faults
-
-
-def _host_matmul(torch: Any, arena: Any, threads: str, name: str, deadline: float) -> Ceiling:
-    seed = torch.Generator(device="cpu").manual_seed(0)
-    ways = matmuls(torch, arena, getattr(torch, name), (256, 512, 1024, 2048, 4096), seed)
-    found = best_rate(ways, _timed, _share(deadline, 0.3))
-    precision = f"precision {torch.get_float32_matmul_precision()}" if name == "float32" else ""
-    return _matmul_ceiling(found, "host", name, precision, threads)
 
 
 def _timed(act: Callable[[], object], runs: int) -> list[float]:

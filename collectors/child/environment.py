@@ -13,8 +13,9 @@ from typing import Any
 
 from .recorder import Recorder
 
-_VARIABLES = ("TORCH", "PYTORCH", "CUDA", "CUBLAS", "NVIDIA", "NCCL", "OMP", "MKL", "TRITON",
-              "INDUCTOR", "KMP", "ATEN", "CXX")  # fmt: skip
+_VARIABLES = re.compile(
+    "TORCH|PYTORCH|CUDA|CUBLAS|NVIDIA|NCCL|OMP|MKL|TRITON|INDUCTOR|KMP|ATEN|CXX"  # begin so
+)
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",
@@ -33,9 +34,23 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
 
     ``ours`` names the environment variables that the parent set.
     """
-    recorder.write("torch", **_versions(torch))
+    cuda = torch.cuda if torch.cuda.is_initialized() else None
+    capability = cuda and ".".join(map(str, cuda.get_device_capability()))
+    recorder.write(
+        "torch",
+        torch_version=str(torch.__version__),
+        triton_version=_triton_version(),
+        cuda_version=torch.version.cuda,
+        driver_version=_driver_version(),
+        device_name=cuda and cuda.get_device_name(),
+        device_count=cuda and cuda.device_count(),
+        device_capability=capability,
+        cpu_threads=torch.get_num_threads(),
+        cpu_count=usable(),
+        torch_file=torch.__file__,
+    )
     for name in sorted(os.environ):
-        if name.startswith(_VARIABLES):
+        if _VARIABLES.match(name):
             hidden = any(word in name for word in _SECRET)
             value = "hidden" if hidden else os.environ[name]
             _setting(recorder, "env", name, value, None, ours=name in ours)
@@ -76,24 +91,6 @@ def _setting(
     recorder.write(
         "setting", section=section, name=name, value=value, default=default, set_by=set_by
     )
-
-
-def _versions(torch: Any) -> dict[str, Any]:
-    cuda = torch.cuda.is_initialized()
-    return {
-        "torch_version": str(torch.__version__),
-        "triton_version": _triton_version(),
-        "cuda_version": torch.version.cuda,
-        "driver_version": _driver_version(),
-        "device_name": torch.cuda.get_device_name() if cuda else None,
-        "device_count": torch.cuda.device_count() if cuda else None,
-        "device_capability": ".".join(map(str, torch.cuda.get_device_capability()))
-        if cuda
-        else None,
-        "cpu_threads": torch.get_num_threads(),
-        "cpu_count": usable(),
-        "torch_file": torch.__file__,
-    }
 
 
 def _triton_version() -> str | None:

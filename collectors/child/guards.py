@@ -156,7 +156,11 @@ class _TimedSet:
 
 
 def _branch(manager: Any) -> _Branch:
-    children = [_branch(child) for child in _children(manager)]
+    reached = list(manager.get_child_managers())
+    if hasattr(manager, "get_key_value_managers"):  # of a dictionary, also its keys and values
+        pairs = manager.get_key_value_managers().values()
+        reached += [one for pair in pairs for one in pair if one is not None]
+    children = [_branch(child) for child in reached]
     source = manager.get_source()
     own = sum(len(guard.verbose_code_parts()) for guard in manager.get_leaf_guards())
     return _Branch(
@@ -165,15 +169,6 @@ def _branch(manager: Any) -> _Branch:
         sources=frozenset([source]).union(*(child.sources for child in children)),
         children=children,
     )
-
-
-def _children(manager: Any) -> list[Any]:
-    """Managers of what is reached from this one; of a dictionary, also its keys and values."""
-    children = list(manager.get_child_managers())
-    if hasattr(manager, "get_key_value_managers"):
-        pairs = manager.get_key_value_managers().values()
-        children += [one for pair in pairs for one in pair if one is not None]
-    return children
 
 
 def keep_guard_lines(torch: Any) -> None:

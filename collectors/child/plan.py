@@ -190,17 +190,13 @@ def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
         if calm and not warm:
             warm = True
             moment = yield Enter("warmup")
-        if calm < moment.calm_steps and _given_up(first, moment):
+        steps, seconds = moment.step - first.step, moment.seconds - first.seconds
+        too_long = seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
+        if calm < moment.calm_steps and (too_long or steps >= QUIET_STEPS_LIMIT):
             yield Steady(never_quiet=True)
             return True
     yield Steady(never_quiet=False)
     return False
-
-
-def _given_up(first: Moment, now: Moment) -> bool:
-    steps = now.step - first.step
-    too_long = now.seconds - first.seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
-    return steps >= QUIET_STEPS_LIMIT or too_long
 
 
 class _Blocks:

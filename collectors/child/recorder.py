@@ -64,12 +64,16 @@ class Recorder:
     def process(self, pass_name: str) -> None:
         """The event that opens the file. ``rank`` is RANK as torchrun sets it."""
         rank = os.environ.get("RANK", "")
+        try:
+            cwd = os.getcwd()  # noqa: PTH109 - a deleted folder must not end the script
+        except OSError:
+            cwd = None
         self.write(
             "process",
             pid=self.pid,
             rank=int(rank) if rank.isdigit() else None,
             argv=list(getattr(sys, "argv", [])),
-            cwd=_cwd(),
+            cwd=cwd,
             python=platform.python_version(),
             platform=platform.platform(),
             **{"pass": pass_name},
@@ -84,10 +88,3 @@ class Recorder:
                 os.close(fd)
             except OSError:
                 return
-
-
-def _cwd() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109 - a deleted folder must not end the script
-    except OSError:
-        return None

@@ -75,7 +75,10 @@ class Replay:
                 if not equal(tensor, before.get(name)):
                     found[name] = tensor
             # A cudagraph's results are overwritten by the next run.
-            return {name: _kept(value, torch) for name, value in found.items()}
+            return {
+                name: value.detach().clone() if isinstance(value, torch.Tensor) else value
+                for name, value in found.items()
+            }
 
     def check_room(self) -> None:
         """NotCompared if copies in float64, and in their own precision, would not fit twice."""
@@ -111,10 +114,6 @@ class Replay:
         for device, (enabled, dtype) in mode.autocast.items():
             on = enabled and not double
             stack.enter_context(torch.autocast(device, dtype=dtype, enabled=on))
-
-
-def _kept(value: Any, torch: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 @contextlib.contextmanager

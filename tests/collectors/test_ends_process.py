@@ -71,7 +71,7 @@ def test_an_exception_before_anything_compiled(tmp_path, python):
 def test_a_signal_by_somebody_else(tmp_path, python):
     run = run_script(tmp_path, python, "tell(event='first_call'); os.kill(os.getpid(), 9)")
     assert ending(run) == {**ending(run), "kind": "signal", "code": None, "signal": 9}
-    assert len(run.manifest.passes) == 1  # killed on purpose or for want of memory: not run again
+    assert len(run.manifest.passes) == 1  # killed on purpose or for out of memory: not run again
 
 
 def test_a_memory_error(tmp_path, python):
@@ -90,7 +90,7 @@ def test_a_kill_for_want_of_memory_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr("traceview.collectors.launch.out_of_memory_kills", lambda: next(counts))
     outcome = launch_here(tmp_path, "import os; os.kill(os.getpid(), 9)")
     assert outcome.ending.signal == 9
-    assert "want of memory" in outcome.notes[0]
+    assert "out of memory" in outcome.notes[0]
 
 
 MEMORY_GROUPS = (  # where version 2 and 1 of control groups have them, the limit and the swap's
@@ -132,7 +132,7 @@ def test_the_kernel_kills_for_want_of_memory(tmp_path, python, small_memory):
     subprocess.run(inside, cwd=tmp_path, capture_output=True, timeout=60)
     assert record(tmp_path)["ending"]["signal"] == signal.SIGKILL
     run = Run.open(tmp_path / "out")
-    assert any("want of memory" in note for note in run.manifest.notes)
+    assert any("out of memory" in note for note in run.manifest.notes)
     assert any((run.folder / "raw/cold").glob("events-*.jsonl"))
 
 

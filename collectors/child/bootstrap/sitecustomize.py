@@ -28,12 +28,17 @@ def main() -> None:
     sys.path_importer_cache.pop(str(HERE), None)
     path = os.environ.get(CONFIG)
     config = _read(path) if path else None
-    launcher = bool(config) and _is_launcher(config or {})
+    # Under torchrun the workers are collected; the launcher hands our variables on to them.
+    many = config is not None and (config.get("nproc") or 1) > 1
+    launcher = many and "TORCHELASTIC_RUN_ID" not in os.environ
     if not launcher:
         _restore_environment(config)
     ours = _chain()
     if config is not None and not launcher:
-        _start(config)
+        try:
+            _package().start(config)
+        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            _note(config, error)
     if ours is not None:
         sys.meta_path.insert(0, _Leave(ours))
 
@@ -48,11 +53,6 @@ def _read(path: str) -> dict[str, Any] | None:
         return config if isinstance(config, dict) else None
     except (OSError, ValueError):
         return None
-
-
-def _is_launcher(config: dict[str, Any]) -> bool:
-    """Under torchrun the workers are collected; the launcher hands our variables on to them."""
-    return (config.get("nproc") or 1) > 1 and "TORCHELASTIC_RUN_ID" not in os.environ
 
 
 def _restore_environment(config: dict[str, Any] | None) -> None:
@@ -98,13 +98,6 @@ class _Leave:
         # the import system is walking the list that has just lost an entry: walk it to the end here
         specs = (finder.find_spec(name, path, target) for finder in list(sys.meta_path))
         return next((spec for spec in specs if spec is not None), None)
-
-
-def _start(config: dict[str, Any]) -> None:
-    try:
-        _package().start(config)
-    except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-        _note(config, error)
 
 
 def _package() -> Any:

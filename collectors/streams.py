@@ -1,4 +1,4 @@
-"""The child's stderr: passed on live, byte for byte, and kept in a file."""
+"""The script's streams: stderr passed on live and kept in a file, stdin the same in every pass."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import os
 import select
+import stat
+import subprocess
 import termios
 import time
 import tty
@@ -125,3 +127,40 @@ def _copy_size(source: int, target: int) -> None:
     with contextlib.suppress(OSError):
         size = fcntl.ioctl(source, termios.TIOCGWINSZ, b"\0" * 8)
         fcntl.ioctl(target, termios.TIOCSWINSZ, size)
+
+
+class Stdin:
+    """The script's stdin: what the first pass read must be there again for the next.
+
+    Remembers at the first pass what kind of stdin there is and where it stands.
+    """
+
+    def __init__(self, descriptor: int = 0) -> None:
+        self._descriptor = descriptor
+        self._passes = 0
+        self._start: int | None = None
+        self._again = False
+        try:
+            mode = os.fstat(descriptor).st_mode
+        except OSError:  # closed: the child finds it closed as well, each time
+            self._again = True
+            return
+        if stat.S_ISREG(mode):
+            self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
+            self._again = True
+        elif stat.S_ISCHR(mode):  # a terminal, /dev/null
+            self._again = True
+
+    def for_next_pass(self) -> tuple[int | None, str | None]:
+        """What to hand to the child (None: ours), and a note where that is not what it had."""
+        self._passes += 1
+        if self._passes == 1 or self._again:
+            if self._start is not None:
+                # The child shares our descriptor's position: rewound here, rewound there.
+                os.lseek(self._descriptor, self._start, os.SEEK_SET)
+            return None, None
+        note = (
+            "stdin was a pipe and had been read by the first run: this one found it empty. Give the"
+            " script a file (< FILE) for the same input each time."
+        )
+        return subprocess.DEVNULL, note
