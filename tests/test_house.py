@@ -44,11 +44,6 @@ FLOORS = {
 SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
 #: Circles that are known and about to go, with the reason; one that is gone must leave this list.
 KNOWN_CIRCLES = {
-    # ceilings.py starts the two, and both use its clock.
-    frozenset(
-        f"traceview.collectors.child.{name}"
-        for name in ("ceilings", "device_limits", "host_limits")
-    ),
     # The Markdown report prints a job's part, which uses the report's tables and escaping.
     frozenset({"traceview.reports.job", "traceview.reports.markdown"}),
 }
