@@ -4,8 +4,8 @@ import re
 
 from traceview.derive import causes
 from traceview.derive.time import host as host_time
-from traceview.parse.kineto.categories import OVERHEAD
 from traceview.schema import all_tables
+from traceview.torchtext import marks
 from traceview.words.names import CATEGORIES, category
 
 
@@ -15,8 +15,8 @@ def test_kernel_categories_have_words():
 
 
 def test_idle_host_and_overhead_have_words():
-    marks = (*OVERHEAD, host_time.REGION + "0/0", host_time.GRAPH + "f ##")
-    overhead = {host_time.overhead_category(name) for name in marks}
+    names = (*marks.PARTS, marks.REGION + "0/0", marks.GRAPH + "f ##")
+    overhead = {host_time.overhead_category(name) for name in names}
     named = {
         value for name, value in vars(causes).items() if name.isupper() and isinstance(value, str)
     }

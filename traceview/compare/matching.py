@@ -6,7 +6,6 @@ by nearness alone must have lost its own line: a line that still stands elsewher
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
@@ -14,6 +13,7 @@ import msgspec
 
 from traceview.compare.files import Files
 from traceview.compare.side import Side
+from traceview.torchtext.frames import resumed
 
 #: torch may tell a statement of several lines by another of its lines.
 SAME_STATEMENT = 2
@@ -21,7 +21,6 @@ SAME_STATEMENT = 2
 NEAR = 20
 #: Larger groups of the same function, line and kind are paired in order.
 MOST_EACH_WITH_EACH = 200
-_RESUMED = re.compile(r"(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 Pair = tuple[int | None, int | None, str | None]
 
@@ -48,8 +47,8 @@ class Site(msgspec.Struct, frozen=True):
 
 def plain_function(name: str) -> str:
     """The function that a resume function continues: its own name holds a line number."""
-    match = _RESUMED.match(name)
-    return f"{match['name']} (resumed)" if match else name
+    rest = resumed(name)
+    return f"{rest.function} (resumed)" if rest else name
 
 
 def pairs(before: Sequence[Site], after: Sequence[Site], files: Files) -> list[Pair]:

@@ -20,8 +20,9 @@ from traceview.derive.time.host import call_overhead_ns, compiled_regions, gaps,
 from traceview.derive.time.host_line import compiles_elsewhere
 from traceview.derive.time.profiler_cost import Faults, faults_of, waits_ns
 from traceview.derive.time.read_replays import read_replays
-from traceview.derive.windows import STEP_MARK, Window, windows
+from traceview.derive.windows import Window, windows
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.marks import STEP
 
 Row = dict[str, Any]
 #: Part of a step below which the profiler's page faults are not worth a sentence.
@@ -201,7 +202,7 @@ def _faults_ms(
 def _events(window: Window, of: pl.Expr | None = None) -> int:
     """Events that the profiler wrote in the steps, marks of steps aside."""
     of = pl.lit(True) if of is None else of
-    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP_MARK)
+    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP)
     return window.ops.filter(of & marks).height + window.launches.filter(of).height
 
 

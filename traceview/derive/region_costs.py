@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.compile_costs import region_compiles
-from traceview.derive.time.host import OUR_REGIONS, covered_ns
+from traceview.derive.time.host import covered_ns
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.marks import OUR_REGIONS
 
 Row = dict[str, Any]
 _STANCES = ("eager", "compiled")

@@ -31,6 +31,7 @@ from traceview.derive.syntax import syntax_tree
 from traceview.derive.timer_uses import shown_whole
 from traceview.derive.timer_waits import loops_that_queue, times_of
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import marks
 
 #: Deeper stacks are not a benchmark script.
 MOST_STACK_FRAMES = 50
@@ -80,7 +81,7 @@ def _later_lines(tables: Tables, region: Mapping[str, Any]) -> Iterator[tuple[st
         (pl.col("stance") == "compiled")
         & (pl.col("pass") == region["pass"])
         & pl.col("rank").eq_missing(pl.lit(region["rank"], dtype=pl.Int32))
-        & (pl.col("name") == f"traceview call {region['region_id']}")
+        & (pl.col("name") == f"{marks.OUR_CALL}{region['region_id']}")
     )
     places = seen.drop_nulls(["file", "line"]).select("file", "line")
     yield from places.unique(maintain_order=True).iter_rows()

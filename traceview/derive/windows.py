@@ -19,13 +19,13 @@ import polars as pl
 
 from traceview.derive.intervals import Interval
 from traceview.tables import Tables
+from traceview.torchtext.marks import STEP
 
 #: (what is concerned, what was done and why)
 Notes = list[tuple[str, str]]
 #: The pass, rank and stance of a window.
 Key = tuple[str, int | None, str]
 
-STEP_MARK = r"^(?:traceview step |ProfilerStep#)\d+$"
 _KEY = ("pass", "rank", "stance")
 _END = pl.col("start_ns") + pl.col("duration_ns")
 #: Kernels may precede their launches by damage; the clocks differ if more than this part do.
@@ -94,7 +94,7 @@ class Window(msgspec.Struct, frozen=True):
     @property
     def marks(self) -> pl.DataFrame:
         """The marks of the steps, in order of start."""
-        named = pl.col("name").str.contains(STEP_MARK)
+        named = pl.col("name").str.contains(STEP)
         return self.ops.filter(named & pl.col("step").is_not_null()).sort("start_ns")
 
     @property
@@ -161,7 +161,7 @@ def _window(tables: Tables, key: Key) -> Window:
     launched = launches["kind"].is_in(["launch", "graph_launch"]).any()
     on_device = kernels.height > 0 or "device" in blocks["clock"] or bool(launched)
     kernels = _in_step_with_host(_plausible(kernels, [launches, ops], notes), launches, notes)
-    marks = ops.filter(pl.col("name").str.contains(STEP_MARK) & pl.col("step").is_not_null())
+    marks = ops.filter(pl.col("name").str.contains(STEP) & pl.col("step").is_not_null())
     cut = _is_cut(tables, key)
     if cut and not marks.is_empty():
         marks = _whole_steps(marks, [kernels, ops] if on_device else [ops], notes)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from traceview.rules import _breaks, _places, _recompiles
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.tables import Tables
+from traceview.torchtext.frames import resumed
 
 _ENTERED = "pregraph_bytecode"
 
@@ -23,7 +24,7 @@ def shares(tables: Tables, sites: Sequence[_breaks.Site]) -> list[float]:
     entries, targets, owners = [0.0] * len(sites), _targets(tables), tables.once(_places.Owners)
     behind = [owners.behind(*site.rows) for site in sites]
     for code, calls in _entered(tables):
-        if _recompiles.resumed(code["co_name"]):
+        if resumed(code["co_name"]):
             found = [n for n, codes in enumerate(behind) if codes & _places.about(code)]
         else:
             found = [] if _recompiles.frame_of(code) in targets else _callers(code, sites)

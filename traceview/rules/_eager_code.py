@@ -11,8 +11,7 @@ import polars as pl
 
 from traceview.rules._rows import Row, first_rank, frame, rows
 from traceview.tables import Tables
-
-_STEP = "traceview step "
+from traceview.torchtext import marks
 
 
 def uncalled_ms(tables: Tables) -> Mapping[int, float]:
@@ -23,7 +22,7 @@ def uncalled_ms(tables: Tables) -> Mapping[int, float]:
 def ms_of(tables: Tables, region: Row) -> float | None:
     """Host milliseconds of a step in the lines of the code, and what they call; None: not known."""
     ops = frame(tables, "line_ops", stance="compiled")
-    steps = ops.filter(pl.col("name").str.starts_with(_STEP)).height
+    steps = ops.filter(pl.col("name").str.contains(marks.OUR_STEP)).height
     if not steps or not region["target_file"] or region["target_last_line"] is None:
         return None
     at = pl.col("line").is_between(region["target_line"], region["target_last_line"])

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.parse.frames import first_user_frame, parse_traceback
 from traceview.rules import _places
 from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Evidence, Location, Severity
 from traceview.tables import Tables
+from traceview.torchtext.frames import first_user_frame, parse_traceback
 from traceview.words.text import shorten
 
 

@@ -14,6 +14,7 @@ from traceview.rules import _places
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
+from traceview.torchtext.marks import BACKWARD, DATA_LOADER, OPTIMIZER, OPTIMIZER_STEP
 
 Kind = Literal["loading", "python", "copies", "operators"]
 
@@ -24,9 +25,7 @@ _CATEGORIES: dict[Kind, tuple[str, ...]] = {
     "python": ("python", "idle_python"),
     "copies": ("idle_copy_wait",),
 }
-_LOADER = "enumerate(DataLoader)#"
 _COLLECTIVE = "c10d::"
-_OPTIMIZER = "Optimizer.step#"
 #: Shorter stretches are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -64,10 +63,12 @@ def operators(tables: Tables) -> Part:
     details = _in_eager(tables)
     ms, steps = float(details["ms"].sum()), first(tables, "step_counts", stance="compiled")
     marks = frame(tables, "cpu_ops", stance="compiled").filter(
-        pl.col("step").is_not_null() & pl.col("name").str.starts_with(_OPTIMIZER)
+        pl.col("step").is_not_null() & pl.col("name").str.starts_with(OPTIMIZER_STEP)
     )
     spent = float(marks["duration_ns"].sum()) / 1e6 / ((steps and steps["steps"]) or 1)
-    name = marks["name"][0].removeprefix(_OPTIMIZER).removesuffix(".step") if marks.height else ""
+    name = (
+        marks["name"][0].removeprefix(OPTIMIZER_STEP).removesuffix(".step") if marks.height else ""
+    )
     return Part("operators", ms, tuple(_at(details, "ms")), name if spent >= ms / 2 else "")
 
 
@@ -106,7 +107,7 @@ def compiled_share(tables: Tables) -> float | None:
     if counts is None or not counts["step_ms"] or not counts["steps"]:
         return None
     backward = frame(tables, "cpu_ops", stance="compiled").filter(
-        pl.col("step").is_not_null(), name="CompiledFunctionBackward"
+        pl.col("step").is_not_null(), name=BACKWARD
     )
     ms = float(backward["duration_ns"].sum()) / 1e6 / counts["steps"]
     return float(sum(share for share in shares if share) + ms / counts["step_ms"])
@@ -134,12 +135,12 @@ def thread_shares(tables: Tables) -> ThreadShares | None:
 def _loading(tables: Tables) -> Iterator[Part]:
     ms = _ms(tables, "loading")
     ops = frame(tables, "line_ops", stance="compiled")
-    marks = ops.filter(pl.col("name").str.starts_with(_LOADER))
+    marks = ops.filter(pl.col("name").str.starts_with(DATA_LOADER))
     places = [*_at(_asking(ops, marks), "duration_ns"), *_at(_inside(ops, marks), "self_ns")]
     found = frame(tables, "account_details", stance="compiled").filter(
-        pl.col("what").str.starts_with(_LOADER)
+        pl.col("what").str.starts_with(DATA_LOADER)
     )
-    what = str(found["what"][0]).removeprefix(_LOADER) if found.height else ""
+    what = str(found["what"][0]).removeprefix(DATA_LOADER) if found.height else ""
     yield Part("loading", ms, tuple(dict.fromkeys(places)), what)
 
 
@@ -164,7 +165,7 @@ def _inside(ops: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
 
 def _python(tables: Tables) -> Iterator[Part]:
     long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
-    of_optimizer = pl.col("what").str.starts_with("Optimizer.").fill_null(False)
+    of_optimizer = pl.col("what").str.starts_with(OPTIMIZER).fill_null(False)
     details = _details(tables, "python").filter(long & ~of_optimizer)
     # A host that stands at a collective waits for other ranks; no event of the profile says so.
     collectives = _compiled(tables).filter(pl.col("what").str.starts_with(_COLLECTIVE))

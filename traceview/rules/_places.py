@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from traceview.derive.compile_costs import assign_regions
-from traceview.parse.frames import RESUMED, StackFrame, is_user_frame, torch_roots
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
+from traceview.torchtext.frames import StackFrame, is_user_frame, resumed, torch_roots, written_name
 
 #: Code of torch's own: a break there is not at a line that the user wrote.
 _TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
@@ -118,7 +118,7 @@ class Owners:
         return frozenset(
             (row["co_filename"], row["co_firstlineno"])
             for row in rows(self._tables, "compiles")
-            if RESUMED.fullmatch(row["co_name"] or "")
+            if resumed(row["co_name"])
         )
 
     def about_compiles(self, *found: Row) -> frozenset[str]:
@@ -267,5 +267,4 @@ def _of_frame(frame: StackFrame) -> Location | None:
 def _location(file: str | None, line: int | None, function: str | None) -> Location | None:
     if not file or line is None:
         return None
-    resumed = RESUMED.fullmatch(function or "")
-    return Location(file, line, resumed[1] if resumed else function)
+    return Location(file, line, written_name(function))

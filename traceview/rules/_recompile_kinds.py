@@ -15,6 +15,7 @@ from traceview.rules._recompiles import Cause, Frame, limited_frames
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Severity
 from traceview.tables import Tables
+from traceview.torchtext.frames import resumed
 from traceview.words.numbers import milliseconds
 
 Family = Literal[
@@ -89,8 +90,9 @@ def causes(tables: Tables, wanted: Family) -> Iterator[Cause]:
     found: dict[tuple[object, ...], list[Row]] = {}
     for row in _recompiles.deciding(tables):
         if family(row) == wanted:
-            rest_of = (row["co_filename"], _recompiles.resumed(row["co_name"]))
-            function = whole.get(rest_of) or _recompiles.frame_of(row)
+            rest = resumed(row["co_name"])
+            written = whole.get((row["co_filename"], rest.function)) if rest else None
+            function = written or _recompiles.frame_of(row)
             owner = regions.get(function, function)
             found.setdefault((owner, _subject(wanted, row)), []).append(row)
     return (Cause(tuple(group)) for group in found.values())

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.parse.frames import StackFrame
 from traceview.rules import _recompiles
 from traceview.rules._places import Owners, Spot
 from traceview.rules._recompiles import Cause
 from traceview.rules._rows import Row, frame, rows
 from traceview.rules.finding import Location
 from traceview.tables import Tables
+from traceview.torchtext.frames import StackFrame
 
 _LOCAL = r"\bL\[\s*['\"](.*?)['\"]\s*\]"
 

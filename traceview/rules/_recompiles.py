@@ -8,12 +8,12 @@ from pathlib import PurePath
 
 import msgspec
 
-from traceview.parse.frames import RESUMED, StackFrame
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Location
 from traceview.tables import Tables
+from traceview.torchtext.frames import StackFrame, readable_name, resumed
 from traceview.words.text import shorten
 
 TENSOR_RATE = (
@@ -61,14 +61,6 @@ _FEW_DIGITS = (4, 6, 8, 10, 12)
 _CHOICE = re.compile(rf"""(['"]).*\1|True|False|None|{_A_TENSOR}""", re.DOTALL)
 
 
-def function_name(co_name: str | None) -> str:
-    """``forward()``; code behind a graph break as ``the rest of forward() after line 15``."""
-    if not co_name:
-        return "a function"
-    match = RESUMED.fullmatch(co_name)
-    return f"the rest of {match[1]}() after line {match[2]}" if match else f"{co_name}()"
-
-
 def as_written(source: str) -> str:
     """``self._modules['net']._modules['0']._parameters['bias']`` is ``self.net[0].bias``."""
     return _REGISTERED.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else f".{m[1]}", source)
@@ -81,18 +73,12 @@ def is_wrapper(row: Row) -> bool:
 
 def called(row: Row) -> str:
     """What the code object of ``row`` is to its user."""
-    return "the compiled callable" if is_wrapper(row) else function_name(row["co_name"])
+    return "the compiled callable" if is_wrapper(row) else readable_name(row["co_name"])
 
 
 def plain(source: str | None) -> str:
     """``L['x'].size()[0]`` as guards write it: ``x.size()[0]``."""
     return _LOCAL.sub(r"\1", source or "")
-
-
-def resumed(co_name: str | None) -> str | None:
-    """The function that code behind a graph break belongs to, None for any other code."""
-    match = RESUMED.fullmatch(co_name or "")
-    return match[1] if match else None
 
 
 def frame_of(row: Row) -> Frame:

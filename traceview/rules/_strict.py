@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from statistics import median
 
-from traceview.parse.frames import StackFrame, stack_json
-from traceview.parse.graph_break_text import parse_graph_break
 from traceview.rules import _failures, _places
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost
 from traceview.tables import Tables
+from traceview.torchtext.frames import StackFrame, stack_json
+from traceview.torchtext.graph_breaks import parse_graph_break
 
 ORIGIN = "fullgraph"
 """What stands in a row's ``origin`` here."""

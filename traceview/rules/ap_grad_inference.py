@@ -39,14 +39,14 @@ from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
+from traceview.torchtext import marks
 from traceview.words.numbers import milliseconds, plural, size
 
 CODE = "TV412"
 NEEDS = frozenset({"graphs", "runs", "cpu_ops", "backward_calls"})
 
-_FORWARD = "CompiledFunction"
 #: What autograd's engine and a compiled backward are called in a profile.
-_BACKWARD = r"^(?:autograd::engine::evaluate_function|CompiledFunctionBackward)"
+_BACKWARD = marks.starting(marks.AUTOGRAD, marks.BACKWARD)
 #: Below this, a figure of bytes would look like nothing.
 LEAST_BYTES = 2**20
 
@@ -58,7 +58,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     if not joint or run is None or run["step_kind"] != "call" or _may_train(tables):
         return
     ops = frame(tables, "cpu_ops").filter(pl.col("step").is_not_null())
-    calls = ops.filter(pl.col("name") == _FORWARD, stance="compiled")
+    calls = ops.filter(pl.col("name") == marks.FORWARD, stance="compiled")
     if calls.is_empty() or ops["name"].str.contains(_BACKWARD).any():
         return
     regions = first_rank(rows(tables, "regions"))

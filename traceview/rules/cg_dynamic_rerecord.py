@@ -45,6 +45,7 @@ from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Severity, Snippet
 from traceview.tables import Tables
+from traceview.torchtext.frames import readable_name
 from traceview.words.numbers import milliseconds
 from traceview.words.text import shorten
 
@@ -105,7 +106,7 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     total, about = _lost_s(tables)
     count, each = len(trees), _each_step_ms(tables, len(trees))
     cost = Cost(seconds=total, about=about) if each is None else Cost(each, None, _ALWAYS)
-    name = f" of {_recompiles.function_name(compiles[0]['co_name'])}" if compiles else ""
+    name = f" of {readable_name(compiles[0]['co_name'])}" if compiles else ""
     numbers = _numbers(tables, compile_id)
     of_what = f"value of {', '.join(numbers)}" if numbers else "size that its inputs had"
     cure = (

@@ -36,11 +36,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompiles, _settings, _starts, _versions, _warm
+from traceview.rules import _places, _settings, _starts, _versions, _warm
 from traceview.rules._evidence import from_row
 from traceview.rules._rows import first
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.torchtext.frames import readable_name
 from traceview.words.numbers import plural, seconds
 from traceview.words.text import shorten
 
@@ -88,7 +89,7 @@ def _finding(
     tables: Tables, why: str, place: Location | None, found: list[_warm.Miss], spent: float
 ) -> Finding:
     compiled = [miss.compiles[0] for miss in found]
-    names = ", ".join(dict.fromkeys(_recompiles.function_name(row["co_name"]) for row in compiled))
+    names = ", ".join(dict.fromkeys(readable_name(row["co_name"]) for row in compiled))
     said = {
         "code": "its code holds a value that is another one at each start",
         "settings": "its code was the same, its settings were not",

@@ -45,6 +45,7 @@ from traceview.rules._requests import eager_steps
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
 from traceview.tables import Tables
+from traceview.torchtext.frames import readable_name
 from traceview.words.numbers import milliseconds, plural, seconds
 
 CODE = "TV608"
@@ -114,7 +115,7 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
     compiles = dearest.compiles
     again_s = sum(found.again_s for found in repeats)
     cost, confidence, grade = _cost(tables, again_s, len(compiles))
-    name = _recompiles.function_name(compiles[0]["co_name"])
+    name = readable_name(compiles[0]["co_name"])
     made = _places.Owners(tables).code(compiles[0]).place
     why, explanation, what_to_do = _RESET if dearest.after_resets else _MADE_ANEW
     return Finding(

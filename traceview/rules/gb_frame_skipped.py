@@ -32,6 +32,7 @@ from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding
 from traceview.tables import Tables
+from traceview.torchtext.frames import readable_name
 from traceview.words.numbers import seconds
 from traceview.words.text import shorten
 
@@ -59,7 +60,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
         why = _cause(site, frames)
-        function = _recompiles.function_name(name) if name else "the function"
+        function = readable_name(name) if name else "the function"
         cost, confidence = _cost(breaks.cost(site), frames)
         yield Finding(
             code=CODE,
@@ -128,7 +129,7 @@ def _outcomes(frames: list[Row]) -> tuple[Evidence, ...]:
     skipped = [row for row in frames if row["outcome"] == "skipped"][:1]
     return tuple(
         from_row(
-            f"compile {row['compile_id']} of {_recompiles.function_name(row['co_name'])} ended as "
+            f"compile {row['compile_id']} of {readable_name(row['co_name'])} ended as "
             "skipped"
             + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
             "compiles",

@@ -49,6 +49,7 @@ from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules._rows import first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
+from traceview.torchtext import marks
 from traceview.words.numbers import milliseconds, percent
 from traceview.words.text import shorten
 
@@ -60,7 +61,6 @@ LEAST_SHARE = 0.50
 #: Views and the like, which are called beside them and take no time.
 LEAST_OF_ALL = 0.05
 _CALL = re.compile(r"^torch\.ops\.aten\.(\w+)")
-_GENERATED_CODE = "## Call CompiledFxGraph "
 #: The library's own, on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
@@ -109,7 +109,7 @@ def _on_device(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
 def _on_host(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
     """The same of operators that generated code calls, with what they call themselves."""
     ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
-    code = ops.filter(pl.col("name").str.starts_with(_GENERATED_CODE)).select(parent_id="op_id")
+    code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
     called = ops.join(code.unique(), on="parent_id", how="semi").with_columns(
         op=pl.col("name").str.replace("::", ".", literal=True)
     )

@@ -44,6 +44,7 @@ from traceview.rules._device import idle_ms
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
+from traceview.torchtext.marks import GRAPH
 from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV404"
@@ -54,7 +55,6 @@ GPU_ONLY = True
 LEAST_SHARE = 0.01
 #: torch/_inductor/utils.py, ALIGNMENT.
 _GRID = 16
-_CODE = "## Call CompiledFxGraph "
 _COPYING = ("aten::clone", "aten::as_strided")
 
 
@@ -80,7 +80,7 @@ def _first_rank(tables: Tables, name: str) -> pl.DataFrame:
 
 def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
     """Clones of flat views that a graph's wrapper makes before the graph's first own operation."""
-    marks = ops.filter(pl.col("name").str.starts_with(_CODE)).select(
+    marks = ops.filter(pl.col("name").str.starts_with(GRAPH)).select(
         "step", parent_id="op_id", calls=pl.len().over("graph_key")
     )
     inside = ops.join(marks, on=["step", "parent_id"])

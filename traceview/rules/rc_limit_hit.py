@@ -38,6 +38,7 @@ from traceview.rules._recompile_kinds import severity_of
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
 from traceview.tables import Tables
+from traceview.torchtext.frames import readable_name
 from traceview.words.numbers import milliseconds
 from traceview.words.text import shorten
 
@@ -88,7 +89,7 @@ def _finding(
     values = cause.values(FEW) if cause else ""
     met = f" ({values})" if values else ""
     because = f" because {cause.subject} changed{met}" if cause else ""
-    function = _recompiles.function_name(name)
+    function = readable_name(name)
     place = _recompile_places.reading(tables, cause).place if cause else _place(frame, name)
     cost, confidence = _cost(tables, compiles)
     return Finding(

@@ -3,10 +3,10 @@
 import pytest
 
 from traceview.derive.origins.calls import with_calls
-from traceview.derive.origins.tree import GRAPH
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.marks import GRAPH
 
 POI, MM, ADDMM = "triton_poi_fused_add_0", "extern_kernels.mm", "extern_kernels.addmm"
 SDPA = "torch.ops.aten._scaled_dot_product_flash_attention.default"

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from traceview.derive.origins.lines import op_sources
-from traceview.derive.origins.tree import BACKWARD, forward_rows, with_context
+from traceview.derive.origins.tree import forward_rows, with_context
 from traceview.tables import from_rows
+from traceview.torchtext import marks
 
 WINDOW = SimpleNamespace(stance="eager", main_tid="1")
 
@@ -79,7 +80,7 @@ def test_the_same_name_below_another_operator_is_another_one():
 def test_a_backward_has_the_line_of_its_forward():
     ops = timed(
         ("aten::gelu", None, {"sequence": 5}),
-        (BACKWARD + "GeluBackward0", None, {"sequence": 5, "tid": "2"}),
+        (marks.AUTOGRAD + "GeluBackward0", None, {"sequence": 5, "tid": "2"}),
         ("aten::gelu_backward", 1, {"tid": "2"}),
     )
     assert found(ops) == {0: (4, "line", 6), 1: (4, "forward", None), 2: (4, "forward", None)}

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
-from traceview.derive.origins.tree import BACKWARD, GRAPH, forward_rows, nearest, with_context
+from traceview.derive.origins.tree import forward_rows, nearest, with_context
 from traceview.tables import from_rows
+from traceview.torchtext import marks
 
 
 def ops(*rows):
@@ -33,9 +34,9 @@ def test_marks_and_autograd_are_not_an_operators_outermost():
             ("traceview region 0", None, mark),
             ("aten::linear", 0, {}),
             ("aten::addmm", 1, {}),
-            (GRAPH + "f1 ##", 0, {"category": "overhead", "kind": "user_annotation"}),
+            (marks.GRAPH + "f1 ##", 0, {"category": "overhead", "kind": "user_annotation"}),
             ("mylib::shift", 3, {}),
-            (BACKWARD + "MmBackward0", None, {}),
+            (marks.AUTOGRAD + "MmBackward0", None, {}),
             ("MmBackward0", 5, {}),
             ("aten::mm", 6, {}),
         )
@@ -51,9 +52,9 @@ def test_a_backward_belongs_to_the_last_operator_of_its_number():
             ("aten::view", None, {"sequence": 7}),  # made no function: the next has the same number
             ("aten::linear", None, {"sequence": 7}),
             ("aten::addmm", 1, {"sequence": 7}),
-            (BACKWARD + "AddmmBackward0", None, {"sequence": 7}),
+            (marks.AUTOGRAD + "AddmmBackward0", None, {"sequence": 7}),
             ("aten::mm", 3, {}),
-            (BACKWARD + "torch::autograd::AccumulateGrad", None, {}),
+            (marks.AUTOGRAD + "torch::autograd::AccumulateGrad", None, {}),
             ("aten::add_", 5, {}),
         )
     )

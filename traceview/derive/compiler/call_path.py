@@ -14,12 +14,10 @@ import polars as pl
 from traceview.derive.compile_costs import assign_regions
 from traceview.derive.windows import Window
 from traceview.tables import Tables
+from traceview.torchtext.marks import FORWARD, LOOKUP, PREGRAPH, PROLOGUE, REGION, part_of_call
 
 Row = dict[str, Any]
-LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: "
-_WHOLE = {LOOKUP: "cache_lookup", "Pregraph bytecode": "pregraph_bytecode"}
-_PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
-_GRAPH = "## Call CompiledFxGraph "
+_WHOLE = (LOOKUP, PREGRAPH, PROLOGUE)
 
 
 def call_path(tables: Tables, found: Sequence[Window]) -> list[Row]:
@@ -46,23 +44,19 @@ def _parts(window: Window, *, hidden: bool) -> pl.DataFrame:
     steps = window.ops.filter(pl.col("step").is_not_null())
     children = steps.group_by("parent_id").agg(pl.len().alias("inner"))
     name = pl.col("name")
-    part = (
-        pl.when(name.is_in(list(_WHOLE))).then(name.replace(_WHOLE))
-        .when(name.str.starts_with(REGION)).then(pl.lit("compiled_region"))
-        .when(name.str.starts_with(_GRAPH)).then(pl.lit("generated_wrapper"))
-        .otherwise(pl.lit("runtime_wrappers"))
-    )  # fmt: skip
-    marks = (
-        steps.filter(pl.col("category") == "overhead")
-        .sort("tid", "start_ns")
+    overhead = steps.filter(pl.col("category") == "overhead")
+    known = {mark: part_of_call(mark) or "runtime_wrappers" for mark in overhead["name"].unique()}
+    part = name.replace_strict(known, default=None, return_dtype=pl.String)
+    parts = (
+        overhead.sort("tid", "start_ns")
         .with_columns(part=part, compile_id=_entered())
         .join(children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left")
     )
     if hidden:  # the C++ kernels' time is in there, and nothing tells it from the wrapper's
-        marks = marks.filter(pl.col("part") != "generated_wrapper")
-    whole = name.is_in([*_WHOLE, _PROLOGUE])
-    functions = name.str.starts_with("CompiledFunction")  # a training graph's wrappers: one call
-    return marks.group_by("region", "compile_id", "part", maintain_order=True).agg(
+        parts = parts.filter(pl.col("part") != "generated_wrapper")
+    whole = name.is_in(_WHOLE)
+    functions = name.str.starts_with(FORWARD)  # a training graph's wrappers: one call
+    return parts.group_by("region", "compile_id", "part", maintain_order=True).agg(
         pl.when(whole).then(pl.col("duration_ns")).otherwise(pl.col("self_ns")).sum().alias("ns"),
         pl.when(functions.any()).then(functions.sum()).otherwise(pl.len()).alias("calls"),
         pl.when(whole).then(0).otherwise(pl.col("inner").fill_null(0)).sum().alias("inner"),

@@ -16,7 +16,7 @@ from math import prod
 
 import msgspec
 
-from traceview.parse.frames import FILE_COMMENT, FILE_PLACE, is_user_file
+from traceview.torchtext.frames import FILE_COMMENT, FILE_PLACE, is_user_file
 
 DTYPE_BYTES = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1,

@@ -10,8 +10,8 @@ import polars as pl
 from traceview.derive.intervals import Interval
 from traceview.derive.job.spans import Attempt
 from traceview.tables import Tables
+from traceview.torchtext.marks import PROFILER_STEP
 
-_STEP = r"^ProfilerStep#(\d{1,18})$"
 #: On a CPU: marks, and spans that hold work and do none (the compiler's own are among them).
 _NO_WORK = ("overhead", "mark", "other")
 _COMMUNICATION = "communication"
@@ -70,7 +70,9 @@ def _rows(tables: Tables, name: str, of: dict[str, object]) -> pl.DataFrame:
 
 def _steps(ops: pl.DataFrame, zero: int) -> list[tuple[int, int, int]]:
     """(begins, ends, number) of the steps that the profiler marked."""
-    marks = ops.with_columns(pl.col("name").str.extract(_STEP, 1).cast(pl.Int64).alias("step"))
+    marks = ops.with_columns(
+        pl.col("name").str.extract(PROFILER_STEP, 1).cast(pl.Int64).alias("step")
+    )
     known = marks.drop_nulls("step").sort("start_ns")
     spans = known.select(
         pl.col("start_ns") + zero,

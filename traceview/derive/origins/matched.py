@@ -23,10 +23,10 @@ from traceview.derive.origins.lines import op_sources
 from traceview.derive.origins.names import named_operators
 from traceview.derive.origins.places import places, region_lines
 from traceview.derive.origins.traced import operator_word, traced_lines
-from traceview.derive.origins.tree import BACKWARD
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import marks
 
 Row = dict[str, Any]
 _SAME = (
@@ -94,7 +94,7 @@ def _rows(
     names = ops["name"]
     kernel_calls = window.own(tables["kernel_calls"])
     work = with_graphs(executions(window, ops), kernel_calls)
-    backward = names.gather(work["backward_row"]).str.strip_prefix(BACKWARD)
+    backward = names.gather(work["backward_row"]).str.strip_prefix(marks.AUTOGRAD)
     known = {name: operator_word(name) for name in ops["name"].unique()}
     spelt = names.replace_strict(known, default=None, return_dtype=pl.String)
     top = spelt.gather(work["top_row"])

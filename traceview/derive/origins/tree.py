@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-BACKWARD = "autograd::engine::evaluate_function: "
-GRAPH = "## Call CompiledFxGraph "
-COMPILED = "Torch-Compiled Region: "
+from traceview.torchtext import marks
+
 #: Every jump doubles the levels that it spans: more than any stack is deep.
 _JUMPS = 24
 
@@ -41,9 +40,9 @@ def with_context(ops: pl.DataFrame) -> pl.DataFrame:
     above = parents(ops)
     name = pl.col("name")
     flags = ops.select(
-        backward=name.str.starts_with(BACKWARD),
-        graph=name.str.starts_with(GRAPH),
-        compiled=name.str.starts_with(COMPILED),
+        backward=name.str.starts_with(marks.AUTOGRAD),
+        graph=name.str.starts_with(marks.GRAPH),
+        compiled=name.str.starts_with(marks.REGION),
         plain=(pl.col("kind") == "cpu_op") & ~pl.col("category").is_in(["overhead", "mark"])
         & name.str.contains("::", literal=True) & ~name.str.contains("autograd::", literal=True),
     )  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.derive import causes
-from traceview.derive.time import host
 from traceview.derive.time.accounting import Account
 from traceview.derive.time.lines import graph_lines, loader_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import marks
 
 _PLACE = ("file", "line")
 _KEY = ("category", "what", *_PLACE, "in_graph")
@@ -19,7 +19,7 @@ _DIRECTIONS = {
     "DtoD": "copy on the device",
 }
 #: The collector's own marks, and the wrapper of generated code: what runs there is Python.
-_PLAIN = r"^(?:traceview |## Call |ProfilerStep#)"
+_PLAIN = marks.starting(marks.OURS, marks.GRAPH, marks.PROFILER)
 #: Categories whose stretches are named after the call that holds the host.
 _CALLS = (causes.SYNC, causes.ALLOCATOR, causes.COPY_WAIT)
 _GC = (causes.GC, causes.HOST_GC)
@@ -74,7 +74,7 @@ def _stretches(
         .join(in_graphs, on="op", how="left", suffix="_graph")
     )
     plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
-    plain |= pl.col("name").str.starts_with(host.REGION)
+    plain |= pl.col("name").str.starts_with(marks.REGION)
     elsewhere = pl.col("row").is_null()
     held = pl.col("cause").is_in(_CALLS)
     what = (

@@ -6,35 +6,31 @@ import polars as pl
 
 from traceview.derive.intervals import inside, union
 from traceview.derive.windows import Window
-
-LOOKUP = "TorchDynamo Cache Lookup"
-REGION = "Torch-Compiled Region: "
-GRAPH = "## Call CompiledFxGraph "
-#: Our marks of a region's outermost calls: ``region`` until 0.1, by the slower record_function.
-OUR_REGIONS = ("traceview call ", "traceview region ")
-PREGRAPH = "Pregraph bytecode"
-PROLOGUE = "AOTDispatcher Runtime Wrapper Prologue"
-_FUNCTIONS = ("CompiledFunction", "CompiledFunctionBackward")
+from traceview.torchtext.marks import (
+    BACKWARD,
+    FORWARD,
+    GRAPH,
+    LOOKUP,
+    OUR_REGIONS,
+    PREGRAPH,
+    PROLOGUE,
+    REGION,
+    part_of_call,
+)
 
 
 def overhead_category(name: str) -> str:
     """Which part of a compiled call's cost a mark of torch.compile's stands for."""
-    if name == LOOKUP:
-        return "overhead_cache_lookup"
-    if name == PREGRAPH:
-        return "overhead_pregraph_bytecode"
-    if name.startswith(GRAPH):
-        return "overhead_generated_wrapper"
-    if name.startswith(REGION):
-        return "overhead_compiled_region"
-    return "overhead_runtime_wrappers"
+    return f"overhead_{part_of_call(name) or 'runtime_wrappers'}"
 
 
 def call_overhead_ns(window: Window) -> int:
     """Look-up, pre-graph bytecode, prologue and the compiled function's own work, host."""
     steps = window.ops_in_steps
     whole = steps.filter(pl.col("name").is_in([LOOKUP, PREGRAPH, PROLOGUE]))["duration_ns"].sum()
-    return int(whole) + int(steps.filter(pl.col("name").is_in(_FUNCTIONS))["self_ns"].sum())
+    return int(whole) + int(
+        steps.filter(pl.col("name").is_in([FORWARD, BACKWARD]))["self_ns"].sum()
+    )
 
 
 def lookup_ns(window: Window) -> int:
@@ -63,7 +59,7 @@ def gaps(window: Window) -> pl.DataFrame | None:
         return None
     end = pl.col("start_ns") + pl.col("duration_ns")
     calls = calls.select("tid", "start_ns", call="op_id", until=end)
-    graph = (pl.col("name") == _FUNCTIONS[0]) | pl.col("name").str.starts_with(GRAPH)
+    graph = (pl.col("name") == FORWARD) | pl.col("name").str.starts_with(GRAPH)
     lookup = pl.col("name") == LOOKUP
     marks = steps.filter(lookup | graph | pl.col("name").is_in([PREGRAPH, PROLOGUE]))
     marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup)

@@ -20,6 +20,7 @@ or a wait for a rank that compiles. Where it lies in another rank's compile, it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,25 +29,24 @@ import polars as pl
 from traceview.derive import causes
 from traceview.derive.intervals import Interval, covered_before, inside, union
 from traceview.derive.time import host
-from traceview.derive.windows import STEP_MARK, Window
+from traceview.derive.windows import Window
 from traceview.tables import Tables
+from traceview.torchtext import marks
 
-#: torch's mark around a loader's next batch.
-DATA_LOADER = r"^enumerate\(DataLoader\)#"
 #: Marks in which all has one cause, the strongest first: (pattern, for a device, for a host).
 _WHOLE = (
-    (r"^traceview own\b", causes.OWN, causes.OWN),
-    (r"\(dynamo_timed\)$", causes.COMPILE, causes.HOST_COMPILE),
-    (r"^traceview gc ", causes.GC, causes.HOST_GC),
-    (DATA_LOADER, causes.DATA_LOADING, causes.HOST_DATA_LOADING),
+    (marks.starting(marks.OUR_WORK), causes.OWN, causes.OWN),
+    (rf"{re.escape(marks.COMPILING)}$", causes.COMPILE, causes.HOST_COMPILE),
+    (marks.starting(marks.OUR_GC), causes.GC, causes.HOST_GC),
+    (marks.starting(marks.DATA_LOADER), causes.DATA_LOADING, causes.HOST_DATA_LOADING),
 )
-_OPTIMIZER = r"^Optimizer\."
+_OPTIMIZER = marks.starting(marks.OPTIMIZER)
 #: Calls that return when the device has done all of its work, apart from those that say so.
 _HOLDING = ("cudaFree", "cudaFreeHost", "cudaHostAlloc", "cudaMemcpy", "cuMemFree")
 _PYTHON = pl.col("call").is_null() & (pl.col("op").is_null() | (pl.col("category") == "mark"))
-_GRAPH = pl.col("name").str.starts_with(host.GRAPH).fill_null(False)
+_GRAPH = pl.col("name").str.starts_with(marks.GRAPH).fill_null(False)
 #: Where the user's code runs: a region goes on around the code of a graph break.
-_PLAIN = _PYTHON | (pl.col("call").is_null() & pl.col("name").str.starts_with(host.REGION))
+_PLAIN = _PYTHON | (pl.col("call").is_null() & pl.col("name").str.starts_with(marks.REGION))
 #: Shorter stretches are no wait for a compile; of a longer one, compiles must fill this part.
 _LEAST_NS, _FILLS = 10_000_000, 0.5
 _ELSEWHERE = {
@@ -94,15 +94,15 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
     """
     within = (pl.col("duration_ns") > 0) & _START.lt(span[1]) & _END.gt(span[0])
     within &= pl.col("tid").is_in(tids)
-    events = window.ops.filter(within & ~pl.col("name").str.contains(STEP_MARK))
+    events = window.ops.filter(within & ~pl.col("name").str.contains(marks.STEP))
     events = _inside_parents(events)
     calls = window.launches.with_row_index("call").filter(within)
     kept, nothing = pl.lit(None, dtype=pl.Int64), pl.lit(_NOTHING, dtype=pl.Int64)
     outside = pl.DataFrame({"at": span, "tid": tids[0]}).with_columns(
         op=nothing, call=nothing, begun=0, over=0
     )
-    region = pl.col("name").str.starts_with("traceview region ").cast(pl.Int32)
-    collection = pl.col("name").str.starts_with("traceview gc ").cast(pl.Int32)
+    region = pl.col("name").str.starts_with(marks.OUR_REGION).cast(pl.Int32)
+    collection = pl.col("name").str.starts_with(marks.OUR_GC).cast(pl.Int32)
     one, both = 1 + region * (_REGION_EDGE - 1), region * _REGION_EDGE + collection
     launch = pl.col("kernel_file").is_not_null().cast(pl.Int32) * _TRITON_EDGES
     cuts = window.marks.select("tid", op=kept, call=kept, begun=0, over=0, first=_START, last=_END)
@@ -196,7 +196,7 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
         (pl.col("call_kind") == "alloc", causes.ALLOCATOR),
         (copied.contains("Pageable -> Device"), causes.COPY_WAIT),
         (copied.contains("Device -> Pageable"), causes.SYNC),
-        (pl.col("name") == host.LOOKUP, causes.GUARDS),
+        (pl.col("name") == marks.LOOKUP, causes.GUARDS),
         (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
         (overhead, causes.CALL_OVERHEAD),
         (pl.col("category") == "communication", causes.COMMUNICATION),

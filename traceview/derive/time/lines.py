@@ -16,10 +16,9 @@ import polars as pl
 
 from traceview.derive.origins.traced import operator_word, traced_operators
 from traceview.derive.origins.tree import nearest, parents
-from traceview.derive.time import host
-from traceview.derive.time.host_line import DATA_LOADER
 from traceview.derive.windows import Window
 from traceview.tables import Tables
+from traceview.torchtext.marks import DATA_LOADER, REGION
 
 #: An operator of generated code → the node of a graph that becomes it.
 _NODES = {"copy": "device_put"}
@@ -53,7 +52,7 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
 
 def loader_lines(line_ops: pl.DataFrame) -> pl.DataFrame:
     """``name``, ``file`` and ``line`` of loaders' marks that stand at one line alone."""
-    loading = pl.col("name").str.contains(DATA_LOADER)
+    loading = pl.col("name").str.starts_with(DATA_LOADER)
     marks = line_ops.filter(loading, pl.col("file").is_not_null())
     places = marks.select("name", "file", "line").unique(maintain_order=True)
     return places.unique("name", keep="none", maintain_order=True)
@@ -66,7 +65,7 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     ).drop_nulls()
     # A compiled graph's own operators have no line, and the region goes on around a graph break.
     operators = (pl.col("kind") == "cpu_op") & pl.col("graph_key").is_null()
-    operators &= ~pl.col("name").str.starts_with(host.REGION)
+    operators &= ~pl.col("name").str.starts_with(REGION)
     operator = pl.when(operators).then("op")
     line = line.select("row", "tid", "call_name", op=operator).join(
         known.unique("op"), on="op", how="left", maintain_order="left"

@@ -14,19 +14,22 @@ from traceview.diagnosis.explained.lanes import Event, cut, fitted, innermost
 from traceview.diagnosis.explanation import StepTimeline, TimelineLane, TimelineSpan
 from traceview.diagnosis.focus import Focus
 from traceview.tables import Tables
+from traceview.torchtext import marks
 
 STANCES = ("eager", "compiled")
 #: Calls of the CUDA runtime that hold the host: shown although an operator is around them.
 CALLS = ("sync", "alloc", "graph_launch")
-#: Marks in words: pattern, label, category as in the accounting.
+#: Marks in words: how they begin, label, category as in the accounting.
 _MARKS = (
-    (re.compile(r"^traceview gc "), "garbage collection", causes.HOST_GC),
-    (re.compile(r"^traceview own\b"), "the collector's own work", causes.OWN),
-    (re.compile(r"^enumerate\(DataLoader\)#"), "data loading", causes.HOST_DATA_LOADING),
-    (re.compile(r"^## Call CompiledFxGraph "), "generated wrapper", "overhead_generated_wrapper"),
+    (marks.OUR_GC, "garbage collection", causes.HOST_GC),
+    (marks.OUR_WORK, "the collector's own work", causes.OWN),
+    (marks.DATA_LOADER, "data loading", causes.HOST_DATA_LOADING),
+    (marks.GRAPH, "generated wrapper", "overhead_generated_wrapper"),
 )
-_OURS = r"^(?:traceview (?:step|call|region) |ProfilerStep#)"
-_PREFIX = re.compile(r"^(?:autograd::engine::evaluate_function: |aten::|Optimizer\.\w+#)")
+_NOT_SHOWN = rf"{marks.STEP}|{marks.starting(*marks.OUR_REGIONS)}"
+_PREFIX = re.compile(
+    rf"{marks.starting(marks.AUTOGRAD, 'aten::')}|{marks.starting(marks.OPTIMIZER)}\w+#"
+)
 _FRAME = re.compile(r"\(anonymous namespace\)::|<.*|\(.*")
 
 Frames = dict[str, pl.DataFrame]
@@ -118,7 +121,7 @@ def _within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
 def _host_events(ops: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Event]:
     """Marks, some calls, outermost operators; those inside one only lend their category."""
     work = pl.col("kind").eq("cpu_op") & ~pl.col("category").is_in(["overhead", "mark"])
-    shown = ops.filter(~pl.col("name").str.contains(_OURS)).with_columns(work=work)
+    shown = ops.filter(~pl.col("name").str.contains(_NOT_SHOWN)).with_columns(work=work)
     parents = shown.select(pl.col("op_id").alias("parent_id"), pl.col("work").alias("inner"))
     shown = shown.join(parents, on="parent_id", how="left")
     columns = ("start_ns", "end_ns", "name", "category", "inner")
@@ -133,10 +136,10 @@ def _host_events(ops: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Event]:
 
 
 def _host_label(name: str, category: str) -> tuple[str, str]:
-    known = next(((label, cause) for mark, label, cause in _MARKS if mark.match(name)), None)
+    known = next(((label, cause) for mark, label, cause in _MARKS if name.startswith(mark)), None)
     if known is not None:
         return known
-    if name.endswith("(dynamo_timed)"):
+    if name.endswith(marks.COMPILING):
         return cut(name), causes.HOST_COMPILE
     if category == "overhead":
         return cut(name), overhead_category(name)

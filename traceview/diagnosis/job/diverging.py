@@ -12,7 +12,7 @@ from traceview.derive.job.digests import collectives
 from traceview.diagnosis.job.model import Divergence, RankGroup
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.words import cut, function
-from traceview.parse.frames import StackFrame, is_user_frame
+from traceview.torchtext.frames import StackFrame, is_user_frame
 
 MOST, MOST_GROUPS = 30, 8
 _COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")

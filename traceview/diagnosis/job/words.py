@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from traceview.derive.job.members import in_order, ranges
 from traceview.diagnosis.job.model import Ranks
-from traceview.parse.frames import RESUMED
+from traceview.torchtext.frames import readable_name
 
 #: Ranges written out; the rest is counted.
 _SHOWN = 6
@@ -56,10 +56,7 @@ def _text(members: Iterable[str]) -> str:
 
 def function(co_name: str | None) -> str:
     """``forward()``, or what Dynamo made of the rest of a function behind a graph break."""
-    resumed = RESUMED.fullmatch(co_name or "")
-    if resumed:
-        return f"the rest of {resumed[1]}() after line {resumed[2]}"
-    return f"{co_name}()" if co_name else "an unnamed function"
+    return readable_name(co_name, "an unnamed function")
 
 
 def place(file: str | None, line: int | None) -> str | None:

@@ -31,7 +31,7 @@ import polars as pl
 from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
-from traceview.parse.kineto.categories import GRAPH_PREFIX, REGION_PREFIX, categorize
+from traceview.parse.kineto.categories import categorize
 from traceview.parse.kineto.lines import line_ops
 from traceview.parse.kineto.linking import link
 from traceview.parse.kineto.memory import memory_rows
@@ -40,6 +40,7 @@ from traceview.parse.kineto.rest import Rest, rest_begun
 from traceview.parse.kineto.windows import windows
 from traceview.run import PassRecord, Run
 from traceview.tables import conform, from_rows, spec_of
+from traceview.torchtext import marks
 
 __all__ = ["Frames", "categorize", "read_pass", "read_stream", "read_trace", "rest_begun"]
 
@@ -133,8 +134,8 @@ def _tables(raw: RawFrames, head: _Head) -> Batches:
 
 
 def _stance(names: pl.Series) -> str:
-    marks = (REGION_PREFIX, GRAPH_PREFIX)
-    return "compiled" if any(name.startswith(marks) for name in names.drop_nulls()) else "eager"
+    compiled = (marks.REGION, marks.GRAPH)
+    return "compiled" if any(name.startswith(compiled) for name in names.drop_nulls()) else "eager"
 
 
 def _trace(raw: RawFrames, head: _Head, name: str) -> pl.DataFrame:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from traceview.torchtext import marks
+
 _GENERATED = {
     "poi": "generated_pointwise",
     "red": "generated_reduction",
@@ -91,16 +93,6 @@ USER_KERNEL = "user_kernel"
 #: Kernels of NVIDIA's libraries, which launch through the driver too.
 _LIBRARY = re.compile(r"nvjet|cutlass|xmma|cublas|cudnn|splitK|sm\d\d_", re.IGNORECASE)
 _MEMORY = {"memcpy": "copy", "memset": "memset"}
-#: torch.compile's own marks, and what of a call they stand for.
-OVERHEAD = {
-    "TorchDynamo Cache Lookup": "overhead_cache_lookup",
-    "Pregraph bytecode": "overhead_pregraph_bytecode",
-    "AOTDispatcher Runtime Wrapper Prologue": "overhead_runtime_wrappers",
-    "CompiledFunction": "overhead_runtime_wrappers",
-    "CompiledFunctionBackward": "overhead_runtime_wrappers",
-}
-REGION_PREFIX = "Torch-Compiled Region: "
-GRAPH_PREFIX = "## Call CompiledFxGraph "
 
 
 @lru_cache(maxsize=65536)
@@ -135,7 +127,7 @@ def _foreign(operator: str) -> bool:
 @lru_cache(maxsize=65536)
 def cpu_category(name: str, kind: str = "cpu_op") -> str:
     """Category of one host event, as in ``cpu_ops``; whether it delegates is not asked here."""
-    if name in OVERHEAD or name.startswith((REGION_PREFIX, GRAPH_PREFIX)):
+    if marks.part_of_call(name):
         return "overhead"
     if kind != "cpu_op":
         return "mark"

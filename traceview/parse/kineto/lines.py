@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from traceview.parse.kineto.nesting import LINE, nest
+from traceview.parse.kineto.nesting import nest
 from traceview.parse.kineto.reader import RawFrames
 from traceview.parse.kineto.steps import step_marks, steps_of
+from traceview.torchtext import marks
 
 
 def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
@@ -16,10 +17,10 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
 
     Operators of a compiled graph have no line: Dynamo's bytecode calls the whole graph in one.
     """
-    marks = step_marks(raw.host)
+    steps = step_marks(raw.host)
     whats = raw.host.whats
-    host, contexts = nest(_until(raw.host.rows, marks), whats)
-    inside = steps_of(host["start_ns"], marks).is_not_null()
+    host, contexts = nest(_until(raw.host.rows, steps), whats)
+    inside = steps_of(host["start_ns"], steps).is_not_null()
     numbered = host.select("op_id", pl.when(inside).then(inside.cum_sum() - 1).alias("row_id"))
     # Calls are rows too, so the rows are numbered anew.
     ops = numbered.filter(pl.col("op_id").is_not_null())["row_id"]
@@ -34,7 +35,7 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
         children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
     )
     self_ns = pl.col("duration_ns") - pl.col("children_ns").fill_null(0)
-    is_line = pl.col("name").str.contains(LINE.pattern)
+    is_line = pl.col("name").str.contains(marks.OUR_LINE)
     place = pl.format("{}:{}", "file", "line")  # null for a file that the collector did not name
     file, line = _place(files)
     return host.with_columns(
@@ -49,13 +50,13 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _until(host: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+def _until(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """``host``, ended with the step at the latest.
 
     Where the step ends, lines are still being run, and so may be an operator around us; the trace
     says that the latter ends with the trace, hence after the line that it lies in.
     """
-    end = pl.lit(marks["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
+    end = pl.lit(steps["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
     return host.with_columns(
         pl.when(end >= 0).then(pl.min_horizontal("duration_ns", end)).otherwise("duration_ns")
         .alias("duration_ns")

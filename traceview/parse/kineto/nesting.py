@@ -13,14 +13,11 @@ from typing import NamedTuple
 import polars as pl
 
 from traceview.compile_id import CompileId
-from traceview.parse.kineto.categories import GRAPH_PREFIX, REGION_PREFIX
+from traceview.torchtext import marks
 
 TOLERANCE_NS = 1000
-OUR_STEP = re.compile(r"^traceview step (\d{1,18})$")
-OTHER_STEP = re.compile(r"^ProfilerStep#(\d{1,18})$")
-LINE = re.compile(r"^traceview line (\d{1,6}):(\d{1,9})$")
-_OUR_REGION = re.compile(r"^traceview (?:call|region) (.+)$")
-_AUTOGRAD = "autograd::engine::evaluate_function"
+_STEP, _LINE = re.compile(marks.STEP), re.compile(marks.OUR_LINE)
+_REGION = re.compile(rf"{marks.starting(*marks.OUR_REGIONS)}(.+)$")
 _BACKWARD = re.compile(r"Backward\d*$")
 
 
@@ -104,7 +101,7 @@ class _Nesting:
             is_step(name),
             kind == "call",
             kind == "cpu_op",
-            name.startswith(_AUTOGRAD) or _BACKWARD.search(name) is not None,
+            name.startswith(marks.AUTOGRAD) or _BACKWARD.search(name) is not None,
         )
 
     def around(self, part: pl.DataFrame) -> pl.DataFrame:
@@ -173,17 +170,17 @@ class _Nesting:
 
 def is_step(name: str) -> bool:
     """Whether an event of this name marks a step."""
-    return bool(OUR_STEP.match(name) or OTHER_STEP.match(name))
+    return _STEP.match(name) is not None
 
 
 def _mark(name: str) -> Context:
     """What the name of an event says about the events in it."""
-    if name.startswith(REGION_PREFIX):
-        compile_id = CompileId.parse(name.removeprefix(REGION_PREFIX))
+    if name.startswith(marks.REGION):
+        compile_id = CompileId.parse(name.removeprefix(marks.REGION))
         return Context(compile_id=str(compile_id) if compile_id else None)
-    if name.startswith(GRAPH_PREFIX):
-        return Context(graph_key=name.removeprefix(GRAPH_PREFIX).removesuffix("##").strip())
-    if line := LINE.match(name):
+    if name.startswith(marks.GRAPH):
+        return Context(graph_key=name.removeprefix(marks.GRAPH).removesuffix("##").strip())
+    if line := _LINE.match(name):
         return Context(line=f"{line[1]}:{line[2]}")
-    match = _OUR_REGION.match(name)
+    match = _REGION.match(name)
     return Context(region=match[1] if match else None)

@@ -20,10 +20,10 @@ from traceview.parse.kineto.processes import main_process, without
 from traceview.parse.kineto.rest import Rest
 from traceview.parse.kineto.splitter import Splitter, UnknownLayout
 from traceview.parse.kineto.stream import pieces
+from traceview.torchtext import marks
 
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
 LONGEST_US = 86_400 * 10**6
-_OURS = "traceview "
 #: Times up to here are exact to the ns in a float64.
 FARTHEST_US = 2**52
 
@@ -149,7 +149,7 @@ def _ns(us: pl.Series) -> pl.Series:
 def _whats(whats: Iterable[tuple[str, str, object, object]]) -> pl.DataFrame:
     """Name, kind and tid by number. The collector's cheap ranges are operators: they are marks."""
     rows = [
-        (name or None, "user_annotation" if name.startswith(_OURS) else KINDS[cat], str(tid))
+        (name or None, "user_annotation" if name.startswith(marks.OURS) else KINDS[cat], str(tid))
         for name, cat, tid, _ in whats
     ]
     schema = dict.fromkeys(("name", "kind", "tid"), pl.String)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.parse.kineto.nesting import OTHER_STEP, OUR_STEP
 from traceview.parse.kineto.reader import Events
+from traceview.torchtext import marks
 
 
 def step_marks(host: Events) -> pl.DataFrame:
     """``start_ns`` and ``end_ns`` of the marked steps, in order of start: row n is step n."""
     whats, rows = host.whats, host.rows
     annotation = whats["kind"] == "user_annotation"
-    ours = annotation & whats["name"].str.contains(OUR_STEP.pattern)
-    others = annotation & whats["name"].str.contains(OTHER_STEP.pattern)
-    marks = rows.filter((ours if ours.any() else others).fill_null(False).gather(rows["what"]))
-    return marks.sort("start_ns").select(
+    ours = annotation & whats["name"].str.contains(marks.OUR_STEP)
+    others = annotation & whats["name"].str.contains(marks.PROFILER_STEP)
+    found = rows.filter((ours if ours.any() else others).fill_null(False).gather(rows["what"]))
+    return found.sort("start_ns").select(
         "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
     )
 

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from traceview.parse.frames import FILE_COMMENT, is_user_file
+from traceview.torchtext.frames import FILE_COMMENT, is_user_file
 
 #: Alone, with what is freed before it on the same line, or a comment, or an empty line.
 _LINE = re.compile(

@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from traceview.parse.remembered import remembered
+from traceview.torchtext.remembered import remembered
 
 GUARDS_PER_COMPILE = 50_000
 GUARD_CHARACTERS = 500

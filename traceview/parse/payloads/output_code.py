@@ -25,7 +25,7 @@ import re
 
 import msgspec
 
-from traceview.parse.remembered import remembered
+from traceview.torchtext.remembered import remembered
 
 CATEGORIES = {
     "poi": "pointwise",

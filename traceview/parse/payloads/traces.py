@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from traceview.parse.frames import is_user_frame, parse_traceback, torch_roots
-from traceview.parse.remembered import remembered
+from traceview.torchtext.frames import is_user_frame, parse_traceback, torch_roots
+from traceview.torchtext.remembered import remembered
 
 
 class Traces(msgspec.Struct, array_like=True, tag="traces"):

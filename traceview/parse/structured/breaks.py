@@ -7,11 +7,11 @@ from collections import defaultdict
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.frames import StackFrame, first_user_frame, stack_json
-from traceview.parse.graph_break_text import parse_graph_break
-from traceview.parse.guard_text import parse_guard
 from traceview.parse.structured.decode import text_of
 from traceview.parse.structured.state import Process, Reader, Row
+from traceview.torchtext.frames import StackFrame, first_user_frame, stack_json
+from traceview.torchtext.graph_breaks import parse_graph_break
+from traceview.torchtext.guards import parse_guard
 
 _VALUES = frozenset(("value", "module_int", "type_id", "obj_id", "length"))
 _OTHER = {"True": "False", "False": "True"}  # a guard on a bool fails on the other one only

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.frames import first_user_frame, stack_json
 from traceview.parse.structured import settings
 from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.state import Compile, Process, Reader, Row
+from traceview.torchtext.frames import first_user_frame, stack_json, written_name
 
 # Metrics field of torch to column of table ``compiles``.
 COLUMNS = {
@@ -73,7 +72,6 @@ _METRICS: dict[str, msgspec.json.Decoder[Any]] = {
     )
     for key in ("compilation_metrics", "bwd_compilation_metrics")
 }
-_RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
 _IDENTITY = ("compile_key", "compile_id", "pid", "epoch", "frame_id", "frame_compile_id")
 _CODE = ("co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function")
 
@@ -92,7 +90,7 @@ def dynamo_start(reader: Reader, record: Record) -> None:
     row["stack"] = stack_json(stack, with_code=False)
     row["user_file"] = user.file if user else None
     row["user_line"] = user.line if user else None
-    row["user_function"] = _RESUMED.sub(r"\1", user.function or "") or None if user else None
+    row["user_function"] = written_name(user.function) or None if user else None
     if stack:
         frame = stack[-1]
         row.setdefault("co_name", frame.function)

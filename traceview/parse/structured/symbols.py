@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from traceview.parse.cutting import Record
-from traceview.parse.frames import first_user_frame, stack_json
 from traceview.parse.structured.decode import json_object
 from traceview.parse.structured.state import Reader
+from traceview.torchtext.frames import first_user_frame, stack_json
 
 
 def create_symbol(reader: Reader, record: Record) -> None:

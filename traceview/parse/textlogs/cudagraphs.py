@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.frames import parse_traceback
 from traceview.parse.messages import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at, user_columns
+from traceview.torchtext.frames import parse_traceback
 
 _ID = r"^(?:\[[^\]]{0,60}\] )?"
 _EVENTS = tuple(

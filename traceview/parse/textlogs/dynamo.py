@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.parse.frames import first_user_frame
-from traceview.parse.graph_break_text import parse_graph_break
-from traceview.parse.guard_text import parse_guard
 from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import SAID_BY_RANKS, Row, Sink, heads, split_at, user_columns
+from traceview.torchtext.frames import first_user_frame
+from traceview.torchtext.graph_breaks import parse_graph_break
+from traceview.torchtext.guards import parse_guard
 
 _BREAKS = ("Graph break in user code at ", "Graph break (user stack suppressed ")
 _BREAK_HEADS = heads(*_BREAKS)

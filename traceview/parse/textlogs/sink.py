@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
-from traceview.parse.frames import StackFrame, first_user_frame, stack_json
 from traceview.parse.keys import CompileKeys, CompileName
 from traceview.parse.messages import Message
-from traceview.parse.remembered import remembered
 from traceview.tables import from_rows
+from traceview.torchtext.frames import StackFrame, first_user_frame, stack_json
+from traceview.torchtext.remembered import remembered
 
 Row = dict[str, Any]
 #: Ranks that write to one log often say the same.

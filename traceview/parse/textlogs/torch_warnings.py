@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from traceview.parse.frames import first_user_frame, parse_traceback
 from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import Row, Sink
+from traceview.torchtext.frames import first_user_frame, parse_traceback
 
 MESSAGE_CHARACTERS = 16_000
 

@@ -1,4 +1,4 @@
-"""Stack frames as logs quote them, and which of them is the user's own code.
+"""Stack frames as logs quote them, whose code they are, and the names of resume functions.
 
 A stack is a sequence of ``StackFrame``, outermost first, as ``traceback`` prints it. The user's own
 code is what is left when torch, installed packages, the standard library, generated code and
@@ -11,14 +11,15 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
-from traceview.parse.remembered import remembered
+from traceview.torchtext.remembered import remembered
 
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
-#: What Dynamo calls the code behind a graph break (torch/_dynamo/resume_execution.py).
-RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+#: The name that Dynamo gives to the code after a graph break (torch/_dynamo/resume_execution.py).
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 #: The comment above a node of a printed graph (torch/fx/graph.py), and the place in it.
 FILE_COMMENT = "# File: "
 FILE_PLACE = r"(?P<file>.+?):(?P<line>\d{1,9}) in "
@@ -102,6 +103,39 @@ def parse_traceback(text: str) -> tuple[StackFrame, ...]:
             frames[-1] = StackFrame(last.file, last.line, last.function, line.strip())
             open_frame = False
     return tuple(frames)
+
+
+class Resumed(NamedTuple):
+    """A resume function: code that Dynamo compiles after a graph break, by what it resumes."""
+
+    function: str
+    line: int
+
+
+def resumed(name: str | None) -> Resumed | None:
+    """What the resume function called ``name`` resumes; None for any other function.
+
+    The code after a break in a resume function belongs to the function that was written.
+    """
+    match = _RESUMED.fullmatch(name or "")
+    if match is None:
+        return None
+    outer = resumed(match["function"])
+    return Resumed(outer.function if outer else match["function"], int(match["line"]))
+
+
+def written_name(name: str | None) -> str | None:
+    """The function's name in the source: for a resume function, of the function it resumes."""
+    rest = resumed(name)
+    return rest.function if rest else name
+
+
+def readable_name(name: str | None, unnamed: str = "a function") -> str:
+    """``forward()``, for a resume function ``the rest of forward() after line 15``."""
+    rest = resumed(name)
+    if rest:
+        return f"the rest of {rest.function}() after line {rest.line}"
+    return f"{name}()" if name else unnamed
 
 
 def stack_json(stack: Sequence[StackFrame], *, with_code: bool = True) -> str | None:

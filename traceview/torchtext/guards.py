@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from traceview.compile_id import CompileId
-from traceview.parse.frames import first_user_frame, parse_traceback
+from traceview.torchtext.frames import first_user_frame, parse_traceback
 
 _ID = re.compile(r"\A[\s-]*\[?(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: ")
 _USER_STACK = re.compile(r"^[\s-]*User stack trace:.*$", re.MULTILINE)

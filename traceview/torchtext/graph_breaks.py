@@ -22,7 +22,7 @@ import re
 
 import msgspec
 
-from traceview.parse.frames import StackFrame, parse_traceback
+from traceview.torchtext.frames import StackFrame, parse_traceback
 
 _HEAD = re.compile(
     r"Graph break(?: \(user stack suppressed due to duplicate graph break\))? in user code at "

@@ -1,6 +1,6 @@
 """A break that Dynamo cannot resume from keeps its own type, not that of the words around it."""
 
-from traceview.parse.graph_break_text import parse_graph_break
+from traceview.torchtext.graph_breaks import parse_graph_break
 
 TEXT = """\
 Graph break in user code at /u/train.py:7

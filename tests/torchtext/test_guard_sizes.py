@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.parse.guard_text import parse_guard
+from traceview.torchtext.guards import parse_guard
 
 HINT = (
     "Guard failed on a parameter, consider using "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.parse.guard_text import parse_guard
+from traceview.torchtext.guards import parse_guard
 
 AT = "  # for t in cache:  # ork/s.py:53 in go"
 AMBIENT = "  # _dynamo/output_graph.py:1122 in init_ambient_guards"

@@ -1,0 +1,87 @@
+"""Failed guards as both logs write them."""
+
+import pytest
+
+from traceview.torchtext.guards import parse_guard
+
+HINT = " (HINT: torch.compile considers integer attributes of the nn.Module to be static. If so)"
+SOURCE = "  # return x + k  # ork/s.py:53 in g"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "source", "dim", "old", "new"),
+    [
+        ("tensor 'x' size mismatch at index 0. expected 4, actual 7", "size", "x", 0, "4", "7"),
+        ("tensor 'L['x']' size mismatch at index 1. expected 4, actual 7", "size", "x", 1, *"47"),
+        ("tensor 'x' stride mismatch at index 0. expected 3, actual 1", "stride", "x", 0, "3", "1"),
+        ("tensor 'x' dtype mismatch. expected Int, actual Half", "dtype", "x", None, "Int", "Half"),
+        ("tensor 'x' rank mismatch. expected 1, actual 2", "rank", "x", None, "1", "2"),
+        (
+            "tensor 'x' Tensor device index mismatch. Expected device index to be 0, actual 1",
+            "device", "x", None, "0", "1",
+        ),
+        (
+            "tensor 'x' dispatch key set mismatch. expected DispatchKeySet(CPU, BackendSelect), "
+            "actual DispatchKeySet(CPU, Python)",
+            "dispatch_keys", "x", None, "DispatchKeySet(CPU, BackendSelect)",
+            "DispatchKeySet(CPU, Python)",
+        ),
+        (
+            "tensor 'x' requires_grad mismatch. expected requires_grad=0",
+            "requires_grad", "x", None, "False", "True",
+        ),
+        (f"k == 1      {SOURCE}", "value", "k", None, "1", None),
+        (f"L['k'] == 1      {SOURCE}", "value", "k", None, "1", None),
+        (f"mode == 'a == b'{SOURCE}", "value", "mode", None, "'a == b'", None),
+        (f"self.step == 0  {SOURCE}{HINT}", "module_int", "self.step", None, "0", None),
+        (f"bias is None {SOURCE}", "value", "bias", None, "None", None),
+        (
+            f"___check_type_id(k, 139), type=<class 'int'>  {SOURCE} (HINT: type int)",
+            "type_id", "k", None, "<class 'int'>", None,
+        ),
+        (f"___check_obj_id(f, 13), type=<class 'f'>{SOURCE}", "obj_id", "f", None, "id 13", None),
+        (f"len(items) == 2 {SOURCE}", "length", "items", None, "2", None),
+        ("len(table) != 1", "length", "table", None, "1", None),
+        ("GLOBAL_STATE changed: grad_mode ", "global_state", "grad_mode", None, None, None),
+        ("___check_global_state()", "global_state", None, None, None, None),
+        (f"6 <= x.size()[0]{SOURCE} (_dynamo/v.py:2 in e)", "shape_guard", "x", 0, None, None),
+        ("Eq(L['x'].size()[1], L['y'].size()[0])", "shape_guard", "x", 1, None, None),
+        (
+            "BACKEND_MATCH failure: torch.compile detected different backend callables. Cached "
+            "backend: f. New backend: g. If this is unexpected, wrap",
+            "backend", None, None, "f", "g",
+        ),
+        ("Cache line invalidated because x got deallocated", "obj_id", "x", None, None, None),
+        (
+            "___as_tensor(___stack0).item() == 8.5  # (unknown source ___as_tensor(___stack0)"
+            ".item(), please file a bug)",
+            "value", "___stack0", None, "8.5", None,
+        ),
+    ],
+)  # fmt: skip
+def test_every_kind_of_guard(text, kind, source, dim, old, new):
+    found = parse_guard(f"5/0: {text}")
+    assert (found.kind, found.source_name, found.dim) == (kind, source, dim)
+    assert (found.old, found.new) == (old, new)
+    assert found.failed_compile_id == "5/0"
+    if SOURCE in text:
+        assert (found.user_file, found.user_line) == ("ork/s.py", 53)
+        assert found.user_code == "return x + k"
+        assert "#" not in found.guard
+
+
+def test_the_user_stack_of_a_guard_names_the_whole_file():
+    text = f"!0/5/1: k == 1{SOURCE}\nUser stack trace:\n"
+    text += '  File "/u/s.py", line 54, in g\n    return k'
+    found = parse_guard(text)
+    assert (found.user_file, found.user_line, found.user_code) == (
+        "/u/s.py",
+        54,
+        "return k",
+    )
+    assert found.failed_compile_id == "!0/5/1"
+
+
+@pytest.mark.parametrize("text", ["", "- ", "0/0: ", "x" * 10_000, "((((", "0/0: == "])
+def test_nonsense_is_of_kind_other(text):
+    assert parse_guard(text).kind == "other"
