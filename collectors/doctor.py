@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from traceview.collectors.output_folder import NEEDED_MB
+from traceview.collectors.output_folder import NEEDED_MB, OTHER_DISK
 from traceview.collectors.probe import ask, check_versions, default_python, located
 from traceview.collectors.tlparse_report import find_tlparse
 from traceview.errors import TargetUnusable
@@ -60,9 +60,9 @@ def _python(interpreter: str, facts: dict[str, Any]) -> Check:
 
 
 def _torch(interpreter: str, facts: dict[str, Any]) -> Check:
-    needed = "everything but reading old runs"
+    needed = "everything except reading existing runs"
     if facts.get("torch_error"):
-        remedy = "pip install torch in that environment, or name another with --python PATH."
+        remedy = "Install torch in that environment, or choose another with --python PATH."
         return Check("torch", "missing", facts["torch_error"], needed, remedy)
     try:
         check_versions(interpreter, facts)
@@ -75,9 +75,9 @@ def _triton(facts: dict[str, Any]) -> Check:
     needed = "compiled kernels on a GPU"
     if facts.get("triton_version"):
         return Check("triton", "ok", facts["triton_version"], needed)
-    remedy = "pip install triton (Linux wheels of torch with CUDA bring it)."
+    remedy = "Install triton (Linux wheels of torch with CUDA include it)."
     status: Status = "missing" if facts.get("device") else "limited"
-    return Check("triton", status, "not importable", needed, remedy)
+    return Check("triton", status, "can't be imported", needed, remedy)
 
 
 def _compiler(facts: dict[str, Any]) -> Check:
@@ -85,12 +85,12 @@ def _compiler(facts: dict[str, Any]) -> Check:
     found = facts.get("compiler")
     if found and (path := shutil.which(found)):
         return Check("C++ compiler", "ok", path, needed)
-    remedy = "Install g++ (apt install g++) or name a compiler in CXX."
+    remedy = "Install g++ (apt install g++), or set CXX to a compiler."
     return Check("C++ compiler", "missing", found or "none that Inductor can use", needed, remedy)
 
 
 def _gpu(facts: dict[str, Any]) -> Check:
-    needed = "measuring on the device's own clock"
+    needed = "timing by the GPU's own clock"
     if facts.get("device"):
         return Check("GPU", "ok", facts["device"], needed)
     why = facts.get("device_error") or (
@@ -98,9 +98,8 @@ def _gpu(facts: dict[str, Any]) -> Check:
         if facts.get("cuda_version")
         else "this torch was built without CUDA"
     )
-    return Check(
-        "GPU", "limited", why, needed, "Scripts are measured on the CPU by the host clock."
-    )
+    remedy = "Without it, scripts run on the CPU and the host clock times them."
+    return Check("GPU", "limited", why, needed, remedy)
 
 
 def _gpu_driver() -> Check:
@@ -110,19 +109,19 @@ def _gpu_driver() -> Check:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
         return Check("GPU driver", "ok", done.stdout.splitlines()[0].strip(), needed)
     except (OSError, subprocess.SubprocessError, IndexError):
-        remedy = "On a machine with an NVIDIA GPU: install its driver."
-        return Check("GPU driver", "limited", "nvidia-smi gave no answer", needed, remedy)
+        remedy = "If this machine has an NVIDIA GPU, install its driver."
+        return Check("GPU driver", "limited", "nvidia-smi did not report one", needed, remedy)
 
 
 def _profiler(facts: dict[str, Any]) -> Check:
-    needed = "time by kernel category"
+    needed = "time per kernel category"
     kinds = facts.get("activities")
     if not kinds:
-        remedy = "Use a torch build with Kineto; without it only whole steps are measured."
-        return Check("profiler", "missing", "no Kineto in this torch", needed, remedy)
+        remedy = "Use a torch build with Kineto. Without it, only whole steps are measured."
+        return Check("profiler", "missing", "this torch was built without Kineto", needed, remedy)
     found = ", ".join(kinds)
     if facts.get("device") and "CUDA" not in kinds:
-        remedy = "CUPTI is missing: install a CUDA wheel of torch (pip brings nvidia-cuda-cupti)."
+        remedy = "CUPTI is missing. Install a CUDA wheel of torch, which includes it."
         return Check("profiler", "limited", found, needed, remedy)
     return Check("profiler", "ok", found, needed)
 
@@ -130,17 +129,18 @@ def _profiler(facts: dict[str, Any]) -> Check:
 def _here(cache: Path) -> list[Check]:
     """What does not depend on torch: tlparse, disk space, folders that must be writable."""
     program = find_tlparse()
-    remedy = None if program else "Run pip install tlparse."
+    remedy = None if program else "Install it with `pip install tlparse`."
     status: Status = "ok" if program else "missing"
-    needed = "tlparse's own report next to ours"
+    needed = "the tlparse report"
+    places = (
+        ("working folder", Path.cwd(), "the run folder", "Choose another one with -o DIR."),
+        ("temporary folder", Path(tempfile.gettempdir()), "torch and compilers", "Set TMPDIR."),
+        ("Inductor cache", cache, "runs without traceview", "Set TORCHINDUCTOR_CACHE_DIR."),
+    )
     return [
         Check("tlparse", status, program or "not found", needed, remedy),
         _disk(Path.cwd()),
-        _writable("working folder", Path.cwd(), "the run folder", "Name a folder with -o DIR."),
-        _writable(
-            "temporary folder", Path(tempfile.gettempdir()), "torch, compilers", "Set TMPDIR."
-        ),
-        _writable("Inductor cache", cache, "runs without us", "Set TORCHINDUCTOR_CACHE_DIR."),
+        *(_writable(*place) for place in places),
     ]
 
 
@@ -149,14 +149,14 @@ def _disk(folder: Path) -> Check:
     status: Status = "ok" if free_mb >= 10 * NEEDED_MB else "limited"
     if free_mb < NEEDED_MB:
         status = "missing"
-    remedy = None if status == "ok" else "Make room, or name a folder on another disk with -o DIR."
+    remedy = None if status == "ok" else OTHER_DISK
     return Check(
         "free disk", status, f"{free_mb / 1000:.1f} GB", "logs and compiled kernels", remedy
     )
 
 
 def _writable(name: str, folder: Path, needed_for: str, remedy: str) -> Check:
-    """Whether a file can be made there, or, where the folder is not made yet, beside it."""
+    """Whether a file can be made there, or, where the folder does not exist yet, in its parent."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         return Check(name, "ok", str(folder), needed_for)

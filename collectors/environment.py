@@ -83,14 +83,14 @@ def user_logs(own: str | None) -> list[str]:
 
 
 def _notes(user: Mapping[str, str]) -> tuple[str, ...]:
-    said = [
-        f"{name}={user[name]} of your environment was replaced by a place in the run folder."
+    notes = [
+        f"{name}={user[name]} in your environment was replaced with a path in the run folder."
         for name in _OURS_INSTEAD
         if name in user
     ]
-    said += [
-        f"{name} of your environment was left out: it changes how logs read."
+    notes += [
+        f"{name} in your environment was ignored, because it changes the format of the logs."
         for name in _UNSET
         if name in user
     ]
-    return tuple(said)
+    return tuple(notes)

@@ -13,15 +13,15 @@ _WORDS = {
     "warmup": "warm-up",
     "block": "paired block",
     "profile": "profiling",
-    "tail": "running to its end",
-    "ceilings": "measuring what the device can do",
+    "tail": "running to the end",
+    "ceilings": "measuring device limits",
     "comparing": "comparing outputs",
 }
 
 
 @dataclass(slots=True)
 class Story:
-    """What the events told so far. ``crash_stance`` is set where an exception reached the top."""
+    """What the events reported so far. ``crash_stance``: where an exception reached the top."""
 
     phase: str | None = None
     stance: str | None = None
@@ -36,7 +36,7 @@ class Story:
 
     @property
     def words(self) -> str | None:
-        """The phase as the progress line says it."""
+        """The phase, in the words of the progress line."""
         if self.phase is None:
             return None
         stance = f" ({self.stance})" if self.phase == "profile" and self.stance else ""

@@ -51,7 +51,7 @@ class Launch:
     """What is run and where its streams go.
 
     ``stdin`` and ``stdout`` are descriptors, None to inherit ours; ``stderr`` is where the child's
-    stderr is passed on to, besides ``raw/stderr.txt``.
+    stderr is passed on to, in addition to ``raw/stderr.txt``.
     """
 
     command: list[str]
@@ -71,7 +71,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended, what the events told, and what the user should know besides."""
+    """How it ended, what the events reported, and notes for the user."""
 
     ending: Ending
     story: Story
@@ -96,12 +96,12 @@ def launch(plan: Launch, console: Console) -> Outcome:
     story = watch.tail.finish()
     notes = []
     if tee.full is not None:
-        notes.append(f"The script's stderr was not saved completely: {tee.full}.")
+        notes.append(f"The script's stderr was not saved completely ({tee.full}).")
     kills = out_of_memory_kills()
     if kills is not None and kills_before is not None and kills > kills_before:
         notes.append(
-            "The kernel killed a process of this control group while the script ran, because it"
-            " was out of memory."
+            "The kernel's out-of-memory killer ended a process in this control group while the"
+            " script ran."
         )
     return Outcome(watch.ending(story), story, tuple(notes))
 
@@ -221,7 +221,7 @@ def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
             close_fds=False,
         )
     except OSError as error:
-        fact = f"{plan.command[0]} can't be started ({error.strerror})."
+        fact = f"Can't start {plan.command[0]} ({error.strerror})."
         remedy = "Check the interpreter with `traceview doctor`."
         raise TargetUnusable(fact, remedy, slug="no-start") from error
 
@@ -286,7 +286,7 @@ class SignalDesk:
 def tree(root: int | None, marker: str) -> list[int]:
     """Processes below ``root`` (without it), and those that carry ``marker`` in their environment.
 
-    A worker whose parent died belongs to init by then: its environment still tells whose it was.
+    A worker whose parent died belongs to init by then: its environment still shows whose it was.
     ``marker`` is one ``NAME=VALUE``; ``root`` is None once it has been waited for.
     """
     parents: dict[int, int] = {}
@@ -328,7 +328,7 @@ def send(pid: int, number: int) -> None:
 
 
 def out_of_memory_kills() -> int | None:
-    """Kills by the kernel for want of memory in our control group; None if not known."""
+    """Kills by the kernel's out-of-memory killer in our control group; None if not known."""
     try:
         groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

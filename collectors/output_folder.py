@@ -14,6 +14,7 @@ from traceview.errors import RunFolderError
 from traceview.run import MANIFEST
 
 NEEDED_MB = 100
+OTHER_DISK = "Free some disk space, or choose a folder on another disk with -o DIR."
 _OURS = (
     MANIFEST,
     "raw",
@@ -24,7 +25,7 @@ _OURS = (
     "report.html",
     "report.md",
 )
-_ANOTHER = "Name another folder with -o DIR."
+_ANOTHER = "Choose another folder with -o DIR."
 
 
 def output_folder(options: CollectOptions, console: Console) -> Path:
@@ -41,26 +42,23 @@ def output_folder(options: CollectOptions, console: Console) -> Path:
             clear_run(wanted)
             folder = wanted
         else:
-            folder = next_free(wanted)
+            folder = new_folder(wanted, console)
         free_mb = shutil.disk_usage(folder).free // 1_000_000
     except OSError as error:
-        fact = f"The run folder {wanted} can't be made ({error.strerror})."
-        raise RunFolderError(fact, _ANOTHER, slug="unwritable") from error
+        raise _not_made(wanted, error) from error
     if free_mb < NEEDED_MB:
         with contextlib.suppress(OSError):
             folder.rmdir()
         # torch would fail in the middle of the script: its caches and logs go into this folder.
-        fact = f"The disk of {folder} is full: {free_mb} MB are free, a run needs {NEEDED_MB} MB."
-        raise RunFolderError(fact, "Name a folder on another disk with -o DIR.", slug="disk-full")
-    if folder != wanted:
-        console.say(f"{wanted.name} is there already and was left as it is: writing {folder.name}.")
+        fact = f"A run needs {NEEDED_MB} MB of disk space; {folder} has {free_mb} MB free."
+        raise RunFolderError(fact, OTHER_DISK, slug="disk-full")
     return folder
 
 
 def clear_run(folder: Path) -> None:
     """Remove an earlier run of ours from ``folder``; RunFolderError if it holds none."""
     if not folder.is_dir() or not (_is_run(folder) or not any(folder.iterdir())):
-        fact = f"{folder} exists and is not a run folder of traceview: nothing was deleted."
+        fact = f"{folder} exists and is not a run folder of traceview, so nothing was deleted."
         raise RunFolderError(fact, _ANOTHER, slug="not-ours")
     for name in _OURS:
         path = folder / name
@@ -78,16 +76,30 @@ def _is_run(folder: Path) -> bool:
     return isinstance(manifest, dict) and {"format", "traceview", "passes"} <= manifest.keys()
 
 
-def next_free(wanted: Path) -> Path:
-    """``wanted``, or it with -2, -3, …: made here, so that two runs at once never share one."""
-    wanted.parent.mkdir(parents=True, exist_ok=True)
+def new_folder(wanted: Path, console: Console) -> Path:
+    """``wanted`` if it is new or empty, else with -2, -3, …; RunFolderError if it can't be made.
+
+    Made here, so that two runs at once never share one.
+    """
     folder, number = wanted, 1
-    while True:
-        try:
-            folder.mkdir()
-            return folder
-        except FileExistsError:
-            if number == 1 and folder.is_dir() and not any(folder.iterdir()):
-                return folder
-        number += 1
-        folder = wanted.with_name(f"{wanted.name}-{number}")
+    try:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            try:
+                folder.mkdir()
+                break
+            except FileExistsError:
+                if number == 1 and folder.is_dir() and not any(folder.iterdir()):
+                    break
+            number += 1
+            folder = wanted.with_name(f"{wanted.name}-{number}")
+    except OSError as error:
+        raise _not_made(wanted, error) from error
+    if folder != wanted:
+        console.say(f"{wanted.name} already exists, so this run is written to {folder.name}.")
+    return folder
+
+
+def _not_made(wanted: Path, error: OSError) -> RunFolderError:
+    fact = f"Can't create the run folder {wanted} ({error.strerror or error})."
+    return RunFolderError(fact, _ANOTHER, slug="unwritable")

@@ -16,7 +16,7 @@ import traceview
 from traceview.collectors import environment
 from traceview.collectors.launch import Launch, Outcome, launch
 from traceview.collectors.options import CollectOptions, Console
-from traceview.collectors.output_folder import output_folder
+from traceview.collectors.output_folder import OTHER_DISK, output_folder
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
 from traceview.collectors.tlparse_report import write_reports
@@ -24,7 +24,7 @@ from traceview.errors import RunFolderError
 from traceview.run import Manifest, PassName, PassRecord, Run
 
 CHILD_FORMAT = 1
-# Steps past the one that crashed: enough to say that eager survives it.
+# Steps past the one that crashed: enough to know that eager survives it.
 _BEYOND_CRASH = 3
 # Signals that a program raises by its own fault; others were sent by somebody who wanted its end.
 _FAULTS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -131,8 +131,8 @@ class _Collector:
             self._console.say(asked.why)
         elif asked.mode == "paired":
             self._console.say(
-                "Once compiling is quiet, eager and compiled blocks alternate: times that the"
-                " script itself prints mix both."
+                "After warm-up, eager and compiled blocks alternate, so times that the script"
+                " itself prints mix both."
             )
 
     def _write_child_config(self, raw: Path, asked: Pass, variables: list[str]) -> None:
@@ -160,9 +160,8 @@ class _Collector:
                 folder.mkdir(parents=True, exist_ok=True)
             (raw / "child.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
-            fact = f"The run folder {self._run.folder} can't be written ({error.strerror})."
-            remedy = "Name a folder on another disk with -o DIR."
-            raise RunFolderError(fact, remedy, slug="unwritable") from error
+            fact = f"Can't write to the run folder {self._run.folder} ({error.strerror})."
+            raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
 
 
 def _command(options: CollectOptions, python: str) -> list[str]:
@@ -184,7 +183,7 @@ def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
     if baseline:
         passes.append(baseline)
     if options.warm and succeeded:
-        why = "Running the script once more on the warm cache (--warm)."
+        why = "The script runs again with a warm cache (--warm)."
         passes.append(Pass("warm", "compiled", why, blocks=1, profile=False, run_to_end=False))
     return passes
 
@@ -197,9 +196,9 @@ def _baseline(cold: Outcome) -> Pass | None:
         return None
     stance = story.crash_stance if story.crashed else story.stance
     if (story.crashed or faulted) and stance == "compiled":
-        why = "The script crashed while compiled: running it once more, all in eager, to compare."
+        why = "The script crashed while compiled, so it runs again in eager for comparison."
         return Pass("baseline", "eager", why, (story.last_step or 0) + _BEYOND_CRASH)
     if story.crashed or "eager" in story.stances_measured:
         return None
-    why = "The script ended before eager steps were measured: running it once more, all in eager."
+    why = "The script ended before eager steps were measured, so it runs again in eager."
     return Pass("baseline", "eager", why)

@@ -32,7 +32,7 @@ _CLEAN_PATH = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target that can be run. ``script_root`` is None where Python alone can tell."""
+    """A target that can be run. ``script_root`` is None where only Python itself knows it."""
 
     python: str
     python_version: tuple[int, int, int]
@@ -81,10 +81,10 @@ def ask(python: str, program: Path, arguments: Sequence[str], within_s: float) -
             check=False,
         )
     except OSError as error:
-        fact = f"The interpreter {python} can't be started ({error.strerror})."
+        fact = f"Can't start the interpreter {python} ({error.strerror})."
         raise TargetUnusable(fact, _NAME_ANOTHER, slug="no-interpreter") from error
     except subprocess.TimeoutExpired as error:
-        fact = f"The interpreter {python} gave no answer within {within_s:.0f} s."
+        fact = f"The interpreter {python} did not answer within {within_s:.0f} s."
         raise TargetUnusable(fact, _NAME_ANOTHER, slug="silent-interpreter") from error
     for line in reversed(done.stdout.decode("utf-8", "replace").splitlines()):
         if line.startswith(MARK):
@@ -92,11 +92,11 @@ def ask(python: str, program: Path, arguments: Sequence[str], within_s: float) -
             return answer
     words = done.stderr.decode("utf-8", "replace").strip().splitlines()
     why = words[-1] if words else f"exit status {done.returncode}"
-    fact = f"{python} does not answer as a Python interpreter ({why[:300]})."
+    fact = f"{python} does not behave like a Python interpreter ({why[:300]})."
     raise TargetUnusable(fact, _NAME_ANOTHER, slug="not-python")
 
 
-_NAME_ANOTHER = "Name the interpreter that has your torch: --python PATH."
+_NAME_ANOTHER = "Choose the interpreter that has torch with --python PATH."
 
 
 def _chosen_python(options: CollectOptions) -> tuple[str, dict[str, Any]]:
@@ -143,12 +143,12 @@ def _check_script(script: str) -> None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        fact = f"The script {script} can't be opened ({error.strerror})."
-        remedy = "Check the path; a module is run with -m MODULE."
+        fact = f"Can't open the script {script} ({error.strerror})."
+        remedy = "Check the path. Use -m MODULE to run a module."
         raise TargetUnusable(fact, remedy, slug="script-missing") from error
     if stat.S_ISDIR(mode) and not (path / "__main__.py").is_file():
         fact = f"{script} is a folder without a __main__.py."
-        raise TargetUnusable(fact, "Name the script in it.", slug="script-is-folder")
+        raise TargetUnusable(fact, "Give the path of a script in it.", slug="script-is-folder")
 
 
 def check_versions(python: str, facts: dict[str, Any]) -> None:
@@ -160,32 +160,32 @@ def check_versions(python: str, facts: dict[str, Any]) -> None:
     torch_version = facts["torch_version"]
     if torch_version is None:
         fact = f"{python} (Python {version}) has no torch."
-        remedy = "Name the interpreter that has yours (--python PATH), or install torch there."
+        remedy = "Choose one that has torch with --python PATH, or install torch there."
         raise TargetUnusable(fact, remedy, slug="no-torch")
     match = re.match(r"(\d+)\.(\d+)", torch_version)
     if match is None or (int(match[1]), int(match[2])) < OLDEST_TORCH:
         fact = f"{python} has torch {torch_version}; traceview needs 2.6 or later."
-        remedy = "Upgrade torch there, or name another interpreter with --python PATH."
+        remedy = "Upgrade torch there, or choose another interpreter with --python PATH."
         raise TargetUnusable(fact, remedy, slug="torch-too-old")
 
 
 def _check_target(
     options: CollectOptions, python: str, facts: dict[str, Any], console: Console
 ) -> None:
-    """What the interpreter said about the target: one that can't be compiled can't be run."""
+    """What the interpreter found about the target: one that can't be compiled can't be run."""
     problem, text, name = facts.get("problem"), facts.get("text"), options.target
     if problem == "syntax":
         console.say(str(text).rstrip())
         where = f", line {facts['line']}" if facts.get("line") else ""
-        fact = f"{name} can't be compiled by {python}{where}: nothing was run."
-        raise TargetUnusable(fact, "Mend the line that Python names.", slug="syntax-error")
+        fact = f"{python} can't compile {name}{where}, so nothing was run."
+        raise TargetUnusable(fact, "Fix the line that Python reports.", slug="syntax-error")
     if problem == "unreadable":
-        fact = f"{name} can't be read ({text})."
+        fact = f"Can't read {name} ({text})."
         raise TargetUnusable(fact, "Check its permissions.", slug="script-unreadable")
     if problem == "missing":
-        fact = f"{python} finds no module named {name}."
-        remedy = "Run from the folder that holds its package, or set PYTHONPATH."
+        fact = f"{python} has no module named {name}."
+        remedy = "Run from the folder that contains its package, or set PYTHONPATH."
         raise TargetUnusable(fact, remedy, slug="module-missing")
     if problem == "package":
         fact = f"{name} is a package without a __main__ module."
-        raise TargetUnusable(fact, "Name a module in it.", slug="module-is-package")
+        raise TargetUnusable(fact, "Give the name of a module in it.", slug="module-is-package")

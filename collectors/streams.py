@@ -160,7 +160,7 @@ class Stdin:
                 os.lseek(self._descriptor, self._start, os.SEEK_SET)
             return None, None
         note = (
-            "stdin was a pipe and had been read by the first run: this one found it empty. Give the"
-            " script a file (< FILE) for the same input each time."
+            "stdin was a pipe and the first run read all of it, so this run had an empty stdin."
+            " Use a file (< FILE) to give every run the same input."
         )
         return subprocess.DEVNULL, note

@@ -1,4 +1,4 @@
-"""tlparse's own report beside ours, one for each structured log. Its failures are notes."""
+"""tlparse's own report next to ours, one for each structured log. Its failures are notes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LARGEST_MB = 500
 
 
 def find_tlparse() -> str | None:
-    """The program beside our interpreter, else on PATH."""
-    beside = Path(sys.executable).with_name("tlparse")
-    return str(beside) if beside.is_file() else shutil.which("tlparse")
+    """The program next to our interpreter, else on PATH."""
+    ours = Path(sys.executable).with_name("tlparse")
+    return str(ours) if ours.is_file() else shutil.which("tlparse")
 
 
 def write_reports(run: Run, record: PassRecord) -> Iterator[str]:
@@ -26,14 +26,14 @@ def write_reports(run: Run, record: PassRecord) -> Iterator[str]:
     logs = sorted((run.raw(record) / "structured").glob("*.log"))
     program = find_tlparse()
     if program is None and logs:
-        yield "tlparse was not found: its own report is missing (pip install tlparse)."
+        yield "tlparse was not found, so there is no tlparse report. Run `pip install tlparse`."
         return
     until = time.monotonic() + WITHIN_S
     for number, log in enumerate(logs):
         out = run.folder / "tlparse" / record.name / str(number)
         megabytes = log.stat().st_size // 1_000_000
         if megabytes > LARGEST_MB:
-            yield f"tlparse was not run on {run.relative(log)}: it has {megabytes} MB."
+            yield f"tlparse did not run on {run.relative(log)}: {megabytes} MB is too large for it."
             continue
         problem = _run(str(program), log, out, until - time.monotonic())
         if problem:
@@ -53,7 +53,7 @@ def _run(program: str, log: Path, out: Path, within_s: float) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     except subprocess.TimeoutExpired:
-        return f"it was not done within {WITHIN_S:.0f} s."
+        return f"it did not finish within {WITHIN_S:.0f} s."
     if done.returncode != 0:
         words = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return (words[-1] if words else f"exit status {done.returncode}")[:300]

@@ -137,7 +137,7 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     done = diagnose(tmp_path, "print('hello')")
-    assert b"out is there already and was left as it is: writing out-2" in done.stderr
+    assert b"out already exists, so this run is written to out-2" in done.stderr
     assert (tmp_path / "out-2" / "report.html").exists()
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 

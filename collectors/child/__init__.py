@@ -13,7 +13,7 @@ nothing but the hook below is imported until the script itself imports torch.
     compiles   compiles, resets, matched patterns; guards: what they cost
     taken      with --compare-outputs a call of each callable is kept; trial and replay run it again
     ceilings   what the device can do, when the script has ended
-    recorder   one JSON object a line, as docs/run-folder.md says
+    recorder   one JSON object a line, in the form of docs/run-folder.md
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def start(raw_config: Mapping[str, Any]) -> None:
         try:
             Session(config, recorder, torch).begin()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-            recorder.note("collector not started", error)
+            recorder.note("starting the collector", error)
 
     def ended() -> None:
         """The script has ended, and never imported torch.

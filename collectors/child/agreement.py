@@ -1,4 +1,4 @@
-"""How far apart two tensors are, beside a reference in float64: numbers, and torch's own verdict.
+"""How far apart two tensors are, next to a reference in float64: numbers, and torch's own verdict.
 
 The criterion is that of ``torch._dynamo.utils.same``: elements are close, or the root mean square
 error (RMSE) against float64 is at most 2 or 3 times eager's plus a tenth of the tolerance. Two
@@ -18,7 +18,7 @@ _LOW = ("bfloat16", "float16")
 _FEW = 1000  # elements: below, noise weighs more, and torch allows 3 times eager's error
 #: Without a reference in float64 the difference itself is judged, of two errors instead of one.
 _ALONE = 3.0
-#: Part of the elements of a tensor of whole numbers that may differ, besides thrice eager's own.
+#: Part of the elements of an integer tensor that may differ, on top of three times eager's own.
 _WHOLE_SHARE = 0.01
 
 
@@ -53,12 +53,12 @@ def _dtype(tensor: Any) -> str:
 
 
 def _unlike(eager: Any, other: Any, torch: Any) -> str:
-    def told(value: Any) -> str:
+    def words(value: Any) -> str:
         if isinstance(value, torch.Tensor):
             return f"{_dtype(value)}{list(value.shape)} on {value.device}"
         return f"{type(value).__name__} {value!r}"[:80]
 
-    return f"{told(other)}, in eager {told(eager)}"
+    return f"{words(other)}, in eager {words(eager)}"
 
 
 def _floating(torch: Any, eager: Any, other: Any, exact: Any, spread: float) -> dict[str, Any]:

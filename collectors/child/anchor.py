@@ -19,7 +19,7 @@ class Anchor:
     them; until then, and without one, the first region called is. A script that makes an optimizer
     for each trial or fold moves the anchor with each; when no more moves are left, the steps of
     those that come in the place of one that is gone are counted. A line that compiles its function
-    anew makes no new anchor: what it made last takes over, step by step.
+    again makes no new anchor: what it made last takes over, step by step.
     """
 
     def __init__(self, control: Control) -> None:
@@ -94,7 +94,7 @@ class Anchor:
         return self._heir() is optimizer
 
     def _is_successor(self, region: Region) -> bool:
-        """Whether the anchor's line made it anew, and the anchor was not called since."""
+        """Whether the anchor's line made it again, and the anchor was not called since."""
         while region.made_after is not None:
             before, calls = region.made_after
             if before is self.region:

@@ -98,7 +98,7 @@ def write_ceilings(torch: Any, recorder: Recorder, *, device: bool) -> None:
 def _carry_out(task: Task, recorder: Recorder, device: str, deadline: float) -> None:
     what = f"ceiling of the device: {task.what}"
     if time.monotonic() >= deadline:
-        recorder.note(what, f"the limit of {BUDGET_S:.0f} s was reached")
+        recorder.note(what, f"the time limit of {BUDGET_S:.0f} s was reached")
         return
     try:
         found = task.measure(deadline)
@@ -226,7 +226,7 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     """Launches, copy beyond the L2 and inside it, matrix products; on the current device."""
     room = min(torch.cuda.mem_get_info()[0] // 8, LARGEST_BYTES) // 4096 * 4096
     if room < LEAST_BYTES:
-        raise NotMeasured(f"only {byte_words(room)} of device memory may be used for it")
+        raise NotMeasured(f"only {byte_words(room)} of device memory can be used for it")
     seed = torch.Generator(device="cuda").manual_seed(0)
     arena = torch.empty(room, dtype=torch.uint8, device="cuda").random_(generator=seed)
     flush = room // 8 // 4096 * 4096  # cleared before every run: as triton.testing.do_bench does
@@ -276,7 +276,7 @@ def _l2_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
 
 
 def _passes(torch: Any, arena: Any, size: int) -> Way:
-    """Rows that lie one cache line after each other: a pass over all but the same bytes each.
+    """Rows that lie one cache line after each other: each pass is over almost the same bytes.
 
     16-byte elements, as the widest that a thread loads at once.
     """
@@ -342,7 +342,7 @@ def host_tasks(torch: Any) -> Iterator[Task]:
     room = min(free_bytes() // 8, LARGEST_BYTES)
     size = min(max(4 * last, _LEAST_COPY), room)
     if size < LEAST_BYTES or size < 2 * last:
-        raise NotMeasured(f"only {byte_words(room)} of memory may be used for it")
+        raise NotMeasured(f"only {byte_words(room)} of memory can be used for it")
     count = torch.get_num_threads()
     threads = f"{count} thread{'s' * (count > 1)}"
     yield Task("page fault", partial(_page_fault, torch, threads))
@@ -386,7 +386,7 @@ def _page_fault(torch: Any, threads: str, deadline: float) -> Ceiling:
     value = median(seconds) * 1e6
     if value <= 0:
         raise NotMeasured("other work disturbed the measurement")
-    detail = f"first fill less the quickest of {_AGAIN} more, {threads}"
+    detail = f"first fill minus the fastest of {_AGAIN} repeats, {threads}"
     size = byte_words(_FRESH_BYTES)
     return Ceiling("page_fault", value, "us", len(seconds), "host", size=size, detail=detail)
 

@@ -17,7 +17,7 @@ _SCHEDSTAT = "/proc/thread-self/schedstat"
 
 
 class ThreadTime(NamedTuple):
-    """What the calling thread has had so far, ms; ``queued`` None where Linux does not tell."""
+    """What the calling thread has had so far, ms; ``queued`` None where it is not known."""
 
     running: float
     queued: float | None

@@ -1,7 +1,7 @@
 """Step edges: where the plan's orders are carried out.
 
 An edge is the start of an outermost call of the anchor region, or the end of a step of the anchor
-optimizer. Between the edges that the plan asked for, a step costs a decrement and a compare.
+optimizer. Between the edges that the plan wants, a step costs a decrement and a compare.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Driver:
         self._granted = 1
 
     def edge(self) -> None:
-        """A step edge that the plan asked for. May raise SystemExit(0): the end of the plan."""
+        """A step edge that the plan waits for. May raise SystemExit(0): the end of the plan."""
         now = time.perf_counter_ns()
         if not self._parts.window.open:
             self._at_edge(now)

@@ -1,4 +1,4 @@
-"""The exception that ended the script, as the interpreter keeps it for whoever asks at exit."""
+"""The exception that ended the script, as the interpreter keeps it until exit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_MESSAGE = 4096
 
 
 def uncaught() -> BaseException | None:
-    """What nobody caught: the interpreter keeps it in ``sys`` before it prints it.
+    """The uncaught exception: the interpreter keeps it in ``sys`` before it prints it.
 
     ``sys.exit`` and Ctrl-C are endings, no errors.
     """

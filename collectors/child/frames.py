@@ -26,7 +26,7 @@ MAX_FILES = 200
 class Frames:
     """Classifies files, given where torch lies, which folder is the script's, and the run's own.
 
-    The run folder holds the compile cache, and generated code in it is nobody's own.
+    The run folder holds the compile cache, and generated code in it belongs to none of these.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ def _entry(code: CodeType, line: int) -> dict[str, Any]:
 
 
 class Sources:
-    """Copies to ``raw/sources/SHA16-NAME`` under the run folder, and says so in the events."""
+    """Copies to ``raw/sources/SHA16-NAME`` under the run folder, each with a ``source`` event."""
 
     def __init__(self, run: Path, recorder: Recorder, frames: Frames) -> None:
         self._run = run
@@ -118,6 +118,6 @@ class Sources:
             if not target.exists():
                 target.write_bytes(data)
         except OSError as error:
-            self._recorder.note(f"no copy of {file}", error)
+            self._recorder.note(f"copying {file}", error)
             return
         self._recorder.write("source", file=file, copy=copy, sha256=sha256)

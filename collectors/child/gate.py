@@ -15,7 +15,7 @@ Opened = tuple[int, int, int, Any]  # Unix µs, perf_counter_ns, compiles so far
 
 
 class Listener(Protocol):
-    """Whom the wrapper tells, off the fast path."""
+    """What the wrapper reports to, off the fast path."""
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         """An outermost call begins: a step edge may be here. None: don't time the call."""

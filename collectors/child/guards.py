@@ -21,10 +21,10 @@ from .compiles import current_compile_id
 from .config import is_first_rank
 from .recorder import Recorder
 
-#: Branches that cost less of the whole set are not taken apart further, nor told on their own; nor
-#: are those that cost so little that it may be the clock's doing.
+#: Branches that cost less of the whole set are neither taken apart further nor reported; nor
+#: are those that cost so little that it may be the clock's error.
 LEAST_SHARE, LEAST_US = 0.1, 1.0
-#: The median of so many evaluations.
+#: A time is the median of this many evaluations.
 EVALUATIONS = 7
 #: Time for one set, and for all of a process. Torch's own timing of a set, which empties the
 #: CPU's caches for it, takes as long.
@@ -48,7 +48,7 @@ class GuardTimer:
         self._left_s = PROCESS_S
 
     def listen(self) -> None:
-        """Take torch's hook, where nobody has; of one rank, if there are more."""
+        """Take torch's hook, if it is free; on the first rank only."""
         guards: Any = sys.modules.get("torch._dynamo.guards")
         if getattr(guards, _HOOK, self) is None and is_first_rank():
             setattr(guards, _HOOK, self._made)
@@ -102,7 +102,7 @@ class _TimedSet:
         self._least_us = max(LEAST_US, LEAST_SHARE * self.us)
 
     def parts(self) -> list[Part]:
-        """Branches that have no guard in common, those that cost enough; dearest first."""
+        """Branches that have no guard in common, those that cost enough; slowest first."""
         kept = frozenset([self.tree.source, _GLOBALS])
         tops = [
             top
@@ -172,7 +172,7 @@ def _branch(manager: Any) -> _Branch:
 
 
 def keep_guard_lines(torch: Any) -> None:
-    """Let older versions note it too: recompiles are told with that line behind the guard."""
+    """Let older versions note it too: logs of recompiles then have that line behind the guard."""
     release = re.match(r"(\d+)\.(\d+)", torch.__version__)
     guards: Any = sys.modules.get("torch._guards")
     if guards is None or release is None or (int(release[1]), int(release[2])) >= _NOTED_SINCE:

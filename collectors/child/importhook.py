@@ -41,7 +41,7 @@ class _Finder:
         return None
 
     def leave(self) -> None:
-        """The import has succeeded: stand in nobody's way any more."""
+        """The import has succeeded: leave the import system as it was."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 

@@ -16,7 +16,7 @@ from .taken import Taker
 UNCOMPILED_STEPS = 100
 UNCOMPILED_SECONDS = 30.0
 MAX_ROWS = 5000  # calls of one region that are written as rows
-MOST_SIZES = 64  # combinations of one region that are told apart; later ones are counted together
+MOST_SIZES = 64  # combinations of one region that are counted apart; later ones are one
 OTHER_SIZES = "others"
 _WITHIN = 32  # items of a list, tuple or dict that are looked at
 
@@ -43,7 +43,7 @@ class Calls:
         if self._driver.anchor.called(region):
             self._driver.restart()
         is_anchor = self._driver.anchor.region is region
-        if is_anchor and region.remaining < 0:  # else it took over amid steps that are counted down
+        if is_anchor and region.remaining < 0:  # else it took over while steps are counted down
             self._driver.edge()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:

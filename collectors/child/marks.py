@@ -27,7 +27,7 @@ from typing import Any
 from .frames import Frames, outward
 from .regions import hide_from_dynamo
 
-MAX_LINES = 20_000  # ranges of a step: a trace that nobody wants to read
+MAX_LINES = 20_000  # ranges of a step; with more, a trace is too large to read
 MAX_EVENTS = 1_000_000  # line events of a step; a step in pure Python would take for ever
 HOT = 1_000  # times that a line has run in a step, from which on its loop is one range
 
@@ -112,7 +112,7 @@ class LineMarks:
         """A line begins in ``frame``."""
         self._events += 1
         if self._events > MAX_EVENTS:
-            self._give_up(f"the step runs more than {MAX_EVENTS} lines")
+            self._give_up(f"the step runs more than {MAX_EVENTS:,} lines")
             return
         line = frame.f_lineno
         self._settle(frame)
@@ -129,13 +129,13 @@ class LineMarks:
             return
         self.lines += 1
         if self.lines > MAX_LINES:
-            self._give_up(f"the step has more than {MAX_LINES} ranges of lines")
+            self._give_up(f"the step has more than {MAX_LINES:,} ranges of lines")
             return
         name = f"traceview line {self._index(frame)}:{line}"
         self._open.append((frame, line, self._begin(name)))
 
     def _ran_often(self, frame: FrameType, line: int) -> bool:
-        """Count a line, and say whether it has run too often for a range each time."""
+        """Count a line; whether it has run too often for a range each time."""
         key = frame.f_code, line
         self._runs[key] = count = self._runs.get(key, 0) + 1
         return count > HOT
@@ -150,7 +150,7 @@ class LineMarks:
     def _settle(self, frame: FrameType) -> None:
         """Close what is open in frames that do not stand around ``frame``.
 
-        All of them have returned; only a switch of stacks (greenlets) does not say so.
+        All of them have returned; only a switch of stacks (greenlets) is not announced.
         """
         while self._open:
             top, each = self._open[-1][0], frame

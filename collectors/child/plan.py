@@ -10,7 +10,7 @@ reads from top to bottom:
                    pairs (or at the end, see below)
     block          the remaining pairs
     profile        the windows for time once more, longer, where the script has lasted so long; an
-                   unpaired block before and after each tells how fast the machine was around it
+                   unpaired block before and after each shows how fast the machine was around it
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Steady:
 
 @dataclass(frozen=True)
 class OpenBlock:
-    """The first edge of a timed block; ``pair`` None: it stands beside a profiler window."""
+    """The first edge of a timed block; ``pair`` None: it is next to a profiler window."""
 
     stance: Stance
     pair: int | None
@@ -323,7 +323,7 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
     own start. Of two windows of a stance the later one counts.
 
     A machine that is shared, or held at its power limit, is some percent faster or slower for a
-    while. So a block stands before and after the window, to tell that from the profiler's cost.
+    while. So a block stands before and after the window, to separate that from the profiler's cost.
     """
     for number, stance in enumerate(settings.stances, start=1):
         steps = _long_window_steps(settings, stance, moment)
@@ -375,8 +375,8 @@ def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
     """
     step_ms = _estimate(stance, moment)
     if step_ms > LONGEST_MARKED_MS and not settings.fixed:
-        why = f"one more step of {step_ms / 1000:.1f} s is too long"
-        return (yield LeaveOut(f"the user's lines in one step ({stance})", why))
+        why = f"a step takes {step_ms / 1000:.1f} s, too long to run another one for it"
+        return (yield LeaveOut(f"marking source lines in one step ({stance})", why))
     yield Wait(1)
     yield OpenWindow(stance, "lines")
     yield Wait(1, watch=True)
@@ -384,7 +384,7 @@ def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
 
 
 def _long_window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
-    """Steps that last some LONG_WINDOW_MS, not so many that nobody wants to read the trace."""
+    """Steps that last about LONG_WINDOW_MS, few enough for a trace that can be read."""
     if settings.fixed:
         return FIXED_WINDOW_STEPS
     if _estimate(stance, moment) > LONG_WINDOW_MS:

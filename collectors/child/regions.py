@@ -119,7 +119,7 @@ class Regions:
         try:
             wrapped = self._wrap(result, given, region, listener, plain)
         except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
-            self._recorder.note(f"region {region.region_id} is not counted", error)
+            self._recorder.note(f"counting calls of region {region.region_id}", error)
             return result
         if self.on_first is not None:
             first, self.on_first = self.on_first, None

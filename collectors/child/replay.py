@@ -30,7 +30,7 @@ Compile = Callable[[Any], Any]
 
 
 class NotCompared(Exception):
-    """Why nothing can be said."""
+    """Why the outputs are not compared."""
 
 
 class Replay:
@@ -90,16 +90,16 @@ class Replay:
         free = free_bytes(self._torch, tensors)
         if needed > free:
             gib = 1 << 30
-            why = f"copies would need about {needed / gib:.1f} GiB of memory"
-            raise NotCompared(f"{why}, and {free / gib:.1f} GiB are free")
+            why = f"copies need about {needed / gib:.1f} GiB of memory"
+            raise NotCompared(f"{why}, and {free / gib:.1f} GiB is free")
 
     def _copied(self, copies: Copies) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         try:
             args, kwargs = copies.of((self._taken.args, self._taken.kwargs))
             call = copies.of_callable(self._taken.call)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise NotCompared(f"it can't be copied ({said})") from error
+            why = f"{type(error).__name__}: {error}"
+            raise NotCompared(f"it can't be copied ({why})") from error
         module = getattr(call, "__self__", call)
         if isinstance(module, self._torch.nn.Module):
             for each, training in zip(module.modules(), self._taken.training, strict=False):
@@ -163,7 +163,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def written(call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[tuple[str, Any]]:
-    """What a call may write into besides its result: arguments, and buffers of its module."""
+    """What a call may write into, apart from its result: arguments, and buffers of its module."""
     given = (*enumerate(args), *kwargs.items())
     for key, value in given:
         for name, tensor in outputs(value, torch, f"argument {key}"):

@@ -59,7 +59,7 @@ class Session:
         atexit.register(self._end)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
-        self._try("stderr keeps torch's logs", lambda: quiet_stderr(self._config.user_logs))
+        self._try("filtering torch's logs on stderr", lambda: quiet_stderr(self._config.user_logs))
         regions = Regions(parts.torch, parts.control, parts.recorder, parts.frames, parts.sources)
         regions.on_first = self._first_region
         regions.install(self._calls)
@@ -68,10 +68,10 @@ class Session:
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
-        self._try("patterns of graph passes", Passes(self._parts.recorder).listen)
+        self._try("counting patterns of graph passes", Passes(self._parts.recorder).listen)
         if self._config.pass_name == "cold":
             self._try("cost of guards", GuardTimer(self._parts.recorder).listen)
-        self._try("lines of guards", lambda: keep_guard_lines(self._parts.torch))
+        self._try("source lines of guards", lambda: keep_guard_lines(self._parts.torch))
         self._parts.compiles.watch_resets()
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
@@ -149,7 +149,7 @@ class Session:
         elif ended_by_exception():
             recorder.note(what, "the script ended with an exception")
         elif self._config.nproc > 1:
-            recorder.note(what, "it needs a run with one process; this run had several ranks")
+            recorder.note(what, "only runs with one rank are compared")
         else:
 
             def act() -> None:

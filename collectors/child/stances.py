@@ -10,7 +10,7 @@ from .state import Control
 
 
 class Stances:
-    """Points our gates, and sets torch's stance besides for what is compiled without a gate."""
+    """Points our gates, and sets torch's stance too, for what is compiled without a gate."""
 
     def __init__(self, control: Control, recorder: Recorder) -> None:
         self._control = control

@@ -86,7 +86,7 @@ class Region:
 class Gate:
     """Where a wrapper's calls go; lives and dies with the wrapper that owns it.
 
-    ``how``: what torch.compile was asked for.
+    ``how``: what torch.compile was called with.
     """
 
     __slots__ = ("__weakref__", "compiled", "how", "original", "region", "target")
@@ -136,7 +136,7 @@ class Control:
         self.gates: weakref.WeakSet[Gate] = weakref.WeakSet()
 
     def admit(self, gate: Gate) -> None:
-        """A new gate, pointed as the stance in force says."""
+        """A new gate, pointed where the stance in force wants it."""
         gate.target = gate.original if self.eager else gate.compiled
         self.gates.add(gate)
 
@@ -147,14 +147,14 @@ class Control:
             gate.target = gate.original if eager else gate.compiled
 
     def add(self, region: Region) -> None:
-        """One region more: with two, each call has to say where it stands."""
+        """One more region: with two, each call's depth and thread have to be checked."""
         self.regions.append(region)
         for each in self.regions:
             each.grant(each.remaining)
 
     @property
     def straight(self) -> bool:
-        """Whether calls that nobody watches may pass without a look at depth and thread.
+        """Whether unwatched calls may pass without a check of depth and thread.
 
         The one region of a flat script has only outermost calls, so counting them is enough.
         """

@@ -37,7 +37,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Taken:
-    """A call as it was about to be made. ``how``: what torch.compile was asked for."""
+    """A call as it was about to be made. ``how``: torch.compile's arguments."""
 
     region_id: int
     call: Callable[..., Any]
@@ -65,12 +65,12 @@ class Taker:
         if key in self.left_out or (known and (phase == "cold" or not known.cold)):
             return
         if known is None and len(self.taken) >= MOST_CALLABLES:
-            self.left_out[key] = f"it is one of more than {MOST_CALLABLES} compiled callables"
+            self.left_out[key] = f"only {MOST_CALLABLES} compiled callables are compared"
             return
         try:
             self._take(gate, args, kwargs, cold=phase == "cold")
         except Exception as error:  # noqa: BLE001 - the user's call must be made whatever fails here
-            self.left_out[key] = f"its inputs could not be copied ({type(error).__name__}: {error})"
+            self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
 
     def _take(
         self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], *, cold: bool
@@ -82,7 +82,8 @@ class Taker:
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, tensor)]
         size = sum(each.numel() * each.element_size() for each in tensors)
         if size > MOST_OF_FREE * free_bytes(self._torch, tensors):
-            self.left_out[key] = f"copies of its inputs would take {size / 2**20:,.0f} MiB"
+            copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
+            self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
             return
         mode = Mode.now(self._torch)
         args, kwargs = cloned((args, kwargs), self._torch)

@@ -26,8 +26,8 @@ RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 #: Whatever draws other random numbers in float64 than in its own precision is no reference.
 _OTHER_NUMBERS = 0.1
 _UNSEEN = (
-    "no call of it was seen while calls were watched, but for calls within another compiled "
-    "callable or in another thread"
+    "none of its calls was seen during the watched steps; calls inside another compiled callable "
+    "or in another thread are not compared"
 )
 _ABSENT = object()
 Outputs = Mapping[str, Any]
@@ -66,44 +66,44 @@ class _Trial:
     def carry_out(self) -> dict[str, Any]:
         """Everything; the keys of the ``output_trial`` event."""
         began = time.monotonic()
-        told: dict[str, Any] = {"compared": True, "why": None}
+        keys: dict[str, Any] = {"compared": True, "why": None}
         try:
-            told |= self._compare()
+            keys |= self._compare()
         except NotCompared as why:
-            told |= {"compared": False, "why": str(why)}
+            keys |= {"compared": False, "why": str(why)}
         except Exception as error:  # noqa: BLE001 - the user's code, run on copies
-            told |= {"compared": False, "why": _said(error)}
-        return {**told, "draws_random": self._replay.draws, "seconds": time.monotonic() - began}
+            keys |= {"compared": False, "why": _reason(error)}
+        return {**keys, "draws_random": self._replay.draws, "seconds": time.monotonic() - began}
 
     def _compare(self) -> dict[str, Any]:
         replay = self._replay
         replay.check_room()
         self._eager = replay.run()
         if not any(isinstance(each, self._torch.Tensor) for each in self._eager.values()):
-            raise NotCompared("it gives no tensor and writes into none of its arguments")
+            raise NotCompared("it returns no tensor and writes to none of its arguments")
         missing = self._reference()
-        told = {"reference": None if missing else "float64", "reference_why": missing}
+        keys = {"reference": None if missing else "float64", "reference_why": missing}
         self._look("eager_again", None, self._in_time(replay.run))
         compiled = self._in_time(lambda: self._compiled(self._taken.how))
         if self._look("compiled", self._own, compiled):
-            return told
+            return keys
         if replay.draws and self._with_eagers_numbers():
-            return told
+            return keys
         for rung in self._rungs():
             if self._climb(rung) is False:
                 break
-        return told
+        return keys
 
     def _reference(self) -> str | None:
         """Run in float64; why there is no such reference, or None."""
         try:
             exact = self._in_time(lambda: self._replay.run(double=True))
         except Exception as error:  # noqa: BLE001 - not every operator knows float64
-            return _said(error)
+            return _reason(error)
         for name, eager in self._eager.items() if self._replay.draws else ():
-            beside = agreement(self._torch, eager, eager, exact.get(name))
-            if (beside.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (beside.get("scale") or 0.0):
-                return "in float64 it draws other random numbers"
+            found = agreement(self._torch, eager, eager, exact.get(name))
+            if (found.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (found.get("scale") or 0.0):
+                return "in float64 it draws different random numbers"
         self._exact = exact
         return None
 
@@ -125,21 +125,21 @@ class _Trial:
         return self._try("ladder", rung, {**how, "backend": rung}, **patch)
 
     def _try(self, run: str, backend: Any, how: Mapping[str, Any], **patch: bool) -> bool | None:
-        """None where it could not be run: a row says why."""
+        """None where it could not be run: a row has the reason."""
         try:
             return self._look(run, backend, self._in_time(lambda: self._compiled(how, **patch)))
         except Exception as error:  # noqa: BLE001 - compiling for a trial may fail
-            self._write(run, backend, {"output": None, "same": None, "why": _said(error)})
+            self._write(run, backend, {"output": None, "same": None, "why": _reason(error)})
             return None
 
     def _compiled(self, how: Mapping[str, Any], **patch: bool) -> Outputs:
-        # The workers that compile beside the script have ended by now.
+        # The workers that compile next to the script have ended by now.
         with self._torch._inductor.config.patch(compile_threads=1, **patch):
             return self._replay.run(lambda call: self._torch.compile(call, **how))
 
     def _in_time(self, act: Callable[[], Outputs]) -> Outputs:
         if time.monotonic() > self._until:
-            raise NotCompared(f"{BUDGET_S:.0f} s were over")
+            raise NotCompared(f"the time limit of {BUDGET_S:.0f} s was reached")
         return act()
 
     def _look(self, run: str, backend: Any, outputs: Outputs) -> bool:
@@ -157,8 +157,8 @@ class _Trial:
         before = self._replay.before  # what a run leaves as it was is no output of it
         eager, other = ({**before, **found}.get(name, _ABSENT) for found in (self._eager, outputs))
         if eager is _ABSENT or other is _ABSENT:
-            where = "this run alone" if eager is _ABSENT else "eager alone"
-            return {"same": False, "why": f"in {where}"}
+            where = "this run" if eager is _ABSENT else "eager"
+            return {"same": False, "why": f"only in {where}"}
         exact, spread = self._exact.get(name), self._spread.get(name, 0.0)
         return agreement(self._torch, eager, other, exact, spread)
 
@@ -168,7 +168,7 @@ class _Trial:
         self._recorder.write("output_check", **key, **row)
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     text = str(error) if isinstance(error, NotCompared) else f"{type(error).__name__}: {error}"
     return text[:1000]
 

@@ -66,8 +66,8 @@ class Window:
         prepared, self._prepared = self._prepared, None
         self._stance, self._purpose, self._steps, self._lines = stance, purpose, 0, None
         if purpose == "lines" and sys.gettrace() is not None:
-            why = "a debugger or a coverage tool traces the script (sys.settrace)"
-            self._recorder.note(f"the user's lines in one step ({stance})", why)
+            why = "a debugger or coverage tool already traces the script (sys.settrace)"
+            self._recorder.note(f"marking source lines in one step ({stance})", why)
             return
         try:
             self._profiler = prepared or self._make()
@@ -124,7 +124,7 @@ class Window:
             prepared.start_trace()
             prepared.stop()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-            self._recorder.note("the profiler could not be let go of", error)
+            self._recorder.note("detaching the profiler", error)
 
     def mark_step(self, step: int) -> None:
         """A step begins: end the last step's range, begin this one's."""
@@ -163,7 +163,7 @@ class Window:
             mark.__exit__(None, None, None)
 
     def _end_marks(self) -> None:
-        """The step first: what is still open when it ends ends with it, for whoever reads that."""
+        """The step before the lines: readers end what is still open with the step."""
         self._collections.stop()
         self._kernels.stop()
         self._end_own()
@@ -236,7 +236,7 @@ class Window:
         for file in lines.files:
             self._sources.keep(file)
         if lines.why_ended is not None:
-            what = f"all of the user's lines in one step ({self._stance})"
+            what = f"marking all source lines in one step ({self._stance})"
             self._recorder.note(what, lines.why_ended)
         return {"line_files": lines.files, "lines": lines.lines, "lines_ended": lines.why_ended}
 

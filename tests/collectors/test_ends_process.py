@@ -90,7 +90,7 @@ def test_a_kill_for_want_of_memory_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr("traceview.collectors.launch.out_of_memory_kills", lambda: next(counts))
     outcome = launch_here(tmp_path, "import os; os.kill(os.getpid(), 9)")
     assert outcome.ending.signal == 9
-    assert "out of memory" in outcome.notes[0]
+    assert "out-of-memory" in outcome.notes[0]
 
 
 MEMORY_GROUPS = (  # where version 2 and 1 of control groups have them, the limit and the swap's
@@ -132,7 +132,7 @@ def test_the_kernel_kills_for_want_of_memory(tmp_path, python, small_memory):
     subprocess.run(inside, cwd=tmp_path, capture_output=True, timeout=60)
     assert record(tmp_path)["ending"]["signal"] == signal.SIGKILL
     run = Run.open(tmp_path / "out")
-    assert any("out of memory" in note for note in run.manifest.notes)
+    assert any("out-of-memory" in note for note in run.manifest.notes)
     assert any((run.folder / "raw/cold").glob("events-*.jsonl"))
 
 

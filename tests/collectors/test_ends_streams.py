@@ -103,7 +103,7 @@ def test_stdin_from_a_pipe_reaches_the_first_run_alone(tmp_path, python):
     assert b"read 'one line\\n'" in done.stdout
     assert b"read ''" in done.stdout
     assert record(tmp_path, 1)["name"] == "baseline"
-    assert b"found it empty" in (tmp_path / "out/run.json").read_bytes()
+    assert b"had an empty stdin" in (tmp_path / "out/run.json").read_bytes()
 
 
 def test_stdin_from_a_file_is_rewound_to_where_it_stood(tmp_path, python):
@@ -112,7 +112,7 @@ def test_stdin_from_a_file_is_rewound_to_where_it_stood(tmp_path, python):
         file.seek(7)
         done = run_driver(tmp_path, python, READS, stdin=file)
     assert done.stdout.count(b"read 'the rest\\n'") == 2
-    assert b"found it empty" not in (tmp_path / "out/run.json").read_bytes()
+    assert b"had an empty stdin" not in (tmp_path / "out/run.json").read_bytes()
 
 
 def test_the_script_sees_what_it_would_without_us(tmp_path, python):

@@ -17,7 +17,7 @@ def test_a_line_counts_once_it_is_whole(tmp_path):
     tail.poll()
     assert tail.story.words == "paired block 3/8"
     tail.story.hear({"event": "phase", "phase": "ceilings", "detail": None, "stance": None})
-    assert tail.story.words == "measuring what the device can do"
+    assert tail.story.words == "measuring device limits"
 
 
 def test_all_processes_are_heard(tmp_path):

@@ -211,7 +211,7 @@ def test_a_tlparse_that_fails_hangs_or_is_missing_is_a_note(tmp_path, python, mo
         monkeypatch.setattr(f"{module}.find_tlparse", lambda found=program: found and str(fake))
         notes += run_script(tmp_path, python, body).manifest.notes
     assert notes[0] == "tlparse failed on raw/cold/structured/a.log: broken"
-    assert "was not done" in notes[1]
+    assert "did not finish" in notes[1]
     assert "not found" in notes[2]
 
 
@@ -219,5 +219,5 @@ def test_a_log_too_large_for_tlparse_is_left_out(tmp_path, python, monkeypatch):
     monkeypatch.setattr("traceview.collectors.tlparse_report.LARGEST_MB", 0)
     body = 'Path(os.environ["TORCH_TRACE"], "a.log").write_bytes(b"x" * 2_000_000)'
     assert run_script(tmp_path, python, body).manifest.notes == [
-        "tlparse was not run on raw/cold/structured/a.log: it has 2 MB."
+        "tlparse did not run on raw/cold/structured/a.log: 2 MB is too large for it."
     ]

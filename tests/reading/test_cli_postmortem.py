@@ -49,7 +49,7 @@ def test_a_folder_gives_a_run_folder_that_other_commands_read(call, logs, tmp_pa
 def test_an_older_folder_is_left_alone(call, logs, tmp_path):
     call("postmortem", logs, "--workers", 1)
     _, said = call("postmortem", logs, "--workers", 1)
-    assert "traceview-postmortem is there already and was left as it is" in said
+    assert "traceview-postmortem already exists" in said
     assert (tmp_path / "traceview-postmortem-2" / "report.html").is_file()
 
 

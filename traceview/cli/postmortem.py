@@ -14,7 +14,7 @@ import click
 
 from traceview.cli.console import Console
 from traceview.cli.options import reporting
-from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.errors import NothingToAnalyse, UsageError
 
 if TYPE_CHECKING:
     from traceview.inputs import Found
@@ -100,7 +100,7 @@ def _executor(workers: int | None, scheduler: str | None) -> Executor:
 
 def _folder(out: Path | None, resume: bool) -> Path:
     """The run folder: a new or empty one, or with ``--resume`` the one that is there."""
-    from traceview.collectors.output_folder import next_free
+    from traceview.collectors.output_folder import new_folder
     from traceview.run import Run
 
     wanted = (out or DEFAULT_FOLDER).absolute()
@@ -109,16 +109,7 @@ def _folder(out: Path | None, resume: bool) -> Path:
             fact = f"{wanted} is the run folder of a script, not of a post-mortem."
             raise UsageError(fact, "Name another folder with -o DIR.", slug="not-a-postmortem")
         return wanted
-    try:
-        folder = next_free(wanted)
-    except OSError as error:
-        fact = f"The run folder {wanted} can't be made ({error.strerror or error})."
-        raise RunFolderError(fact, "Name another one with -o DIR.", slug="unwritable") from error
-    if folder != wanted:
-        Console().say(
-            f"{wanted.name} is there already and was left as it is: writing {folder.name}."
-        )
-    return folder
+    return new_folder(wanted, Console())
 
 
 def read_paths(

@@ -2,7 +2,7 @@
 
 It takes every trace of itself away (``sys.path``, the environment, ``sys.modules``), imports the
 ``sitecustomize`` that Python would have found without it, and starts the collector. A failure of
-the collector is noted beside the events, and never reaches the user's script.
+the collector is noted in the events, and never reaches the user's script.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _package() -> Any:
 
 def _note(config: dict[str, Any], error: Exception) -> None:
     why = f"{type(error).__name__}: {error}"
-    line = json.dumps({"event": "note", "t": None, "what": "collector not started", "why": why})
+    line = json.dumps({"event": "note", "t": None, "what": "starting the collector", "why": why})
     try:
         with (Path(config["raw"]) / f"events-{os.getpid()}.jsonl").open("a") as file:
             file.write(line + "\n")
