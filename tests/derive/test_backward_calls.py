@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.backward_calls import backward_calls, calls
+from traceview.derive.user_sources import backward_calls, calls
 from traceview.tables import Tables, from_rows
 
 

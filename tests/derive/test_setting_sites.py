@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.setting_sites import setting_sites
+from traceview.derive.user_sources import setting_sites
 from traceview.tables import Tables, from_rows
 
 FILE = "/u/train.py"

@@ -1,6 +1,6 @@
 """The user's own text at the lines that call torch.compile."""
 
-from traceview.derive.source_lines import LINE_CHARACTERS, source_lines
+from traceview.derive.user_sources import LINE_CHARACTERS, source_lines
 from traceview.tables import Tables, from_rows
 
 TEXT = "import torch\n\n    model = torch.compile(net)  \n" + "x" * (LINE_CHARACTERS + 1)

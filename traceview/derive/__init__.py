@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-import polars as pl
-
-from traceview.derive.backward_calls import backward_calls
 from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
@@ -19,16 +16,14 @@ from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
 from traceview.derive.rank_waits import rank_waits
 from traceview.derive.region_costs import region_costs
-from traceview.derive.setting_sites import setting_sites
-from traceview.derive.source_lines import source_lines
 from traceview.derive.speedup import speedups
+from traceview.derive.syntax import ReadSource
+from traceview.derive.user_sources import backward_calls, setting_sites, source_lines
 from traceview.derive.user_timers import script_timers
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
 
 __all__ = ["derive"]
-
-ReadSource = Callable[[str], str | None]
 
 
 def derive(
@@ -55,8 +50,11 @@ def derive(
     accounted = [window for window in found if not window.lost]
     for name, frame in origin_tables(result, accounted).items():
         result.put(name, frame)
-    profiled = profile_tables(result, _step_ms(result["speedups"]), found)
-    for name, frame in profiled.items():
+    # Milliseconds per step without a profiler, of the first rank.
+    measured = result["speedups"].head(1).to_dicts()
+    step_ms = {s: row[f"{s}_ms"] for row in measured for s in ("eager", "compiled")}
+    known = {stance: ms for stance, ms in step_ms.items() if ms is not None}
+    for name, frame in profile_tables(result, known, found).items():
         result.put(name, frame)
     if tables.has("regions"):
         result.put("region_costs", region_costs(tables, found))
@@ -69,20 +67,13 @@ def derive(
         result.put("host_reads", host_reads(result, read_source))
     if tables.has("environment") and read_source is not None:
         result.put("setting_sites", setting_sites(tables, read_source))
-    for stage in (compiler_tables, limit_tables, effect_tables):
-        mine = found if stage is compiler_tables else accounted
-        for name, frame in stage(result, mine).items():
-            result.put(name, frame)
-    for name, frame in job_tables(result).items():
+    for name, frame in compiler_tables(result, found).items():
         result.put(name, frame)
+    for name, frame in limit_tables(result, accounted).items():
+        result.put(name, frame)
+    for stage in (effect_tables, job_tables):
+        for name, frame in stage(result).items():
+            result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())
     result.put("settings", from_rows("settings", kept))
     return result
-
-
-def _step_ms(found: pl.DataFrame) -> dict[str, float]:
-    """Stance → median milliseconds per step without a profiler, of the first rank."""
-    if found.is_empty():
-        return {}
-    times = {"eager": found["eager_ms"][0], "compiled": found["compiled_ms"][0]}
-    return {stance: ms for stance, ms in times.items() if ms is not None}

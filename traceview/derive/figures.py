@@ -59,10 +59,16 @@ def figures(tables: Tables, pairs: pl.DataFrame, run: Row) -> Figures:
     paired = _paired(own, of_process(tables["blocks"], run))
     if paired.pairs_used >= ENOUGH_PAIRS:
         return paired
-    compiled, eager = _side(tables, run, "compiled"), _baseline(tables, run)
+    # The same rank in the all-eager pass.
+    same = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
+    baseline = next(same, None)
+    eager = None if baseline is None else _side(tables, baseline, "eager")
+    compiled = _side(tables, run, "compiled")
     if compiled is not None and eager is not None and compiled.enough and eager.enough:
         return _two_runs(eager, compiled, own.height)
-    return paired if paired.pairs_used else _one_sided(tables, run, own.height)
+    if paired.pairs_used:
+        return paired
+    return _one_sided(_side(tables, run, "eager") or eager, compiled, own.height)
 
 
 def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
@@ -76,7 +82,11 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     )
     ratios = [float(value) for value in used["speedup"]]
     eager_ms, compiled_ms = median(used["eager_ms"]), median(used["compiled_ms"])
-    low, high = _interval(ratios, eager_ms / compiled_ms)
+    # The interval holds the ratio of the two medians that are shown, too.
+    low, high = None, None
+    if len(ratios) >= ENOUGH_PAIRS:
+        least, most = median_interval(ratios)
+        low, high = min(least, eager_ms / compiled_ms), max(most, eager_ms / compiled_ms)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
@@ -90,17 +100,6 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
     )
-
-
-def _interval(ratios: list[float], of_medians: float) -> tuple[float | None, float | None]:
-    """The bootstrap interval of the median ratio, wide enough for the ratio of the two medians.
-
-    On a noisy machine the two can lie on different sides of 1; then neither is to be believed.
-    """
-    if len(ratios) < ENOUGH_PAIRS:
-        return None, None
-    low, high = median_interval(ratios)
-    return min(low, of_medians), max(high, of_medians)
 
 
 def _two_runs(eager: _Side, compiled: _Side, pairs_measured: int) -> Figures:
@@ -119,10 +118,9 @@ def _two_runs(eager: _Side, compiled: _Side, pairs_measured: int) -> Figures:
     )
 
 
-def _one_sided(tables: Tables, run: Row, pairs_measured: int) -> Figures:
+def _one_sided(eager: _Side | None, compiled: _Side | None, pairs_measured: int) -> Figures:
     """What is known of each side alone; a step or two, the first ones at that, are no figure."""
-    sides = (_side(tables, run, "eager") or _baseline(tables, run), _side(tables, run, "compiled"))
-    eager, compiled = (side if side is not None and side.enough else None for side in sides)
+    eager, compiled = (side if side and side.enough else None for side in (eager, compiled))
     known = compiled or eager
     return Figures(
         clock=known.clock if known else None,
@@ -131,13 +129,6 @@ def _one_sided(tables: Tables, run: Row, pairs_measured: int) -> Figures:
         pairs_measured=pairs_measured,
         steps_timed=sum(side.steps for side in (eager, compiled) if side),
     )
-
-
-def _baseline(tables: Tables, run: Row) -> _Side | None:
-    """The same rank in the all-eager pass."""
-    same = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
-    row = next(same, None)
-    return None if row is None else _side(tables, row, "eager")
 
 
 def _side(tables: Tables, run: Row, stance: str) -> _Side | None:

@@ -7,12 +7,12 @@ that says nothing of it; so what the line itself asks for is read from the sourc
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
-from traceview.derive.syntax import syntax_tree
+from traceview.derive.syntax import ReadSource, syntax_tree
 from traceview.tables import Tables, from_rows
 
 _METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
@@ -23,7 +23,7 @@ _SCALAR = "aten::_local_scalar_dense"
 _COPY = "aten::copy_"
 
 
-def host_reads(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
+def host_reads(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     """Table ``host_reads``; ``read_source`` gives a file's text, None where there is no copy."""
     rows: list[dict[str, Any]] = []
     for row in copies(tables, tables["step_counts"]).iter_rows(named=True):
@@ -63,42 +63,43 @@ def copies(tables: Tables, counts: pl.DataFrame) -> pl.DataFrame:
     """
     copies = tables["kernels"].filter((pl.col("kind") == "memcpy") & pl.col("region").is_null())
     key = [*_WINDOW, "op_id"]
+    lines = tables["op_sources"].select(*key, "file", "line").unique(key)
     placed = copies.rename({"cpu_op_id": "op_id"}).join(
-        tables["op_sources"].select(*key, "file", "line").unique(key).drop_nulls(["file", "line"]),
-        on=key, nulls_equal=True,
-    )  # fmt: skip
+        lines.drop_nulls(["file", "line"]), on=key, nulls_equal=True
+    )
     line = [*_WINDOW, "file", "line"]
     down = pl.col("name").str.contains("DtoH")
     up = placed.filter(pl.col("name").str.contains("HtoD")).select(line).unique()
     steps = counts.select(*_WINDOW, "steps")
-    waits = _with_waits(tables, placed.filter(down)).join(
-        up, on=line, how="anti", nulls_equal=True
-    )  # fmt: skip
-    return waits.join(steps, on=_WINDOW, nulls_equal=True).group_by(line, maintain_order=True).agg(
+    waits = _with_waits(tables, placed.filter(down))
+    waits = waits.join(up, on=line, how="anti", nulls_equal=True)
+    waits = waits.join(steps, on=_WINDOW, nulls_equal=True)
+    return waits.group_by(line, maintain_order=True).agg(
         scalars=(pl.col("cpu_op") == _SCALAR).sum() / pl.col("steps").first(),
         tensors=(pl.col("cpu_op") == _COPY).sum() / pl.col("steps").first(),
         waited_ms=pl.col("waited").sum() / 1e6 / pl.col("steps").first(),
-    )  # fmt: skip
+    )
 
 
 def _with_waits(tables: Tables, copies: pl.DataFrame) -> pl.DataFrame:
     """``copies`` with ``waited``: ns in the copy's own call, if it waits, and the wait after it."""
     key = [*_WINDOW, "op_id"]
     ops = tables["cpu_ops"].select(*key, until=pl.col("start_ns") + pl.col("duration_ns"))
-    calls = tables["kernel_launches"].filter(pl.col("kind") == "sync").select(
-        *_WINDOW, begun="start_ns", after="duration_ns"
-    )  # fmt: skip
+    calls = tables["kernel_launches"].filter(pl.col("kind") == "sync")
     window = pl.struct(_WINDOW).hash().alias("window")  # null ranks are no keys of an as-of join
     joined = (
         copies.join(ops, on=key, how="left", nulls_equal=True)
         .with_columns(window)
         .sort("launch_start_ns")
         .join_asof(
-            calls.select(window, "begun", "after").sort("begun"),
-            left_on="launch_start_ns", right_on="begun", by="window", strategy="forward",
+            calls.select(window, begun="start_ns", after="duration_ns").sort("begun"),
+            left_on="launch_start_ns",
+            right_on="begun",
+            by="window",
+            strategy="forward",
             check_sortedness=False,
         )
-    )  # fmt: skip
+    )
     own = pl.when(pl.col("name").str.contains("Pageable")).then("launch_duration_ns")
     after = pl.when(pl.col("begun") < pl.col("until")).then("after")
     return joined.with_columns(waited=own.fill_null(0) + after.fill_null(0))

@@ -33,24 +33,13 @@ class Origins:
 
 def compile_ids(tables: Tables) -> pl.DataFrame:
     """``pass``, ``rank``, ``graph_key`` → ``known_compile_id``, where one compile alone has it."""
-    known = [
-        tables[name]
-        .filter(pl.col("graph_key").is_not_null())
-        .select("pass", "rank", "graph_key", "compile_id")
-        for name in ("generated_kernels",)
-    ]
-    events = tables["cache_events"]
-    known.append(
-        events.filter(pl.col("key").is_not_null()).select(
-            "pass", "rank", pl.col("key").alias("graph_key"), "compile_id"
-        )
-    )
-    return (
-        pl.concat(known).drop_nulls("compile_id").group_by("pass", "rank", "graph_key")
-        .agg(pl.col("compile_id").unique()).filter(pl.col("compile_id").list.len() == 1)
-        .with_columns(pl.col("compile_id").list.first().alias("known_compile_id"))
-        .drop("compile_id")
-    )  # fmt: skip
+    generated = tables["generated_kernels"].select("pass", "rank", "graph_key", "compile_id")
+    events = tables["cache_events"].select("pass", "rank", "compile_id", graph_key="key")
+    known = pl.concat([generated, events.select(generated.columns)])
+    known = known.drop_nulls(["graph_key", "compile_id"])
+    groups = known.group_by("pass", "rank", "graph_key").agg(ids=pl.col("compile_id").unique())
+    found = groups.filter(pl.col("ids").list.len() == 1)
+    return found.select("pass", "rank", "graph_key", known_compile_id=pl.col("ids").list.first())
 
 
 def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list[Row]:
@@ -67,28 +56,30 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
     )
     total = int(frame[ns].sum()) or 1
     groups = frame.group_by("name", "plain", "category", "compile_id", maintain_order=True).agg(
-        pl.len().alias("times"), pl.col(ns).sum().alias("ns"), _MOST_COMMON.alias("cpu_op"),
+        pl.len().alias("times"),
+        pl.col(ns).sum().alias("ns"),
+        _MOST_COMMON.alias("cpu_op"),
         pl.col("graph_key").first(),
-    )  # fmt: skip
-    return [_row(window, group, total, origins) for group in groups.iter_rows(named=True)]
-
-
-def _row(window: Window, group: Row, total_ns: int, origins: Origins) -> Row:
-    origin = None
-    if group["category"].startswith("generated_"):
-        origin = origins.of(
-            window.pass_name, group["plain"], group["graph_key"], group["compile_id"]
+    )
+    rows = []
+    for group in groups.iter_rows(named=True):
+        origin: Row | None = None
+        if group["category"].startswith("generated_"):
+            places = (group["graph_key"], group["compile_id"])
+            origin = origins.of(window.pass_name, group["plain"], *places)
+        rows.append(
+            {
+                **window.head,
+                "name": group["name"],
+                "category": group["category"],
+                "count": window.per_step(group["times"]),
+                "ms": window.ms_per_step(group["ns"]),
+                "share": group["ns"] / total,
+                "clock": window.clock,
+                "cpu_op": group["cpu_op"],
+                "compile_id": group["compile_id"] or (origin and origin["compile_id"]),
+                "fused_ops": origin and origin["fused_ops"],
+                "user_lines": origin and origin["user_lines"],
+            }
         )
-    return {
-        **window.head,
-        "name": group["name"],
-        "category": group["category"],
-        "count": window.per_step(group["times"]),
-        "ms": window.ms_per_step(group["ns"]),
-        "share": group["ns"] / total_ns,
-        "clock": window.clock,
-        "cpu_op": group["cpu_op"],
-        "compile_id": group["compile_id"] or (origin and origin["compile_id"]),
-        "fused_ops": origin and origin["fused_ops"],
-        "user_lines": origin and origin["user_lines"],
-    }
+    return rows

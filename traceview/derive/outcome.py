@@ -39,8 +39,8 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
     low, high = measured.speedup_low, measured.speedup_high
     unused = _not_compiled(tables, run)
     if unused:
-        in_vain = unused == LEFT_IN_EAGER and high is not None and high < HURT_BELOW
-        return "hurt" if in_vain else "not_compiled", unused
+        slower = unused == LEFT_IN_EAGER and high is not None and high < HURT_BELOW
+        return "hurt" if slower else "not_compiled", unused
     if low is None or high is None:
         return "not_measured", _not_measured(tables, run, measured)
     if low > HELPED_ABOVE:
@@ -57,9 +57,19 @@ def _failure(run: Row, measured: Figures) -> str | None:
         late = "the time limit ended the script before both sides were measured"
         return late if measured.speedup is None else None
     if run["error_type"] not in (None, "SystemExit") and not (kind == "exit" and code == 0):
-        return f"the script raised {run['error_type']}{_where(run)}{_first_line(run)}{_strict(run)}"
+        known = run["error_file"] is not None and run["error_line"] is not None
+        where = f" at {run['error_file']}:{run['error_line']}" if known else ""
+        # torch raises ``Unsupported`` to the user only where a graph break is not allowed.
+        strict = run["error_type"] == "Unsupported"
+        why = "; fullgraph=True makes this graph break an error" if strict else ""
+        return f"the script raised {run['error_type']}{where}{_first_line(run)}{why}"
     if kind in ("signal", "killed"):
-        return f"the script was killed{_signal_name(run['exit_signal'])}"
+        number = run["exit_signal"]
+        try:
+            by = "" if number is None else f" by {signal.Signals(number).name}"
+        except ValueError:
+            by = f" by signal {number}"
+        return f"the script was killed{by}"
     if kind == "exit" and code:
         return f"the script ended with exit code {code}"
     return None
@@ -77,12 +87,6 @@ def _in_eager(tables: Tables, run: Row) -> str:
     return " (all in eager it does not fail)" if lived and reached >= needed else ""
 
 
-def _where(run: Row) -> str:
-    if run["error_file"] is None or run["error_line"] is None:
-        return ""
-    return f" at {run['error_file']}:{run['error_line']}"
-
-
 def _first_line(run: Row) -> str:
     """What the error said; torch's own headline is too general without the error that it quotes."""
     text = (run["error_message"] or "").strip()
@@ -94,21 +98,6 @@ def _first_line(run: Row) -> str:
     return f": {said if len(said) <= 200 else said[:199] + '…'}{cause}"
 
 
-def _strict(run: Row) -> str:
-    """torch raises ``Unsupported`` to the user only where a graph break is not allowed."""
-    strict = run["error_type"] == "Unsupported"
-    return "; fullgraph=True makes this graph break an error" if strict else ""
-
-
-def _signal_name(number: int | None) -> str:
-    if number is None:
-        return ""
-    try:
-        return f" by {signal.Signals(number).name}"
-    except ValueError:
-        return f" by signal {number}"
-
-
 def _not_compiled(tables: Tables, run: Row) -> str | None:
     """Why nothing ran compiled, if nothing did; None where that was not recorded."""
     if run["dynamo_disabled"]:
@@ -118,7 +107,9 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
     if not tables.has("regions"):
         return None
     regions = of_process(tables["regions"], run)
-    if _cut_short(run, regions):
+    # What would come is not known of a script that was ended from outside before a second call;
+    # the first one may still have been compiling then.
+    if run["exit_kind"] in CUT_SHORT and regions["calls"].fill_null(0).sum() <= 1:
         return None
     if regions.is_empty():
         seen = of_process(tables["compile_intervals"], run).height or _elsewhere(tables, run)
@@ -128,14 +119,6 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
     if (regions["calls"].fill_null(0) == 0).all():
         return _never_called(regions)
     return _all_left_in_eager(tables, run)
-
-
-def _cut_short(run: Row, regions: pl.DataFrame) -> bool:
-    """Whether the script was ended from outside before a second call: what would come is not known.
-
-    The first call may still have been compiling then.
-    """
-    return run["exit_kind"] in CUT_SHORT and regions["calls"].fill_null(0).sum() <= 1
 
 
 def _never_called(regions: pl.DataFrame) -> str:

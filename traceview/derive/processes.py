@@ -1,7 +1,8 @@
-"""Which process of a pass is the one that ran the steps: scripts fork workers and start helpers."""
+"""Which process of a pass ran the steps (scripts start workers and helpers), and its versions."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import polars as pl
@@ -32,3 +33,22 @@ def of_process(frame: pl.DataFrame, run: Row) -> pl.DataFrame:
 
 def _work(run: Row, timed: dict[int, int]) -> tuple[int, int]:
     return timed.get(run["pid"], 0), run["steps_seen"] or 0
+
+
+def logged_versions(tables: Tables, *of: pl.Expr) -> dict[str, str]:
+    """torch, python, cuda, triton, torch_commit, as far as the rows ``of`` table configs have them.
+
+    That is what is known of versions where nothing was collected. They become known bit by bit:
+    the first that is logged counts.
+    """
+    found: dict[str, str] = {}
+    rows = tables["configs"].filter(pl.col("section") == "versions", *of)
+    for text in rows["settings"].drop_nulls().unique(maintain_order=True):
+        try:
+            known = json.loads(text)
+        except ValueError:
+            continue
+        for name, value in known.items() if isinstance(known, dict) else ():
+            if isinstance(value, str) and value:
+                found.setdefault(name, value)
+    return found

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.intervals import Interval, merge
+from traceview.derive.intervals import Interval, merge, shared
 from traceview.derive.processes import main_processes, of_process
 from traceview.tables import Tables, from_rows
 
@@ -74,8 +74,8 @@ class _Rank:
         """
         lost = 0.0
         for (start, step), (end, following) in pairwise(self._edges):
-            if inside := _shared((start, end), spans):
-                own = _shared((start, end), self.spans)
+            if inside := shared((start, end), spans):
+                own = shared((start, end), self.spans)
                 excess = end - start - own - (following - step) * self._usual_us
                 lost += min(inside, max(0.0, excess))
         return lost
@@ -86,11 +86,13 @@ def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[st
     if other is rank:
         return None
     step = rank.step_at(compile_["started_us"])
-    shared = [
-        row for row in other.by_code.get(_code(compile_), ())
-        if other.step_at(row["started_us"]) == step or _overlap(row, compile_)
-    ]  # fmt: skip
-    if shared and not _found_by(shared, compile_, lookups):
+    # The same code that it compiled in the same step, or at the same time.
+    same = [
+        row
+        for row in other.by_code.get(_code(compile_), ())
+        if other.step_at(row["started_us"]) == step or shared(_span(row), [_span(compile_)])
+    ]
+    if same and not _found_by(same, compile_, lookups):
         return None
     alone = _without(_span(compile_), other.spans)
     alone_us = sum(end - start for start, end in alone)
@@ -105,7 +107,7 @@ def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[st
         "started_us": compile_["started_us"],
         "compile_ms": alone_us / 1e3,
         "wait_ms": lost_us / 1e3,
-        "found_in_cache": bool(shared),
+        "found_in_cache": bool(same),
     }
 
 
@@ -118,10 +120,10 @@ def _lookups(tables: Tables) -> dict[str, set[str]]:
     return found
 
 
-def _found_by(shared: Sequence[Row], compile_: Row, lookups: Mapping[str, set[str]]) -> bool:
+def _found_by(same: Sequence[Row], compile_: Row, lookups: Mapping[str, set[str]]) -> bool:
     """Whether the other rank found in a cache what this one had to compile."""
     own = lookups.get(compile_["compile_key"], set())
-    others = [lookups.get(row["compile_key"], set()) for row in shared]
+    others = [lookups.get(row["compile_key"], set()) for row in same]
     return "miss" in own and all("hit" in them and "miss" not in them for them in others)
 
 
@@ -131,16 +133,6 @@ def _code(row: Row) -> Code:
 
 def _span(row: Row) -> Interval:
     return int(row["started_us"]), int(row["started_us"] + row["duration_us"])
-
-
-def _overlap(one: Row, other: Row) -> bool:
-    return _shared(_span(one), [_span(other)]) > 0
-
-
-def _shared(span: Interval, others: Sequence[Interval]) -> int:
-    """Time of ``span`` that ``others`` cover (disjoint)."""
-    start, end = span
-    return sum(max(0, min(end, till) - max(start, since)) for since, till in others)
 
 
 def _without(span: Interval, taken: Sequence[Interval]) -> list[Interval]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import polars as pl
 from msgspec.structs import asdict
@@ -26,8 +25,26 @@ REAL_JOB_S = 60.0
 
 def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float]) -> pl.DataFrame:
     """Table ``speedups``; ``settings`` may hold ``job_steps``."""
-    runs = main_processes(tables, MEASURED_PASS)
-    return from_rows("speedups", (_row(tables, pairs, settings, run) for run in runs))
+    rows = []
+    for run in main_processes(tables, MEASURED_PASS):
+        measured = figures(tables, pairs, run)
+        word, reason = outcome(tables, run, measured)
+        compile_s = compile_seconds(tables, run)
+        steps, steps_from = job_length(run, settings)
+        rows.append(
+            {
+                **{key: run[key] for key in ("pass", "rank", "pid")},
+                **asdict(measured),
+                "outcome": word,
+                "reason": reason,
+                "compile_s": compile_s,
+                "break_even_steps": break_even(compile_s, measured),
+                "job_steps": steps,
+                "job_steps_from": steps_from,
+                "first_call_ms": _first_call_ms(tables, run),
+            }
+        )
+    return from_rows("speedups", rows)
 
 
 def compile_seconds(tables: Tables, run: Row) -> float | None:
@@ -77,26 +94,6 @@ def job_length(run: Row, settings: Mapping[str, float]) -> tuple[int | None, str
     if by_itself and (run["wall_s"] or 0.0) > REAL_JOB_S and run["steps_seen"]:
         return int(run["steps_seen"]), "observed"
     return None, None
-
-
-def _row(
-    tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float], run: Row
-) -> dict[str, Any]:
-    measured = figures(tables, pairs, run)
-    word, reason = outcome(tables, run, measured)
-    compile_s = compile_seconds(tables, run)
-    steps, steps_from = job_length(run, settings)
-    return {
-        **{key: run[key] for key in ("pass", "rank", "pid")},
-        **asdict(measured),
-        "outcome": word,
-        "reason": reason,
-        "compile_s": compile_s,
-        "break_even_steps": break_even(compile_s, measured),
-        "job_steps": steps,
-        "job_steps_from": steps_from,
-        "first_call_ms": _first_call_ms(tables, run),
-    }
 
 
 def _first_call_ms(tables: Tables, run: Row) -> float | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Callable
 
-#: Longer sources are not a script that somebody wrote.
+#: The text of one of the user's files by its name in table ``sources``; None without a copy.
+ReadSource = Callable[[str], str | None]
+#: Longer sources were generated.
 MOST_CHARACTERS = 1_000_000
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -17,7 +20,7 @@ def syntax_tree(source: str) -> ast.Module | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the script's own concern, said when it ran
+            warnings.simplefilter("ignore")  # the script showed them when it ran
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

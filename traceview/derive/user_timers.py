@@ -2,7 +2,7 @@
 
 The stack of the first call says which line of each function led to it. A clock that is read before
 that line and again after it, in the same function, holds the compile in its figure. Where later
-calls are made, the lines window says.
+calls are made is known from the lines window.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 import polars as pl
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from traceview.derive.clock_sites import (
+from traceview.derive.clocks import (
     Clocks,
     Read,
     Scope,
@@ -24,12 +24,13 @@ from traceview.derive.clock_sites import (
     Start,
     clocks_of,
     import_names,
+    loops_that_queue,
     nodes_of,
     scope_at,
+    shown_whole,
+    times_of,
 )
 from traceview.derive.syntax import syntax_tree
-from traceview.derive.timer_uses import shown_whole
-from traceview.derive.timer_waits import loops_that_queue, times_of
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 
@@ -63,7 +64,7 @@ def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> p
         for place in reversed(_stack(region["first_call_stack"])):
             text = read_source(place["file"])
             found = timers(text, place["line"], place.get("function"), in_loop) if text else []
-            rows.extend({**head, "file": place["file"], **_columns(timer)} for timer in found)
+            rows.extend({**head, "file": place["file"], **asdict(timer)} for timer in found)
             in_loop = in_loop or bool(text and _in_loop(text, place["line"], place.get("function")))
         first = {(row["file"], row["start_line"], row["read_line"]) for row in rows}
         for file, line in _later_lines(tables, region):
@@ -71,7 +72,7 @@ def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> p
             for timer in timers(text, line) if text else []:
                 if (file, timer.start_line, timer.read_line) not in first:
                     later = replace(timer, spans_first_call=False)
-                    rows.append({**head, "file": file, **_columns(later)})
+                    rows.append({**head, "file": file, **asdict(later)})
     return from_rows("script_timers", rows)
 
 
@@ -113,12 +114,19 @@ def timers(
     shown = shown_whole(scope, started.values()) if spans else set()
     return [
         Timer(
-            start, read, call.line, name, clock, several or called_in_loop, True,
-            _goes_on(found, start, read, call), started.get(start) in shown,
-            *_unwaited(tree, scope, (start, read), call, found),
+            start,
+            read,
+            call.line,
+            name,
+            clock,
+            calls_in_loop=several or called_in_loop,
+            spans_first_call=True,
+            read_in_loop=_goes_on(found, start, read, call),
+            shown_whole=started.get(start) in shown,
+            **_unwaited(tree, scope, (start, read), call, found),
         )
         for start, read, clock, several in spans
-    ]  # fmt: skip
+    ]
 
 
 def _goes_on(found: Clocks, start_line: int, read_line: int, call: Site) -> bool:
@@ -130,13 +138,13 @@ def _goes_on(found: Clocks, start_line: int, read_line: int, call: Site) -> bool
 
 def _unwaited(
     tree: ast.Module, scope: Scope, lines: tuple[int, int], call: Site, found: Clocks
-) -> tuple[bool | None, int | None]:
+) -> dict[str, Any]:
     """``waits`` (False or not known) and ``calls`` of the clock that is read at ``lines``."""
     loops = loops_that_queue(tree, scope, lines, call.line)
     if loops is None:
-        return None, None
+        return {}
     around = next(s.site.loops() for s in found.starts if s.site.line == lines[0])
-    return False, times_of((*around, *loops))
+    return {"waits": False, "calls": times_of((*around, *loops))}
 
 
 def _stack(text: str | None) -> list[Mapping[str, Any]]:
@@ -152,10 +160,6 @@ def _stack(text: str | None) -> list[Mapping[str, Any]]:
         and isinstance(entry.get("file"), str)
         and isinstance(entry.get("line"), int)
     ]
-
-
-def _columns(timer: Timer) -> dict[str, Any]:
-    return {name: getattr(timer, name) for name in Timer.__struct_fields__}
 
 
 def _call_site(scope: Scope, line: int) -> Site | None:
@@ -194,8 +198,9 @@ def _spans(start: Start, read: Read, call: Site, found: Clocks) -> bool:
         return False
     if any(step not in call.path for step in start.site.branches()):
         return False  # the start stands in a branch that this call need not have come through
-    if _excluded(call, read.site):
-        return False
+    taken = {id(node): field for node, field in call.branches()}
+    if any(taken.get(id(node), field) != field for node, field in read.site.branches()):
+        return False  # the two stand in different branches of one ``if``
     if any(loop not in call.loops() for loop in start.site.loops()):
         return False
     return not any(
@@ -203,12 +208,6 @@ def _spans(start: Start, read: Read, call: Site, found: Clocks) -> bool:
         for other in found.starts
         if other is not start and other.variable == start.variable
     )
-
-
-def _excluded(call: Site, read: Site) -> bool:
-    """Whether the two stand in different branches of one ``if``."""
-    taken = {id(node): field for node, field in call.branches()}
-    return any(taken.get(id(node), field) != field for node, field in read.branches())
 
 
 def _restarts(other: Start, start: Start, read: Read, call: Site) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.versions import logged_versions
+from traceview.derive.processes import logged_versions
 from traceview.diagnosis.focus import Focus
 from traceview.run import Run
 from traceview.tables import Tables

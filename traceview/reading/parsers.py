@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from traceview.derive.job.digests import Digests
+from traceview.derive.job.divergence import Digests
 from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from traceview.derive.versions import logged_versions
+from traceview.derive.processes import logged_versions
 from traceview.rules._rows import rows
 from traceview.tables import Tables
 

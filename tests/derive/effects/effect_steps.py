@@ -56,7 +56,7 @@ def derived(accounts, eager_ms, compiled_ms, kernels=(), groups=(), graphs=(), c
         "graphs": from_rows("graphs", graphs),
         "step_counts": from_rows("step_counts", [{**HEAD, **row} for row in counts]),
     })  # fmt: skip
-    found = effect_tables(tables, [])
+    found = effect_tables(tables)
     if not found:
         return {}, []
     by_name = {row["effect"]: row for row in found["waterfall"].iter_rows(named=True)}

@@ -41,7 +41,7 @@ def waterfall(eager, compiled=0.0, *, profiled=None, cost=1.0):
         "step_counts": from_rows("step_counts", counts),
         "ceilings": from_rows("ceilings", [] if cost is None else [{**HEAD, **fault}]),
     })  # fmt: skip
-    found = effect_tables(tables, [])
+    found = effect_tables(tables)
     rows = found["waterfall"].to_dicts()
     assert sum(row["ms"] for row in rows) == pytest.approx(7.0 - 14.0)
     return {row["effect"]: row for row in rows}, found["waterfall_rows"].to_dicts()

@@ -3,7 +3,7 @@
 import pytest
 from job_rows import compiled, job
 
-from traceview.derive.job.members import attempts, in_order, ranges, with_member
+from traceview.derive.job.attempts import attempts, in_order, ranges, with_member
 from traceview.tables import Tables
 
 

@@ -3,8 +3,8 @@
 import pytest
 from job_rows import ZERO, S, compiled, job, looked
 
+from traceview.derive.job.attempts import attempt, phases_of
 from traceview.derive.job.ranks import frame_rows, rank_rows
-from traceview.derive.job.spans import attempt, phases_of
 from traceview.tables import from_rows
 
 

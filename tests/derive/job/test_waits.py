@@ -2,7 +2,7 @@
 
 from job_rows import ZERO, S, compiled, job
 
-from traceview.derive.job.spans import attempt
+from traceview.derive.job.attempts import attempt
 from traceview.derive.job.waits import wait_rows
 from traceview.tables import from_rows
 

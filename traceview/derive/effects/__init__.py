@@ -1,8 +1,7 @@
 """Why the two columns differ: named effects whose sum is the difference.
 
 parts     one part of an effect, the order of effects
-kernels   kernels of both stances on the step as timed
-faults    of their time on a CPU, what touching new memory takes
+kernels   kernels of both stances on the step as timed; on a CPU, what touching new memory takes
 graphs    what the graphs prove: operations that went away, nodes computed again
 groups    match groups as parts
 idle      everything but kernels as parts
@@ -16,21 +15,27 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.effects.faults import without_page_faults
 from traceview.derive.effects.graphs import GraphFacts
 from traceview.derive.effects.groups import group_parts
 from traceview.derive.effects.idle import idle_parts
-from traceview.derive.effects.kernels import ROUNDING, STANCES, not_listed, timed_kernels
+from traceview.derive.effects.kernels import (
+    ROUNDING,
+    STANCES,
+    not_listed,
+    timed_kernels,
+    without_page_faults,
+)
 from traceview.derive.effects.parts import ORDER, UNEXPLAINED, Part
-from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 
 __all__ = ["effect_tables"]
 
 Row = dict[str, Any]
+#: What of a part is a column of ``waterfall_rows``.
+_SHOWN = ("effect", "group_id", "what", "file", "line", "eager_ms", "compiled_ms", "ms")
 
 
-def effect_tables(tables: Tables, _: Sequence[Window]) -> dict[str, pl.DataFrame]:
+def effect_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     """waterfall and waterfall_rows; none where one stance is missing."""
     effects: list[Row] = []
     rows: list[Row] = []
@@ -39,7 +44,9 @@ def effect_tables(tables: Tables, _: Sequence[Window]) -> dict[str, pl.DataFrame
         parts = list(_parts(tables, speedup))
         head = {"pass": speedup["pass"], "rank": speedup["rank"]}
         effects += [{**head, **row} for row in _effects(parts, speedup["clock"])]
-        rows += [{**head, **_row(part)} for part in _in_order(parts)]
+        # By effect, the largest change first.
+        parts.sort(key=lambda part: (ORDER.index(part.effect), -abs(part.ms)))
+        rows += [{**head, **{name: getattr(part, name) for name in _SHOWN}} for part in parts]
     if not effects:
         return {}
     return {
@@ -114,22 +121,4 @@ def _totals(parts: Sequence[Part]) -> dict[str, float | None]:
     return {
         "eager_ms": sum(eager) if eager else None,
         "compiled_ms": sum(compiled) if compiled else None,
-    }
-
-
-def _in_order(parts: Sequence[Part]) -> list[Part]:
-    """By effect, the largest change first."""
-    return sorted(parts, key=lambda part: (ORDER.index(part.effect), -abs(part.ms)))
-
-
-def _row(part: Part) -> Row:
-    return {
-        "effect": part.effect,
-        "group_id": part.group_id,
-        "what": part.what,
-        "file": part.file,
-        "line": part.line,
-        "eager_ms": part.eager_ms,
-        "compiled_ms": part.compiled_ms,
-        "ms": part.ms,
     }

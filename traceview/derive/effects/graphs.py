@@ -22,16 +22,16 @@ HIGHER_ORDER = "torch.ops.higher_order."
 CHECKPOINTED = f"{HIGHER_ORDER}tag_activation_checkpoint"
 #: They move no data, and passes rewrite one as another.
 VIEWS = frozenset(
-    f"aten.{name}" for name in (
-        "view", "reshape", "_unsafe_view", "permute", "t", "transpose", "expand", "unsqueeze",
-        "squeeze", "slice", "select", "detach", "alias", "as_strided", "split", "split_with_sizes",
-        "unbind", "lift_fresh_copy",
+    f"aten.{name}"
+    for name in (
+        *("view", "reshape", "_unsafe_view", "permute", "t", "transpose", "expand", "unsqueeze"),
+        *("squeeze", "slice", "select", "detach", "alias", "as_strided", "split"),
+        *("split_with_sizes", "unbind", "lift_fresh_copy"),
     )
-)  # fmt: skip
-
+)
 #: What constant folding leaves behind.
 CONSTANTS = frozenset({"aten.full", "aten.scalar_tensor"})
-#: Operations that passes make of two others, or two others of them.
+#: Operations that passes make of two others, or take apart into them.
 MERGED = {"aten.addmm": ("aten.mm", "aten.add"), "aten.baddbmm": ("aten.bmm", "aten.add")}
 #: Executions per step are means over a window.
 _UNEVEN = 1e-6
@@ -103,7 +103,11 @@ class GraphFacts:
         traced = [_nodes(text)[0] for text in texts[TRACED] if HIGHER_ORDER not in text]
         checkpointed = any(CHECKPOINTED in text for text in texts[TRACED])
         again = frozenset[str]() if checkpointed else _recomputed(graphs)
-        self._again[rows["compile_id"][0]] = again | _forward_names(traced, graphs, again)
+        named = frozenset[str]()
+        if again:  # a backward kernel's recomputed nodes go by names of traced ones, its own do not
+            own = {node.name for nodes in graphs.get(BACKWARD, ()) for node in nodes} - again
+            named = frozenset(n.name for nodes in traced for n in nodes if n.name not in own)
+        self._again[rows["compile_id"][0]] = again | named
         captured = [nodes for kind in CAPTURED for nodes in graphs.get(kind, ())]
         lowered = graphs.get(LOWERED, [])
         if not any(map(_places, captured)) or not any(map(_places, lowered)):
@@ -128,18 +132,6 @@ def _recomputed(graphs: Mapping[str, Iterable[Sequence[_Node]]]) -> frozenset[st
     return frozenset(n for n, op in backward.items() if n in forward and forward[n] == op)
 
 
-def _forward_names(
-    traced: Iterable[Sequence[_Node]],
-    graphs: Mapping[str, Iterable[Sequence[_Node]]],
-    again: frozenset[str],
-) -> frozenset[str]:
-    """Names of traced nodes: a backward kernel's recomputed nodes go by them, its own do not."""
-    if not again:
-        return again
-    own = {node.name for nodes in graphs.get(BACKWARD, ()) for node in nodes} - again
-    return frozenset(node.name for nodes in traced for node in nodes if node.name not in own)
-
-
 def _places(nodes: Iterable[_Node]) -> set[Place]:
     return {node.place for node in nodes if node.place is not None}
 
@@ -148,13 +140,9 @@ def _once(graphs: Iterable[Sequence[_Node]], again: frozenset[str]) -> list[list
     """``graphs``, without recomputed nodes in a backward: the forward has them already."""
     found = []
     for nodes in graphs:
-        drop = again if _is_backward(nodes) else frozenset[str]()
-        found.append([node for node in nodes if node.name not in drop])
+        backward = any(name.startswith(_TANGENT) for node in nodes for name in node.reads)
+        found.append([n for n in nodes if not (backward and n.name in again)])
     return found
-
-
-def _is_backward(nodes: Iterable[_Node]) -> bool:
-    return any(name.startswith(_TANGENT) for node in nodes for name in node.reads)
 
 
 def _directions(graphs: Iterable[Sequence[_Node]]) -> tuple[list[_Node], list[_Node]]:

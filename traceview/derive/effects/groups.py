@@ -46,7 +46,11 @@ def group_parts(
     for kernel in kernels:
         members[kernel.group_id].append(kernel)
     parts: list[Part] = []
-    times = _times_at(kernels)
+    # Eager executions per step at each place: a forward's and its backward's are two groups.
+    times: Times = defaultdict(float)
+    for kernel in kernels:
+        if kernel.stance == "eager":
+            times[_site(kernel)] += kernel.count
     for group_id, mine in members.items():
         group = {} if group_id is None else groups.get(group_id, {})
         if group.get("kind") == "same" or group_id is None:
@@ -74,7 +78,12 @@ def _changed(
     parts += unchanged
     if eager and compiled:
         return parts + _replaced(eager, compiled, group.get("eager_casts_ms") or 0.0)
-    copies = [kernel for kernel in compiled if _is_copy(kernel)]
+    # Nothing but a copy: of an input into a cudagraph's memory, or a clone made for a mutation.
+    copies = [
+        kernel
+        for kernel in compiled
+        if kernel.category == "copy" or (kernel.ops & COPY_OPS and kernel.ops <= COPY_OPS | VIEWS)
+    ]
     if copies:
         parts.append(_part(COPIES, (), copies))
     rest = [kernel for kernel in compiled if kernel not in copies]
@@ -101,22 +110,13 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     spent = min(casts_ms, _total(copies) or 0.0)
     if spent <= 0.0:
         return [*parts, whole]
-    casts = [kernel for kernel in after if _is_cast(kernel)]
+    casts = [k for k in after if k.ops & CAST_OPS and k.ops <= CAST_OPS | VIEWS]
     kept = _total(casts)
     parts.append(_timed(_part(CASTS, copies, casts), spent, kept))
     left = (whole.eager_ms or 0.0) - spent, (whole.compiled_ms or 0.0) - (kept or 0.0)
     if max(left) > ROUNDING:
         parts.append(_timed(whole, *(ms if ms > ROUNDING else None for ms in left)))
     return parts
-
-
-def _times_at(kernels: Kernels) -> Times:
-    """Eager executions per step at each place: a forward's and its backward's are two groups."""
-    times: Times = defaultdict(float)
-    for kernel in kernels:
-        if kernel.stance == "eager":
-            times[_site(kernel)] += kernel.count
-    return times
 
 
 def _less_work(eager: Kernels, facts: GraphFacts, times: Times) -> tuple[list[Part], list[Kernel]]:
@@ -178,25 +178,23 @@ def _sides(kernels: Iterable[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
     return found
 
 
-def _is_cast(kernel: Kernel) -> bool:
-    return bool(kernel.ops & CAST_OPS) and kernel.ops <= CAST_OPS | VIEWS
-
-
-def _is_copy(kernel: Kernel) -> bool:
-    """Nothing but a copy: of an input into a cudagraph's memory, or a clone made for a mutation."""
-    cloned = bool(kernel.ops & COPY_OPS) and kernel.ops <= COPY_OPS | VIEWS
-    return cloned or kernel.category == "copy"
-
-
 def _part(effect: str, eager: Kernels, compiled: Kernels) -> Part:
-    dearest = max((*eager, *compiled), key=lambda kernel: kernel.ms)
+    longest = max((*eager, *compiled), key=lambda kernel: kernel.ms)
     lines = [k for k in (*eager, *compiled) if k.line is not None]
-    place = max(lines, key=lambda kernel: kernel.ms, default=dearest)
+    place = max(lines, key=lambda kernel: kernel.ms, default=longest)
     before, after = _total(eager), _total(compiled)
     return Part(
-        effect, _words(eager, compiled), difference(before, after), before, after, dearest.clock,
-        derived=True, group_id=dearest.group_id, file=place.file, line=place.line,
-    )  # fmt: skip
+        effect=effect,
+        what=_words(eager, compiled),
+        ms=difference(before, after),
+        eager_ms=before,
+        compiled_ms=after,
+        clock=longest.clock,
+        derived=True,
+        group_id=longest.group_id,
+        file=place.file,
+        line=place.line,
+    )
 
 
 def _total(kernels: Kernels) -> float | None:
@@ -222,13 +220,13 @@ def _words(eager: Kernels, compiled: Kernels) -> str:
 
 
 def _names(kernels: Kernels, name_of: Callable[[Kernel], str]) -> str:
-    """The dearest names with their executions per step, at most ``NAMED`` of them."""
+    """The names that take longest with their executions per step, at most ``NAMED`` of them."""
     ms: dict[str, float] = defaultdict(float)
     times: dict[str, float] = defaultdict(float)
     for kernel in kernels:
         ms[name_of(kernel)] += kernel.ms
         times[name_of(kernel)] += kernel.count
-    dearest = sorted(ms, key=lambda name: -ms[name])
-    said = [f"{name} ×{times[name]:g}" if times[name] != 1 else name for name in dearest[:NAMED]]
-    more = len(dearest) - NAMED
-    return ", ".join(said) + (f" and {more} more" if more > 0 else "")
+    longest = sorted(ms, key=lambda name: -ms[name])
+    shown = [f"{name} ×{times[name]:g}" if times[name] != 1 else name for name in longest[:NAMED]]
+    more = len(longest) - NAMED
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

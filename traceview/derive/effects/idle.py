@@ -19,16 +19,14 @@ from traceview.derive.effects.parts import (
 Row = dict[str, Any]
 #: What only a compiled step has: evaluating guards, wrappers, Python between its parts.
 _OVERHEADS = frozenset(
-    {
-        causes.GUARDS, causes.CALL_OVERHEAD, causes.GRAPH_BREAK, causes.COMPILE,
-        causes.HOST_GRAPH_BREAK, causes.HOST_COMPILE,
-    }
-)  # fmt: skip
-#: What it costs to get from one operator to the next, beside a device's wait for launches: Python,
-#: and on a CPU operators that only arrange or dispatch.
+    (
+        *(causes.GUARDS, causes.CALL_OVERHEAD, causes.GRAPH_BREAK, causes.COMPILE),
+        *(causes.HOST_GRAPH_BREAK, causes.HOST_COMPILE),
+    )
+)
+#: What it costs to get from one operator to the next, apart from a device's wait for launches:
+#: Python, and on a CPU operators that only arrange or dispatch.
 _DISPATCH = frozenset({"other", causes.PYTHON, causes.OTHER_PYTHON})
-
-
 #: Python between operators, and between the compiled parts of one call.
 _PYTHON = frozenset(
     {causes.PYTHON, causes.OTHER_PYTHON, causes.GRAPH_BREAK, causes.HOST_GRAPH_BREAK}

@@ -1,7 +1,14 @@
-"""Tables of all ranks of a job → tables that tell its story.
+"""Tables of all ranks of a job → tables about the job.
 
-Made of every attempt that only logs are left of (passes ``logs``, ``logs.2``, …); ``spans`` holds
-what the rest is made of.
+Made of every attempt that only logs are left of (passes ``logs``, ``logs.2``, …).
+
+attempts    who took part, and the compiles of each; what the rest is made of
+ranks       compile seconds by rank and by code object, failures, stragglers
+waits       who waited while another rank compiled
+late        compiles past the start, and the idle time of profiles that falls on compiles
+divergence  what ranks of one program do differently
+configs     versions and settings that differ
+keys        look-ups in the graph cache, and why one missed what another found
 """
 
 from __future__ import annotations
@@ -11,18 +18,12 @@ from typing import Any
 
 import polars as pl
 
+from traceview.derive.job.attempts import Attempt, attempt, attempts
 from traceview.derive.job.configs import config_rows
 from traceview.derive.job.divergence import divergence_rows
-from traceview.derive.job.failures import failure_rows
-from traceview.derive.job.idle import idle_rows
-from traceview.derive.job.keys import Differences
-from traceview.derive.job.late import late_rows
-from traceview.derive.job.lookups import Components, LookUp, look_ups
-from traceview.derive.job.members import attempts
-from traceview.derive.job.ranks import frame_rows, rank_rows
-from traceview.derive.job.spans import Attempt, attempt
-from traceview.derive.job.stragglers import straggler_rows
-from traceview.derive.job.traces import traces
+from traceview.derive.job.keys import Components, Differences, LookUp, look_ups
+from traceview.derive.job.late import idle_rows, late_rows, traces
+from traceview.derive.job.ranks import failure_rows, frame_rows, rank_rows, straggler_rows
 from traceview.derive.job.waits import wait_rows
 from traceview.tables import Tables, from_rows
 
@@ -30,7 +31,7 @@ __all__ = ["attempts", "earlier", "job_tables"]
 
 
 def job_tables(tables: Tables) -> dict[str, pl.DataFrame]:
-    """The story tables; none where the run was measured and no job is told of."""
+    """The tables; none where the run was measured, so that there is no job."""
     jobs = [attempt(tables, name) for name in attempts(tables)]
     if not jobs:
         return {}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
 import msgspec
 import polars as pl
 
-from traceview.derive.job.members import ranges, with_member
-from traceview.derive.job.spans import Attempt, Row
+from traceview.derive.job.attempts import Attempt, Row, ranges, with_member
 from traceview.tables import Tables
 
 #: Name → its value as the log has it: sets repeat hundreds of values, and few differ.
@@ -43,38 +42,27 @@ def _differing(
         values: dict[str, set[str | None]] = defaultdict(set)
         for found, members in sets:
             if name in found or section != "versions":
-                told = _plain(found.get(name))
+                logged = _plain(found.get(name))
                 for member in members:
-                    values[member].add(told)
+                    values[member].add(logged)
         groups: dict[frozenset[str | None], list[str]] = defaultdict(list)
         for member in everyone & values.keys():
             groups[frozenset(values[member])].append(member)
-        if not _apart(groups):
+        # A rank that saw one value more than others only went on longer.
+        if not any(one.isdisjoint(other) for one, other in combinations(groups, 2)):
             continue
-        for value, members in sorted(groups.items(), key=_most):
+        by_ranks = ((value, ranges(members), len(members)) for value, members in groups.items())
+        for value, ranks, count in sorted(by_ranks, key=lambda group: (-group[2], group[1])):
+            known = sorted(text for text in value if text is not None)
             yield {
                 "pass": job.name,
                 "section": section,
                 "name": name,
-                "value": _text(value),
-                "ranks": ranges(members),
-                "rank_count": len(members),
+                # ``false, true`` where a rank had several; None where it was never set.
+                "value": ", ".join(known) or None,
+                "ranks": ranks,
+                "rank_count": count,
             }
-
-
-def _apart(groups: Iterable[frozenset[str | None]]) -> bool:
-    """Whether two groups have no value in common: a rank that saw one more only went on longer."""
-    return any(one.isdisjoint(other) for one, other in combinations(groups, 2))
-
-
-def _most(group: tuple[frozenset[str | None], list[str]]) -> tuple[int, str]:
-    return -len(group[1]), ranges(group[1])
-
-
-def _text(values: frozenset[str | None]) -> str | None:
-    """``true``, or ``false, true`` where a rank had several; None where it was never set."""
-    known = sorted(value for value in values if value is not None)
-    return ", ".join(known) or None
 
 
 def _settings(text: str) -> Settings:
@@ -82,12 +70,8 @@ def _settings(text: str) -> Settings:
     try:
         return {name: bytes(value) for name, value in _DECODER.decode(text).items()}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _unusual(text)
-
-
-def _unusual(text: str) -> Settings:
-    """The same of what only Python takes for JSON: NaN, Infinity."""
-    try:
+        pass
+    try:  # what only Python takes for JSON: NaN, Infinity
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}

@@ -1,34 +1,171 @@
-"""Table ``job_divergence``: what ranks of one program do differently.
+"""What ranks of one program do differently: tables ``compile_digests`` and ``job_divergence``.
+
+Digests are made of one log while its texts are at hand, since a job keeps them of a few ranks only.
+Left out is what differs between ranks that do the same: device indexes, addresses, and where the
+source lies. A log may come in pieces: the digests don't depend on where it is cut.
 
 Compared are the n-th compiles of each function: whether all ranks have them, and where all have,
 their graphs, guards and orders of collectives, by digest. Of each function the first difference of
-each kind is kept: what comes after it follows from it as a rule.
+each kind is kept: what comes after it usually follows from it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
+import msgspec
 import polars as pl
 
-from traceview.derive.job.digests import compile_digests
-from traceview.derive.job.members import in_order, ranges, with_member
-from traceview.derive.job.ranks import code_columns
-from traceview.derive.job.spans import Attempt, Code, Row, Span
-from traceview.tables import Tables
+from traceview.derive.job.attempts import (
+    Attempt,
+    Code,
+    Row,
+    Span,
+    code_columns,
+    in_order,
+    ranges,
+    with_member,
+)
+from traceview.tables import Tables, from_rows
 
+#: What is looked at; the kind of graph that Dynamo hands on.
+SEEN = ("graphs", "guards", "collective_schedules")
+_KIND = "dynamo_output"
+_COMMENT = r"(?m)^\s*# File: .*$"
+#: In ASCII: other alphabets' letters and digits cost twice the time.
+_DEVICE = r"(?-u:\b)(?:cuda|xpu|hpu|mps)(?::|, index=)[0-9]+|(?-u:\b)device=[0-9]+"
+_ADDRESS = r"0x[0-9a-fA-F]+|(?-u:\b)[0-9]{7,}(?-u:\b)"
+#: A collective in a graph, with its tensor's name, its arguments and, before it, its shape.
+_COLLECTIVE = re.compile(
+    r"(?m)^\s*\w+(?:: \"([^\"]*)\")? = torch\.ops\.(_?c10d_functional\.\w+)(?:\.default)?(\(.*?\))"
+)
+_WAITS = "wait_tensor"
+_HEAD = ("pass", "rank", "compile_key", "compile_id")
+_PID = r":(\d{1,18}):[^:]*:[^:]*$"
 #: In this order: where collectives differ so do graphs, and with those the guards.
 KINDS = ("collectives", "graph", "guards")
+
+
+class _Compile(msgspec.Struct):
+    """Digests of one compile's graphs, in order, and guards; its collectives, in order."""
+
+    head: dict[str, object]
+    graphs: list[str] = []
+    guards: set[str] = set()
+    orders: list[str] = []
+
+
+class Digests:
+    """Takes the tables of one log, whole or in pieces, and gives one row a compile."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, _Compile] = {}
+
+    def see(self, name: str, frame: pl.DataFrame) -> None:
+        """Take a piece of table ``name``; tables that say nothing here are passed over."""
+        if name not in SEEN or frame.is_empty():
+            return
+        if name == "graphs":
+            graphs = frame.filter(pl.col("kind") == _KIND)
+            texts = graphs.select(*_HEAD, text=plain(pl.col("text")))
+        elif name == "guards":
+            guard = pl.concat_str("kind", "guard", separator=" ", ignore_nulls=True)
+            texts = frame.select(*_HEAD, text=_anywhere(guard))
+        else:
+            texts = frame.select(*_HEAD, text=pl.col("schedule").list.join("\n"))
+        kept = texts.drop_nulls(["compile_key", "text"])
+        grouped = kept.group_by(_HEAD, maintain_order=True).agg("text")
+        pid = pl.col("compile_key").str.extract(_PID, 1).cast(pl.Int64, strict=False)
+        for *head, texts_of, process in grouped.with_columns(pid=pid).iter_rows():
+            self._add(name, (*head, process), texts_of)
+
+    def frame(self) -> pl.DataFrame:
+        """The table."""
+        return from_rows(
+            "compile_digests",
+            (
+                {
+                    **found.head,
+                    "graph": _joined(found.graphs),
+                    "guards": _joined(sorted(found.guards)),
+                    "collectives": _joined(found.orders),
+                }
+                for found in self._found.values()
+            ),
+        )
+
+    def _add(self, table: str, head: tuple[object, ...], texts: list[str]) -> None:
+        names = (*_HEAD, "pid")
+        found = self._found.setdefault(str(head[2]), _Compile(dict(zip(names, head, strict=True))))
+        if table == "guards":
+            found.guards.update(map(_guard_digest, texts))
+        elif table == "graphs":
+            found.graphs += map(_digest, texts)
+            found.orders += (order for graph in texts for order in collectives(graph))
+        else:
+            found.orders += texts
+
+
+def compile_digests(tables: Tables) -> pl.DataFrame:
+    """The same of tables that are all there."""
+    digests = Digests()
+    for name in SEEN:
+        digests.see(name, tables[name])
+    return digests.frame()
+
+
+def collectives(graph: str) -> list[str]:
+    """Collectives of a graph in its order: ``all_reduce(scores, 'sum', '0') f32[16, 40]``."""
+    if "c10d_functional" not in graph:
+        return []
+    return [
+        f"{name.partition('.')[2]}{arguments} {shape}".rstrip()
+        for shape, name, arguments in _COLLECTIVE.findall(graph)
+        if _WAITS not in name
+    ]
+
+
+def plain(text: pl.Expr) -> pl.Expr:
+    """A graph or guard without what differs between ranks that do the same."""
+    return _anywhere(text.str.replace_all(_COMMENT, ""))
+
+
+def _anywhere(text: pl.Expr) -> pl.Expr:
+    """The same of a text without the comments of a graph."""
+    return text.str.replace_all(_DEVICE, "device").str.replace_all(_ADDRESS, "#")
+
+
+def _joined(digests: list[str]) -> str | None:
+    return _digest("\n".join(digests)) if digests else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+#: Guards are short, and the same ones stand on compile after compile.
+_guard_digest = lru_cache(4096)(_digest)
 
 
 def divergence_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     """Rows of the table, one group of ranks each; differences in the order of their functions."""
     if len(job.by_member) < 2:
         return
-    digests = _digests(tables, job)
+    # Where only some ranks' texts are kept, there are digests of those alone.
+    known = tables["compile_digests"] if tables.has("compile_digests") else compile_digests(tables)
+    mine = with_member(known.filter(pl.col("pass") == job.name))
+    digests = {(row["member"], row["compile_key"]): row for row in mine.iter_rows(named=True)}
+    # Code object → n → its n-th compile on every rank that has one.
+    by_code: dict[Code, dict[int, list[Span]]] = defaultdict(lambda: defaultdict(list))
+    for span in job.spans:
+        if span.forward and span.code[1] is not None:
+            by_code[span.code][span.index].append(span)
     number = 0
-    for code, spans in _by_code(job).items():
+    for code, spans in by_code.items():
         for kind, index, groups in _differences(job, spans, digests):
             for digest, members in sorted(groups.items(), key=lambda item: -len(item[1])):
                 first = in_order(members)[0]
@@ -47,22 +184,6 @@ def divergence_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
                     "compile_key": key,
                 }
             number += 1
-
-
-def _by_code(job: Attempt) -> dict[Code, dict[int, list[Span]]]:
-    """Code object → n → its n-th compile on every rank that has one."""
-    found: dict[Code, dict[int, list[Span]]] = defaultdict(lambda: defaultdict(list))
-    for span in job.spans:
-        if span.forward and span.code[1] is not None:
-            found[span.code][span.index].append(span)
-    return found
-
-
-def _digests(tables: Tables, job: Attempt) -> Mapping[tuple[str, str], Row]:
-    """(member, compile key) → digests; where only some ranks' texts are kept, of those alone."""
-    known = tables["compile_digests"] if tables.has("compile_digests") else compile_digests(tables)
-    mine = with_member(known.filter(pl.col("pass") == job.name))
-    return {(row["member"], row["compile_key"]): row for row in mine.iter_rows(named=True)}
 
 
 def _differences(

@@ -1,7 +1,7 @@
-"""Table ``cache_key_differences``: why one rank, or one start, missed a graph that another had.
+"""Look-ups in Inductor's graph cache, and table ``cache_key_differences``: why one was a miss.
 
 Ranks that run one program look the same graphs up. Where one of them misses what others find, or
-asks by another key, the components of the two keys tell why; of the same key, the cache itself was
+asks by another key, the components of the two keys say why; of the same key, the cache itself was
 another one. A rank that only came first, and whose code the others then found, is left out.
 """
 
@@ -11,13 +11,16 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
+import polars as pl
 
-from traceview.derive.job.lookups import CACHE, Components, LookUp
-from traceview.derive.job.members import in_order, ranges
-from traceview.derive.job.spans import Row
+from traceview.derive.job.attempts import Attempt, Row, Span, in_order, ranges, total, with_member
+from traceview.tables import Tables
 
+CACHE = "fx_graph"
+_OUTCOMES = {"hit": "hit", "miss": "miss", "guard_miss": "miss"}
 #: Keys of one graph that are looked into, the commonest first; graphs in all.
 _KEYS, _PAIRS = 6, 400
 #: Settings named for one pair of keys: another torch changes hundreds.
@@ -31,9 +34,97 @@ _VERSIONS = frozenset({"torch_version", "system_info[hash]"})
 _OF_GRAPH = re.compile(
     r"gm|example_inputs\[|fx_kwargs\[(static_input_idxs|is_backward|is_inference)\]"
 )
-
 #: Kinds of difference that are of the program, not of its settings.
 _DIVERGED = frozenset({"graph", "inputs"})
+
+
+class LookUp(msgspec.Struct, frozen=True):
+    """One look-up: ``nth`` of its compile, and where in the log it stands.
+
+    ``seconds`` and ``inductor_s`` are of the whole compile, a backward that came later included.
+    """
+
+    pass_name: str
+    member: str
+    span: Span
+    seconds: float | None
+    inductor_s: float
+    ended_us: float | None
+    nth: int
+    outcome: str
+    key: str | None
+    raw_file: str | None
+    raw_line: int | None
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """The same on every rank that runs the same program."""
+        return (*self.span.code, self.span.index, self.nth)
+
+
+def look_ups(tables: Tables, job: Attempt) -> Iterator[LookUp]:
+    """Every look-up that hit or missed, of a compile that is known."""
+    spans: dict[tuple[str, str], list[Span]] = defaultdict(list)
+    for span in job.spans:
+        spans[span.key].append(span)
+    events = tables["cache_events"].filter(
+        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
+    )
+    seen: dict[tuple[str, str], int] = defaultdict(int)
+    # A look-up whose record is cut off has no key and can't be compared.
+    ordered = with_member(events.drop_nulls("key")).sort("raw_file", "raw_line")
+    for row in ordered.iter_rows(named=True):
+        at = (row["member"], row["compile_key"])
+        own = spans.get(at)
+        if own:
+            nth = seen[at]
+            seen[at] += 1
+            yield LookUp(
+                pass_name=job.name,
+                member=row["member"],
+                span=own[0],
+                seconds=total(own),
+                inductor_s=sum(s.phases["inductor_s"] + s.phases["codegen_s"] for s in own),
+                ended_us=max((s.ended_us for s in own if s.ended_us is not None), default=None),
+                nth=nth,
+                outcome=_OUTCOMES[row["event"]],
+                key=row["key"],
+                raw_file=row["raw_file"],
+                raw_line=row["raw_line"],
+            )
+
+
+class Components:
+    """Components of cache keys; the table keeps only what changed from one look-up to the next."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._made: dict[tuple[object, ...], dict[str, Row]] = {}
+
+    @cached_property
+    def _files(self) -> dict[tuple[object, ...], pl.DataFrame]:
+        """(pass, log) → its components; made where keys differ at all."""
+        known = self._tables["cache_components"].filter(pl.col("cache") == CACHE)
+        known = known.select("pass", "raw_file", "pid", "raw_line", "name", "digest", "value")
+        return known.partition_by("pass", "raw_file", as_dict=True)
+
+    def of(self, look_up: LookUp) -> Mapping[str, Row]:
+        """Name → digest and value; empty where they were not recorded."""
+        at = (look_up.pass_name, look_up.raw_file, look_up.span.row["pid"], look_up.raw_line)
+        if at not in self._made:
+            self._made[at] = self._read(look_up)
+        return self._made[at]
+
+    def _read(self, look_up: LookUp) -> dict[str, Row]:
+        frame = self._files.get((look_up.pass_name, look_up.raw_file))
+        if frame is None or look_up.raw_line is None:
+            return {}
+        pid = pl.lit(look_up.span.row["pid"], dtype=pl.Int64)
+        mine = frame.filter(pl.col("raw_line") <= look_up.raw_line, pl.col("pid").eq_missing(pid))
+        # A process shows all components at its first look-up; that must be there.
+        last = mine.sort("raw_line").unique("name", keep="last").drop_nulls("digest")
+        return {row["name"]: row for row in last.iter_rows(named=True)}
+
 
 Group = Sequence[LookUp]
 
@@ -73,7 +164,10 @@ class Differences:
 
     def between_ranks(self, look_ups: Iterable[LookUp]) -> None:
         """Compare the ranks of one attempt."""
-        for group in _by_place(look_ups).values():
+        places: dict[tuple[object, ...], list[LookUp]] = defaultdict(list)
+        for look_up in look_ups:
+            places[look_up.place].append(look_up)
+        for group in places.values():
             by_key: dict[str | None, list[LookUp]] = defaultdict(list)
             for look_up in group:
                 by_key[look_up.key].append(look_up)
@@ -101,6 +195,7 @@ class Differences:
         ordered = sorted(self._found.items(), key=lambda item: -_weight(item[1][1]))
         for number, ((between, kind, *_), (name, sides)) in enumerate(ordered):
             for side in sides:
+                outcomes = side.outcomes
                 yield {
                     "pass": pass_name,
                     "difference": number,
@@ -111,10 +206,10 @@ class Differences:
                     "side_pass": side.pass_name,
                     "ranks": ranges(side.members),
                     "rank_count": len(side.members),
-                    "outcome": _outcome(side.outcomes),
+                    "outcome": "both" if len(outcomes) > 1 else next(iter(outcomes), "miss"),
                     "value": side.value,
                     "functions": sorted(side.functions),
-                    "compiles": sum(side.outcomes.values()),
+                    "compiles": sum(outcomes.values()),
                     "seconds": sum(side.seconds.values()) if side.seconds else None,
                 }
 
@@ -131,7 +226,12 @@ class Differences:
         if self._pairs >= _PAIRS:
             return
         self._pairs += 1
-        seconds = _beyond(usual, other) if between == "ranks" else _of_inductor(other)
+        if between == "ranks":
+            seconds = _beyond(usual, other)
+        else:  # a hit would have saved the seconds in Inductor
+            seconds = {
+                found.span.key: found.inductor_s for found in other if found.seconds is not None
+            }
         mixed = _hits(usual) == len(usual) and _hits(other) == 0
         for component in self._differing(usual[0], other[0], mixed=mixed):
             # Another graph has another key: only where it missed is that the cache's affair.
@@ -151,7 +251,7 @@ class Differences:
         if graph:
             yield _graph(graph, left, right)
         settings = [name for name in names if name not in graph]
-        for name in sorted(settings, key=_settings_first)[:_SETTINGS]:
+        for name in sorted(settings, key=lambda name: (name not in _VERSIONS, name))[:_SETTINGS]:
             kind = "versions" if name in _VERSIONS else "settings"
             yield _Component(name, kind, (_value(left, name), _value(right, name)))
         if not names and mixed:  # the device's index is part of the key
@@ -179,13 +279,6 @@ class Differences:
         sides[1].add(groups[1], seconds)
 
 
-def _by_place(look_ups: Iterable[LookUp]) -> dict[tuple[object, ...], list[LookUp]]:
-    groups: dict[tuple[object, ...], list[LookUp]] = defaultdict(list)
-    for look_up in look_ups:
-        groups[look_up.place].append(look_up)
-    return groups
-
-
 def _differ(name: str, left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
     """Whether it differs by more than the index of a device."""
     one, other = left.get(name), right.get(name)
@@ -208,7 +301,7 @@ def _on_devices(left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
 
 
 def _graph(names: Sequence[str], left: Mapping[str, Row], right: Mapping[str, Row]) -> _Component:
-    """What tells most of graphs that differ: an input where only sizes do, else the graph."""
+    """What says most of graphs that differ: an input where only sizes do, else the graph."""
     shapes = [_NUMBER.sub("0", _value(side, _GRAPH) or "") for side in (left, right)]
     inputs = [name for name in names if _INPUT.match(name)]
     if inputs and (_GRAPH not in names or shapes[0] == shapes[1]):
@@ -222,10 +315,6 @@ def _value(side: Mapping[str, Row], name: str) -> str | None:
     text = side[name]["value"] if name in side else None
     strange = sum(not (char.isprintable() or char.isspace()) or char == "�" for char in text or "")
     return None if text is None or strange * 10 > len(text) else text
-
-
-def _settings_first(name: str) -> tuple[bool, str]:
-    return name not in _VERSIONS, name
 
 
 def _came_first(look_up: LookUp, hits: Group) -> bool:
@@ -255,20 +344,9 @@ def _beyond(usual: Group, other: Group) -> dict[tuple[str, str], float]:
     }
 
 
-def _of_inductor(group: Group) -> dict[tuple[str, str], float]:
-    """Compile → seconds in Inductor, which a hit would have saved."""
-    return {
-        look_up.span.key: look_up.inductor_s for look_up in group if look_up.seconds is not None
-    }
-
-
 def _function(look_up: LookUp) -> str:
     _, file, line = look_up.span.code
     return f"{file}:{line}"
-
-
-def _outcome(outcomes: Counter[str]) -> str:
-    return "both" if len(outcomes) > 1 else next(iter(outcomes), "miss")
 
 
 def _weight(sides: tuple[_Side, _Side]) -> float:

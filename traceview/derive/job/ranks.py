@@ -1,18 +1,54 @@
-"""Tables ``job_ranks`` and ``job_frames``: compile seconds by rank and by code object."""
+"""What the ranks of a job did: tables about ranks, code objects, failures and stragglers.
+
+``job_ranks``, ``job_frames``  compile seconds by rank and by code object
+``job_failures``               compiles that failed, hit the recompile limit, or never ended
+``job_stragglers``             ranks that compiled much longer than the others, and what with
+"""
 
 from __future__ import annotations
 
+import re
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
 import polars as pl
 
-from traceview.derive.job.members import ranges, with_member
-from traceview.derive.job.spans import Attempt, Code, Row, Span, phases_of, total
+from traceview.derive.job.attempts import (
+    Attempt,
+    Code,
+    Row,
+    Span,
+    code_columns,
+    phases_of,
+    ranges,
+    total,
+    with_member,
+)
+from traceview.derive.job.keys import CACHE, LookUp
 from traceview.tables import Tables
 
-FAILED = ("failed",)
 _OUTCOMES = {"hit": "hits", "miss": "misses", "guard_miss": "misses", "bypass": "bypasses"}
+_FAILED = ("failed", "limit", "unfinished")
+_CHARACTERS = 2000
+#: What differs between two failures of one kind.
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+#: Longer than the median of the others by this factor, and by these seconds.
+FACTOR, LEAST_S = 1.3, 1.0
+#: Parts of a straggler's time that are kept, and stragglers.
+_PARTS, _RANKS = 3, 16
+
+
+class _Cell(msgspec.Struct):
+    """What one rank compiled of one code object."""
+
+    seconds: float = 0.0
+    compiles: int = 0
+    misses: int = 0
+
+
+Cells = Mapping[Code, Mapping[str, _Cell]]
 
 
 def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
@@ -33,7 +69,7 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
             "compiles": sum(span.forward for span in spans),
             "recompiles": sum(span.forward and span.again for span in spans),
             "graph_breaks": breaks[member] if breaks is not None else None,
-            "failures": sum(span.row["outcome"] in FAILED for span in spans),
+            "failures": sum(span.row["outcome"] == "failed" for span in spans),
             **lookups.get(member, {}),
             "first_us": min((start for start, _ in times), default=None),
             "last_us": max((end for _, end in times), default=None),
@@ -41,7 +77,7 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
 
 
 def frame_rows(job: Attempt) -> Iterator[Row]:
-    """One row a code object, dearest first."""
+    """One row a code object, the one that took longest first."""
     groups: dict[Code, list[Span]] = defaultdict(list)
     for span in job.spans:
         groups[span.code].append(span)
@@ -68,13 +104,8 @@ def _frame(job: Attempt, code: Code, spans: list[Span]) -> Row:
         "rank_count": len(seconds),
         "compiles": sum(span.forward for span in spans),
         "recompiles": sum(span.forward and span.again for span in spans),
-        "failures": sum(span.row["outcome"] in FAILED for span in spans),
+        "failures": sum(span.row["outcome"] == "failed" for span in spans),
     }
-
-
-def code_columns(code: Code) -> Row:
-    """The three columns that name a code object."""
-    return dict(zip(("co_name", "co_filename", "co_firstlineno"), code, strict=True))
 
 
 def _breaks(tables: Tables, job: Attempt) -> Counter[str] | None:
@@ -93,7 +124,7 @@ def _lookups(tables: Tables, job: Attempt) -> dict[str, Row]:
     What AOTAutograd's cache finds, Inductor's reports as found once more: one of them counts.
     """
     mine = tables["cache_events"].filter(
-        pl.col("pass") == job.name, pl.col("cache") == "fx_graph", pl.col("event").is_in(_OUTCOMES)
+        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
     )
     found: dict[str, Row] = {}
     counted = with_member(mine).group_by("member", "event").len()
@@ -101,3 +132,94 @@ def _lookups(tables: Tables, job: Attempt) -> dict[str, Row]:
         row = found.setdefault(member, {"hits": 0, "misses": 0, "bypasses": 0})
         row[_OUTCOMES[event]] += count
     return found
+
+
+def failure_rows(job: Attempt) -> Iterator[Row]:
+    """One row for what failed alike, failures first."""
+    groups: dict[tuple[object, ...], list[Span]] = defaultdict(list)
+    for span in job.spans:
+        if span.row["outcome"] in _FAILED:
+            row = span.row
+            first = (row["fail_reason"] or "").strip().split("\n", 1)[0]
+            place = (row["fail_user_file"], row["fail_user_line"])
+            alike = (row["outcome"], row["fail_type"], _NUMBER.sub("0", first), place, span.code)
+            groups[alike].append(span)
+    found = [_failure(job, spans) for spans in groups.values()]
+    yield from sorted(found, key=lambda row: (_FAILED.index(row["outcome"]), -row["rank_count"]))
+
+
+def _failure(job: Attempt, spans: list[Span]) -> Row:
+    row, members = spans[0].row, {span.member for span in spans}
+    torchs = row["fail_user_file"] is not None
+    starts = [span.started_us for span in spans if span.started_us is not None]
+    reason = row["fail_reason"]
+    return {
+        "pass": job.name,
+        "outcome": row["outcome"],
+        "fail_type": row["fail_type"],
+        "reason": reason[:_CHARACTERS] if reason else None,
+        **code_columns(spans[0].code),
+        "user_file": row["fail_user_file"] if torchs else row["user_file"],
+        "user_line": row["fail_user_line"] if torchs else row["user_line"],
+        "ranks": ranges(members),
+        "rank_count": len(members),
+        "times": len(spans),
+        "first_us": min(starts, default=None),
+    }
+
+
+def straggler_rows(job: Attempt, found: Iterable[LookUp]) -> Iterator[Row]:
+    """Up to three rows for each straggler, the slowest rank first."""
+    seconds = {member: job.seconds(member) for member in job.members}
+    timed = {member: value for member, value in seconds.items() if value is not None}
+    if len(timed) < 2:
+        return
+    slow = []
+    for member, value in timed.items():
+        others = statistics.median(v for name, v in timed.items() if name != member)
+        if value > FACTOR * others and value - others > LEAST_S:
+            slow.append((value, others, member))
+    cells = _cells(job, found) if slow else {}
+    for value, others, member in sorted(slow, reverse=True)[:_RANKS]:
+        for part in _parts(member, list(timed), cells):
+            head = {"pass": job.name, "member": member, "seconds": value, "median_seconds": others}
+            yield head | part
+
+
+def _cells(job: Attempt, found: Iterable[LookUp]) -> Cells:
+    cells: dict[Code, dict[str, _Cell]] = defaultdict(lambda: defaultdict(_Cell))
+    for span in job.spans:
+        cell = cells[span.code][span.member]
+        cell.seconds += span.seconds or 0.0
+        cell.compiles += span.forward
+    for look_up in found:
+        cells[look_up.span.code][look_up.member].misses += look_up.outcome == "miss"
+    return cells
+
+
+def _parts(member: str, members: list[str], cells: Cells) -> Iterator[Row]:
+    """What it did longer than the median of the others, by function, longest first."""
+    parts = []
+    for code, by_member in cells.items():
+        mine = by_member.get(member)
+        if mine is not None:
+            others = [by_member.get(name, _Cell()) for name in members if name != member]
+            usual = statistics.median(cell.seconds for cell in others)
+            parts.append((mine.seconds - usual, code, mine, others))
+    parts.sort(key=lambda part: -part[0])
+    for excess, code, mine, others in parts[:_PARTS]:
+        if excess > 0:
+            yield {
+                "part": _kind(mine, others),
+                "part_seconds": excess,
+                **code_columns(code),
+                "compiles": mine.compiles,
+                "basis": "derived",
+            }
+
+
+def _kind(mine: _Cell, others: list[_Cell]) -> str:
+    more = mine.compiles > statistics.median_high(cell.compiles for cell in others)
+    if mine.misses > statistics.median(cell.misses for cell in others) and not more:
+        return "cache_miss"
+    return "more_compiles" if more else "slower"

@@ -1,10 +1,10 @@
 """Table ``job_waits``: who stood still while another rank compiled.
 
-Where steps were recorded, a step that takes longer than usual tells (``rank_waits``: measured). Of
-logs alone there is the gap between a rank's own compiles: it compiled, logged nothing while another
-rank went on compiling, and compiled again as soon as that one had finished. That is a sign and no
-proof (heuristic), and shows nothing of the wait for the last compile of all. Ranks of several hosts
-have several clocks: a wait is only seen where they agree.
+Where steps were recorded, a step that takes longer than usual shows it (``rank_waits``: measured).
+Of logs alone there is the gap between a rank's own compiles: it compiled, logged nothing while
+another rank went on compiling, and compiled again as soon as that one had finished. That is a sign
+and no proof (heuristic), and shows nothing of the wait for the last compile of all. Ranks of
+several hosts have several clocks: a wait is only seen where they agree.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from operator import itemgetter
 
 import polars as pl
 
-from traceview.derive.intervals import Interval
-from traceview.derive.job.ranks import code_columns
-from traceview.derive.job.spans import Attempt, Row, Span
+from traceview.derive.intervals import Interval, shared
+from traceview.derive.job.attempts import Attempt, Row, Span, code_columns
 from traceview.tables import Tables
 
 #: A gap between compiles that is shorter says nothing.
@@ -39,14 +38,11 @@ def wait_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     measured = tables["rank_waits"].filter(pl.col("pass") == job.name)
     if measured.height:
         yield from _measured(measured, job)
-    elif not _has_steps(tables, job):
-        yield from _gaps(job)
-
-
-def _has_steps(tables: Tables, job: Attempt) -> bool:
-    """Whether two ranks or more have steps: then no measured wait means that there was none."""
+        return
+    # Where two ranks or more have steps, no measured wait means that there was none.
     steps = tables["steps"].filter(pl.col("pass") == job.name)
-    return steps["rank"].n_unique() > 1
+    if steps["rank"].n_unique() <= 1:
+        yield from _gaps(job)
 
 
 def _measured(waits: pl.DataFrame, job: Attempt) -> Iterator[Row]:
@@ -91,7 +87,7 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
         return
     done = max(span.ended_us or 0.0 for span in near if span.member == other)
     compiled = [span for span in job.by_member[other] if span.interval is not None]
-    longest = max(compiled, key=lambda span: _shared(span.interval or gap, gap))
+    longest = max(compiled, key=lambda span: shared(gap, [span.interval or gap]))
     starts = [max(start, gap[0]) for start, end in job.intervals[other] if end > gap[0]]
     yield {
         **_compile(job, longest),
@@ -107,11 +103,7 @@ def _inside(intervals: list[Interval], gap: Interval) -> int:
     """Time of ``gap`` that disjoint intervals, in order, cover."""
     first = bisect_right(intervals, gap[0], key=_end)
     last = bisect_left(intervals, gap[1], key=_start)
-    return sum(_shared(pair, gap) for pair in intervals[first:last])
-
-
-def _shared(span: Interval, gap: Interval) -> int:
-    return max(0, min(span[1], gap[1]) - max(span[0], gap[0]))
+    return shared(gap, intervals[first:last])
 
 
 def _compile(job: Attempt, span: Span) -> Row:

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import polars as pl
 
-from traceview.derive.job.digests import collectives
+from traceview.derive.job.divergence import collectives
 from traceview.diagnosis.job.model import Divergence, RankGroup
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.words import cut, function

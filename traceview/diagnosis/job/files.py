@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.job.members import with_member
+from traceview.derive.job.attempts import with_member
 from traceview.diagnosis.job.model import JobFile, Ranks
 from traceview.diagnosis.job.words import ranks
 from traceview.tables import Tables

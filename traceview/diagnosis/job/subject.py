@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.job.members import with_member
-from traceview.derive.job.spans import Attempt, Code, Span, attempt
+from traceview.derive.job.attempts import Attempt, Code, Span, attempt, with_member
 from traceview.diagnosis.job.model import Ranks
 from traceview.diagnosis.job.words import members_of, ranks
 from traceview.tables import Tables

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from traceview.derive.intervals import Interval, length, merge
-from traceview.derive.job.spans import known, phases_of
+from traceview.derive.job.attempts import known, phases_of
 from traceview.diagnosis.job.model import SPAN_KINDS, JobCompile, JobTimeline, Lane
 from traceview.diagnosis.job.subject import Subject
 from traceview.diagnosis.job.words import member_name

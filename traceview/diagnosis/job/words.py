@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import PurePath
 
-from traceview.derive.job.members import in_order, ranges
+from traceview.derive.job.attempts import in_order, ranges
 from traceview.diagnosis.job.model import Ranks
 from traceview.torchtext.frames import readable_name
 

@@ -1,10 +1,15 @@
-"""The compiles of one attempt of a job, each with its rank and the seconds that are its own."""
+"""The attempts of a job: who took part in one, and its compiles with the seconds of their own.
+
+A member is a rank, or a process whose rank is not known.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -12,7 +17,6 @@ import polars as pl
 
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.intervals import Interval, merge
-from traceview.derive.job.members import in_order, with_member
 from traceview.tables import Tables
 
 Row = dict[str, Any]
@@ -20,13 +24,60 @@ Row = dict[str, Any]
 Code = tuple[str | None, str | None, int | None]
 
 _COLUMNS = (
-    "pass", "rank", "compile_key", "compile_id", "pid", "frame_compile_id", "is_forward",
-    "co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function",
-    "outcome", "fail_type", "fail_reason", "fail_user_file", "fail_user_line", "started_us",
-    "duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us", "backward_us", "autotune_us",
-)  # fmt: skip
+    *("pass", "rank", "compile_key", "compile_id", "pid", "frame_compile_id", "is_forward"),
+    *("co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function"),
+    *("outcome", "fail_type", "fail_reason", "fail_user_file", "fail_user_line"),
+    *("started_us", "duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us"),
+    *("backward_us", "autotune_us"),
+)
 #: Tables that show that a process took part.
 _SEEN = ("compiles", "log_records", "graph_breaks", "recompiles")
+#: Attempts of a job that only logs are left of: ``logs``, ``logs.2``, …
+_ATTEMPT = re.compile(r"logs(?:\.(\d{1,6}))?")
+_PROCESS = "p"
+
+
+def attempts(tables: Tables) -> list[str]:
+    """Passes that are attempts of a job, in order; none where the run was measured."""
+    found = {name for name in tables["compiles"]["pass"].unique() if name}
+    for name in ("jobs", "graph_breaks", "recompiles", "runs"):
+        if tables.has(name):
+            found |= {item for item in tables[name]["pass"].unique() if item}
+    numbered = ((match, name) for name in found if (match := _ATTEMPT.fullmatch(name)))
+    return [name for _, name in sorted((int(match[1] or 1), name) for match, name in numbered)]
+
+
+def with_member(frame: pl.DataFrame) -> pl.DataFrame:
+    """``frame`` with a column ``member``: the rank, or p4711 for a process without one."""
+    rank = pl.col("rank").cast(pl.String)
+    if not frame["rank"].has_nulls():
+        return frame.with_columns(rank.alias("member"))
+    pid = pl.col("pid") if "pid" in frame.columns else pl.lit(None, dtype=pl.Int64)
+    if "compile_key" in frame.columns:
+        named = pl.col("compile_key").str.extract(r":(\d+):[^:]*:[^:]*$", 1)
+        pid = pl.coalesce(pid, named.cast(pl.Int64, strict=False))
+    process = pl.lit(_PROCESS) + pl.coalesce(pid.cast(pl.String), pl.lit("?"))
+    return frame.with_columns(pl.coalesce(rank, process).alias("member"))
+
+
+def in_order(members: Iterable[str]) -> list[str]:
+    """Ranks by number, then processes."""
+    members = set(members)
+    ranks = {member for member in members if member.isdigit()}
+    return [*sorted(ranks, key=int), *sorted(members - ranks)]
+
+
+def ranges(members: Iterable[str]) -> str:
+    """``0-16,18-63,p4711``."""
+    ordered = in_order(members)
+    ranks = [int(member) for member in ordered if member.isdigit()]
+    others = [member for member in ordered if not member.isdigit()]
+    breaks = [index for index, (one, other) in enumerate(pairwise(ranks), 1) if other != one + 1]
+    runs = [
+        ranks[start:end] for start, end in pairwise([0, *breaks, len(ranks)]) if ranks[start:end]
+    ]
+    parts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ",".join((*parts, *others))
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -79,8 +130,13 @@ class Attempt(msgspec.Struct, frozen=True, dict=True):
         return min(starts, default=None)
 
     def seconds(self, member: str) -> float | None:
-        """Host seconds of its compiles; None where none of them tells."""
+        """Host seconds of its compiles; None where no time was recorded."""
         return total(self.by_member.get(member, ()))
+
+
+def code_columns(code: Code) -> Row:
+    """The three columns that name a code object."""
+    return dict(zip(("co_name", "co_filename", "co_firstlineno"), code, strict=True))
 
 
 def known(spans: list[Span]) -> Iterator[Interval]:
@@ -89,7 +145,7 @@ def known(spans: list[Span]) -> Iterator[Interval]:
 
 
 def total(spans: Iterator[Span] | list[Span] | tuple[Span, ...]) -> float | None:
-    """Their seconds; None where none of them tells."""
+    """Their seconds; None where no time was recorded."""
     found = [span.seconds for span in spans if span.seconds is not None]
     return sum(found) if found else None
 
@@ -107,13 +163,7 @@ def attempt(tables: Tables, name: str) -> Attempt:
     by_member: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_member[row["member"]].append(row)
-    members = _members(tables, name)
-    spans = {member: list(_spans(by_member[member])) for member in members if member in by_member}
-    return Attempt(name, [span for own in spans.values() for span in own], members, spans)
-
-
-def _members(tables: Tables, name: str) -> list[str]:
-    """Every rank that logged anything; processes without a rank only if they compiled."""
+    # Every rank that logged anything; processes without a rank only if they compiled.
     seen: set[str] = set()
     for table in _SEEN:
         named = [c for c in ("pass", "rank", "pid", "compile_key") if c in tables[table].columns]
@@ -121,7 +171,9 @@ def _members(tables: Tables, name: str) -> list[str]:
         if table == "log_records":
             mine = mine.filter(pl.col("rank").is_not_null())
         seen |= set(with_member(mine)["member"].unique())
-    return in_order(seen)
+    members = in_order(seen)
+    spans = {member: list(_spans(by_member[member])) for member in members if member in by_member}
+    return Attempt(name, [span for own in spans.values() for span in own], members, spans)
 
 
 def _spans(rows: list[Row]) -> Iterator[Span]:

@@ -1,0 +1,147 @@
+"""Tables made from the run's copies of the user's own files, read with ``ast``.
+
+``source_lines``    the lines that call torch.compile, so that a change can be shown against them
+``setting_sites``   lines that name a setting of torch's. What value a setting has is recorded, not
+                    who gave it; a line that names it is where to look
+``backward_calls``  where gradients are asked for. A script that was stopped early may not have come
+                    there yet: what did not run proves nothing about the rest of it
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.syntax import ReadSource, syntax_tree
+from traceview.tables import Tables, from_rows
+
+LINE_CHARACTERS = 300
+#: More lines than this about one file are no settings.
+MOST_SITES = 200
+#: Methods that run a backward, of tensors or of what trains for the user.
+_METHODS = frozenset({"backward", "manual_backward", "fit"})
+#: Functions that compute gradients, in torch.autograd, its ``functional``, and torch.func.
+_FUNCTIONS = frozenset(
+    {"grad", "grad_and_value", "vjp", "jacobian", "jacrev", "jacfwd", "hessian", "hvp", "vhp"}
+)
+_MODULES = ("autograd", "functional", "func", "functorch")
+_CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
+
+
+def source_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``source_lines``; ``read_source`` gives a file's text, None where there is no copy."""
+    places = tables["regions"].select("pass", file="call_file", line="call_line")
+    rows = []
+    for place in places.drop_nulls().unique(maintain_order=True).iter_rows(named=True):
+        lines = (read_source(place["file"]) or "").split("\n")
+        if 1 <= place["line"] <= len(lines):
+            text = lines[place["line"] - 1].rstrip()
+            if text.strip() and len(text) <= LINE_CHARACTERS:
+                rows.append({**place, "text": text})
+    return from_rows("source_lines", rows)
+
+
+def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``setting_sites``; ``read_source`` gives a file's text, None where there is no copy."""
+    settings = tables["environment"].filter(
+        (pl.col("section") == "env") | pl.col("section").str.ends_with("_config")
+    )
+    rows: list[dict[str, Any]] = []
+    for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
+        names = set(known["name"])
+        sources = tables["sources"].filter(pl.col("pass") == name_of_pass)
+        for file in sources["file"].unique(maintain_order=True):
+            tree = syntax_tree(read_source(file) or "")
+            found = list(_sites(tree, names))[:MOST_SITES] if tree else []
+            rows += [{"pass": name_of_pass, "file": file, **site} for site in found]
+    return from_rows("setting_sites", rows)
+
+
+def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
+    """In the order of the source: name, line and function of what names one of ``names``."""
+    waiting: list[tuple[ast.AST, str]] = [(tree, "<module>")]
+    while waiting:  # no recursion: an expression may be nested deeper than Python's stack
+        node, function = waiting.pop()
+        for text in _named(node):
+            for name in names:
+                if text == name or text.endswith(f".{name}") or name.endswith(f".{text}"):
+                    line = getattr(node, "lineno", None)
+                    yield {"name": name, "line": line, "function": function}
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+        waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    """What a node sets or quotes: ``config.name = …``, ``name=…`` in a call, ``"name"``.
+
+    A bare word, such as ``debug``, may be anything's attribute or argument.
+    """
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute):
+                owner = getattr(target.value, "attr", getattr(target.value, "id", ""))
+                if "_" in target.attr or "config" in owner:
+                    yield target.attr
+    elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
+        yield node.arg
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
+        yield node.value
+
+
+def backward_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``backward_calls``; ``read_source`` gives a file's text, None without a copy."""
+    places = tables["sources"].select("pass", "rank", "file")
+    rows = (
+        {**place, "line": line, "call": call}
+        for place in places.iter_rows(named=True)
+        for line, call in calls(read_source(place["file"]) or "")
+    )
+    return from_rows("backward_calls", rows)
+
+
+def calls(source: str) -> Iterator[tuple[int, str]]:
+    """(line, name as written) of every call that asks for gradients, and of torch.optim."""
+    tree = syntax_tree(source)
+    if tree is None:
+        return
+    # Local names of functions that a module of gradients gives.
+    imported = frozenset(
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] in _MODULES
+        for alias in node.names
+        if alias.name in _FUNCTIONS
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _asks(node.func, imported)):
+            yield node.lineno, name
+        elif isinstance(node, ast.expr | ast.stmt) and _names_optimizers(node):
+            yield node.lineno, "torch.optim"
+
+
+def _asks(function: ast.expr, imported: frozenset[str]) -> str | None:
+    if isinstance(function, ast.Name):
+        return function.id if function.id in imported | _CLASSES else None
+    if not isinstance(function, ast.Attribute):
+        return None
+    owner = function.value
+    last = getattr(owner, "attr", None) or getattr(owner, "id", None)
+    gradients = function.attr in _FUNCTIONS and last in _MODULES
+    return function.attr if function.attr in _METHODS | _CLASSES or gradients else None
+
+
+def _names_optimizers(node: ast.expr | ast.stmt) -> bool:
+    """``torch.optim`` in code or in an import: what has an optimizer is going to train."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "optim" and getattr(node.value, "id", None) == "torch"
+    if isinstance(node, ast.Import):
+        return any(alias.name.startswith("torch.optim") for alias in node.names)
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    from_torch = node.module == "torch" and any(alias.name == "optim" for alias in node.names)
+    return from_torch or (node.module or "").startswith("torch.optim")
