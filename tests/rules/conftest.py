@@ -1,8 +1,9 @@
-"""Tables of hand-made rows, and recorded runs as folders."""
+"""Tables of hand-made rows with the facts that follow from them, and recorded runs as folders."""
 
 import pytest
 from recordings import unpack
 
+from traceview.derive.facts import add_facts
 from traceview.tables import Tables, from_rows
 
 
@@ -11,12 +12,14 @@ def make():
     """A function: rows by table name → tables; ``pass`` is cold where a row does not say."""
 
     def build(**rows_by_table):
-        return Tables(
+        tables = Tables(
             {
                 name: from_rows(name, [{"pass": "cold", **row} for row in rows])
                 for name, rows in rows_by_table.items()
             }
         )
+        add_facts(tables)
+        return tables
 
     return build
 

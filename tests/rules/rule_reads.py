@@ -53,23 +53,35 @@ def _module(name):
     return _Module(defined, methods, imported)
 
 
+def _defined(where, name):
+    """(module, node) of what module ``where`` calls ``name``, followed through re-exports."""
+    while name not in _module(where).defined:
+        where, name = _module(where).imported.get(name, (None, None))
+        if name is None:
+            return
+    yield where, _module(where).defined[name]
+
+
 def _leads_to(module_name, node):
     """(module, node) of everything of traceview's that ``node`` names."""
     module = _module(module_name)
-    helpers = [module_name, *(name for name, _ in module.imported.values())]
+    helpers = {module_name, *(name for name, _ in module.imported.values())}
+    shown = {
+        (name, text) for name in helpers for text in _texts([_module(name).defined.get("__all__")])
+    }
+    helpers |= {where for name, text in shown for where, _ in _defined(name, text)}
     for item in ast.walk(node):
         if isinstance(item, ast.Name) and item.id in module.defined:
             yield module_name, module.defined[item.id]
         elif isinstance(item, ast.Name) and item.id in module.imported:
             where, name = module.imported[item.id]
-            if name in _module(where).defined:
-                yield where, _module(where).defined[name]
+            if name is not None:
+                yield from _defined(where, name)
         elif isinstance(item, ast.Attribute):
             owner = item.value.id if isinstance(item.value, ast.Name) else None
             where, name = module.imported.get(owner, (None, ""))
             if name is None:
-                if item.attr in _module(where).defined:
-                    yield where, _module(where).defined[item.attr]
+                yield from _defined(where, item.attr)
                 continue
             for helper in helpers:
                 for method in _module(helper).methods.get(item.attr, ()):

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
+from traceview.derive.facts.places import Location, Owners, Spot, in_torch
 from traceview.rules import gb_item
-from traceview.rules._places import Owners, Spot, in_torch
-from traceview.rules.finding import Location
 
 LIB = "/env/lib/python3.11"
 TORCH = f"{LIB}/site-packages/torch"

@@ -8,6 +8,7 @@ from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
+from traceview.derive.facts import add_facts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
@@ -71,9 +72,11 @@ def derive(
         result.put(name, frame)
     for name, frame in limit_tables(result, accounted).items():
         result.put(name, frame)
-    for stage in (effect_tables, job_tables):
-        for name, frame in stage(result).items():
-            result.put(name, frame)
+    for name, frame in effect_tables(result).items():
+        result.put(name, frame)
+    add_facts(result)
+    for name, frame in job_tables(result).items():
+        result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())
     result.put("settings", from_rows("settings", kept))
     return result

@@ -6,6 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from traceview.derive.facts.places import Location
+
+__all__ = ["Confidence", "Cost", "Evidence", "Finding", "Location", "Severity", "Snippet"]
+
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["measured", "derived", "heuristic"]
 
@@ -19,14 +23,6 @@ class Cost(msgspec.Struct, frozen=True):
     ms_per_step: float | None = None
     seconds: float | None = None
     about: str = ""
-
-
-class Location(msgspec.Struct, frozen=True):
-    """A line of the user's own source."""
-
-    file: str
-    line: int
-    function: str | None = None
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -6,12 +6,21 @@ replaced by 0 or -1. Every table starts with ``pass`` and ``rank`` (see ``HEAD``
 
 from __future__ import annotations
 
-from traceview.schema import collected, compiler, derived, explained, postmortem, profile, story
+from traceview.schema import (
+    collected,
+    compiler,
+    derived,
+    explained,
+    facts,
+    postmortem,
+    profile,
+    story,
+)
 from traceview.schema.columns import TableSpec
 
 __all__ = ["TableSpec", "all_tables"]
 
-_MODULES = (collected, compiler, profile, derived, explained, postmortem, story)
+_MODULES = (collected, compiler, profile, derived, explained, facts, postmortem, story)
 _TABLES = {spec.name: spec for module in _MODULES for spec in module.TABLES}
 
 

@@ -1,0 +1,56 @@
+"""Which pass findings are about, and the rows of a table of that pass as plain dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import polars as pl
+
+from traceview.tables import Tables
+
+#: Rows are shared by everyone who reads the table: nobody may change one.
+Row = Mapping[str, Any]
+R = TypeVar("R", bound=Row)
+
+#: The measured pass first; `logs` are logs that were opened without a measurement.
+_PASSES = ("cold", "logs", "baseline", "warm")
+
+
+def frame(tables: Tables, name: str, /, **equal: object) -> pl.DataFrame:
+    """Table ``name`` of one pass, the measured one where it has rows, filtered on columns."""
+    found = tables.once(_measured, name)
+    if not equal:
+        return found
+    return found.filter(pl.col(column) == pl.lit(value) for column, value in equal.items())
+
+
+def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
+    """``frame`` as mappings, in the table's own order, every rank."""
+    return list(tables.once(_rows, name, *equal.items()))
+
+
+def _measured(tables: Tables, name: str) -> pl.DataFrame:
+    table = tables[name]
+    present = set(table["pass"].unique())
+    chosen = next((known for known in _PASSES if known in present), None)
+    if chosen is None or present == {chosen}:
+        return table
+    return table.filter(pl.col("pass") == chosen)
+
+
+def _rows(tables: Tables, name: str, *equal: tuple[str, object]) -> Sequence[Row]:
+    return frame(tables, name, **dict(equal)).to_dicts()
+
+
+def first_rank(found: Iterable[R]) -> list[R]:
+    """Only the lowest rank's rows: what a cost is counted on, since ranks do the same work."""
+    every = list(found)
+    lowest = min((row["rank"] for row in every if row["rank"] is not None), default=None)
+    return every if lowest is None else [row for row in every if row["rank"] == lowest]
+
+
+def first(tables: Tables, name: str, /, **equal: object) -> Row | None:
+    """The first row of the first rank, or None."""
+    found = first_rank(rows(tables, name, **equal))
+    return found[0] if found else None
