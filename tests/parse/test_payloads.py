@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from traceview.parse.payloads.event import Event, event
-from traceview.parse.payloads.graph_text import node_lines, post_ops
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.readers import Told, told
 from traceview.parse.payloads.text import CUT_MARK, clipped
@@ -32,11 +31,6 @@ class GraphModule(torch.nn.Module):
         y += relu;  iadd: "f32[8]" = y;  y = relu = None
         return (iadd,)
 """
-POST = """\
-        sin: "f32[8]" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
-        getitem = native_dropout[0]
-        add: "f32[8]" = torch.ops.aten.add.Tensor(sin, 1);  sin = None
-"""
 CODE = """\
 # AOT ID: ['3_backward']
 # kernel path: /cache/ab/cabc.py
@@ -52,25 +46,6 @@ def call(args):
     triton_poi_fused_add_sin_0.run(buf1, 8, stream=stream0)
     extern_kernels.addmm(arg0_1, extern_kernels.mm(buf1, buf2), out=buf1)
 """
-
-
-def test_nodes_have_the_line_of_the_comment_above_them():
-    found = node_lines(GRAPH)
-    assert {name: found.place(name) for name in ("sin", "y", "iadd")} == {
-        "sin": "/home/me/train.py:7",
-        "y": "/home/me/train.py:7",
-        "iadd": "/home/me/train.py:8",
-    }
-
-
-def test_a_node_behind_an_empty_line_or_of_a_package_has_no_line_of_the_user():
-    found = node_lines(GRAPH)
-    assert [found.place(name) for name in ("l_x_", "late", "relu", "unknown")] == [None] * 4
-    assert found.places == ["/home/me/train.py:7", "/home/me/train.py:8"]
-
-
-def test_operators_of_a_post_grad_graph_are_in_its_order():
-    assert list(post_ops(POST).items()) == [("sin", "aten.sin"), ("add", "aten.add")]
 
 
 def test_a_module_tells_its_id_its_kernels_and_every_call():

@@ -12,15 +12,12 @@ import msgspec
 
 from traceview.rules import _places
 from traceview.rules.finding import Location
+from traceview.torchtext.fx import Node, read_nodes
 
 #: A shorter pattern is no block: it is a chain of one kind of operation.
 _FEWEST_OPERATIONS = 4
 #: Distances at which repeats are looked for, the commonest first.
 _DISTANCES = 8
-
-_PLACE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>\w+)")
-_ASSIGNED = re.compile(r'^ +\w+(?:: "(?P<meta>[^"]*)")? = (?P<value>.+?)(?:;  .*)?$')
-_CALLED = re.compile(r"^([A-Za-z_][\w.]*)\(")
 
 
 class Operation(NamedTuple):
@@ -54,24 +51,20 @@ class Blocks(msgspec.Struct, frozen=True):
 
 def operations(text: str) -> list[Operation]:
     """The operations of Dynamo's graph in order, without the names of what they read and make."""
-    found: list[Operation] = []
-    place: Location | None = None
-    for line in text.splitlines():
-        if at := _PLACE.match(line):
-            place = _places.if_users(at["file"], int(at["line"]), at["function"])
-        elif not line.strip():
-            place = None
-        elif (assigned := _ASSIGNED.match(line)) and (op := _op(assigned["value"])):
-            found.append(Operation(op, assigned["meta"], place))
-    return found
+    return [
+        Operation(op, node.meta or None, _places.if_users(*node.place) if node.place else None)
+        for node in read_nodes(text)
+        if (op := _op(node))
+    ]
 
 
-def _op(value: str) -> str:
+def _op(node: Node) -> str:
     """``torch.tanh``, ``.view`` of a method, ``+``; nothing for another name of the same thing."""
-    if called := _CALLED.match(value):
-        name = called[1]
-        return name if name.startswith("torch.") else f".{name.rpartition('.')[2]}"
-    return re.sub(r"[\w.\s]+", "", value)
+    if node.target.startswith("torch."):
+        return node.target
+    if node.args.startswith("("):
+        return f".{node.target.rpartition('.')[2]}"
+    return re.sub(r"[\w.\s]+", "", node.args)
 
 
 def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -13,13 +12,12 @@ from traceview.rules import _places
 from traceview.rules._rows import Row, first_rank
 from traceview.rules.finding import Location
 from traceview.tables import Tables
+from traceview.torchtext.fx import lines, signature, statement
 
 Why = Literal["code", "settings", "folder"]
 
 _MISSED = ("miss", "guard_miss")
 _CACHES = ("fx_graph", "aotautograd")
-_ANNOTATION = re.compile(r': "[^"]*"')
-_PLACE = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,]+)")
 
 
 class Miss(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ def misses(tables: Tables) -> Iterator[Miss]:
             for known, rows in first.compiles.items()
             if _code(rows[0]) == _code(compiles[0])
             and first.kept(known)
-            and _inputs(first.texts.get(known)) == _inputs(text)
+            and signature(first.texts.get(known, "")) == signature(text)
         ]
         same = [known for known in before if first.texts[known] == text]
         if same:
@@ -103,22 +101,9 @@ def _code(row: Row) -> tuple[object, ...]:
     return row["co_filename"], row["co_firstlineno"], row["co_name"]
 
 
-def _inputs(text: str | None) -> str | None:
-    """The line that names the graph's inputs with their shapes."""
-    lines = (text or "").splitlines()
-    return next((line.strip() for line in lines if line.lstrip().startswith("def forward")), None)
-
-
 def _difference(before: str, after: str) -> tuple[str | None, str | None, Location | None]:
     """The first operation that differs, in both texts, and the user's line that it came from."""
-    place: Location | None = None
-    for old, new in zip(before.splitlines(), after.splitlines(), strict=False):
-        if found := _PLACE.match(new):
-            place = _places.if_users(found["file"], int(found["line"]), found["function"])
-        if _ANNOTATION.sub("", old) != _ANNOTATION.sub("", new):
-            return _operation(old), _operation(new), place
-    return None, None, place
-
-
-def _operation(line: str) -> str:
-    return _ANNOTATION.sub("", line).strip().split(";  ", 1)[0]
+    for (old, _), (new, place) in zip(lines(before), lines(after), strict=False):
+        if statement(old) != statement(new):
+            return statement(old), statement(new), _places.if_users(*place) if place else None
+    return None, None, None

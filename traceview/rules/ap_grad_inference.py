@@ -33,13 +33,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.derive.compiler.fx import added, parse_graph
+from traceview.derive.compiler.traffic import added
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
 from traceview.torchtext import marks
+from traceview.torchtext.fx import read_graph
 from traceview.words.numbers import milliseconds, plural, size
 
 CODE = "TV412"
@@ -140,9 +141,9 @@ def _saved(tables: Tables) -> tuple[int | None, int]:
     joint = {row["compile_key"]: row for row in rows(tables, "graphs", kind="aot_joint")}
     sizes: list[int | None] = []
     for row in forwards:
-        graph = parse_graph(row["text"] or "")
+        graph = read_graph(row["text"] or "")
         whole = joint.get(row["compile_key"])
-        results = parse_graph(whole["text"] or "").outputs if whole else frozenset()
+        results = read_graph(whole["text"] or "").outputs if whole else frozenset()
         kept = {graph.base(name)[0] for name in graph.outputs - results if name in graph.nodes}
         sizes += [graph.nodes[name].bytes for name in kept if graph.nodes[name].op]
     return added(sizes) if sizes else 0, len(sizes)

@@ -37,12 +37,10 @@ compare. Others: another formulation, where there is one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.derive.compiler.fx import parse_graph
 from traceview.parse.kineto.categories import operator_category
 from traceview.rules import _costs, _places
 from traceview.rules._evidence import MOST_EVIDENCE, from_row
@@ -50,6 +48,7 @@ from traceview.rules._rows import first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
 from traceview.torchtext import marks
+from traceview.torchtext.fx import op_name, read_graph
 from traceview.words.numbers import milliseconds, percent
 from traceview.words.text import shorten
 
@@ -60,11 +59,9 @@ NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "
 LEAST_SHARE = 0.50
 #: Views and the like, which are called beside them and take no time.
 LEAST_OF_ALL = 0.05
-_CALL = re.compile(r"^torch\.ops\.aten\.(\w+)")
 #: The library's own, on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
-_COMPLEX = ("c32", "c64", "c128")
 _FFT = "aten._fft_"
 _ELSE = {
     "aten._cdist_forward": "Euclidean distances can be a product: |x|² + |y|² - 2·x·yᵀ.",
@@ -132,9 +129,9 @@ def _fallbacks(tables: Tables) -> dict[str, list[str]]:
     """Operators that the generated code calls because it has none of its own, with their lines."""
     found: dict[str, list[str]] = {}
     for row in rows(tables, "kernel_calls", category="fallback"):
-        match = _CALL.match(row["kernel_name"] or "")
-        if match and operator_category(f"aten::{match[1]}") not in _LIBRARY:
-            found.setdefault(f"aten.{match[1]}", []).extend(row["user_lines"] or ())
+        op = op_name(row["kernel_name"] or "")
+        if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
+            found.setdefault(op, []).extend(row["user_lines"] or ())
     return found
 
 
@@ -173,8 +170,8 @@ def _cause(tables: Tables, ops: list[str]) -> str:
     made = {
         node.op
         for row in rows(tables, "graphs", kind="post_grad")
-        for node in parse_graph(row["text"] or "").operations
-        if any(f'"{dtype}[' in node.meta or node.meta.startswith(dtype) for dtype in _COMPLEX)
+        for node in read_graph(row["text"] or "").operations
+        if (node.dtype or "").startswith("complex")
     }
     # An FFT has complex results, and no real formulation that would be faster.
     of_fft = any(op.startswith(_FFT) for op in ops)

@@ -35,8 +35,6 @@ compare. If nothing helps, report the kernel upstream with torch's own fx_graph_
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _places
@@ -44,6 +42,7 @@ from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.tables import Tables
+from traceview.torchtext.kernel_source import instructions
 from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV405"
@@ -56,19 +55,7 @@ LEAST_SHARE = 0.10
 MOST_OF_CEILING = 0.40
 #: Arithmetic that alone fills this part of the kernel's time may be what holds it up.
 _MOST_ARITHMETIC = 0.25
-_INSTRUCTIONS_EACH = 20
 _KINDS = ("generated_pointwise", "generated_reduction", "generated_persistent_reduction")
-_NAMES = re.compile(r"\b((?:[xyz]|r\d?_?)numel)\b")
-_SIZE = re.compile(r"^\s+((?:[xyz]|r\d?_?)numel) = (\d+)$", re.MULTILINE)
-_OPERATION = re.compile(r"^\s+\w+ = ", re.MULTILINE)
-_COSTLY = re.compile(
-    r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
-)
-#: Work whose instructions the source does not show.
-_UNTOLD = re.compile(
-    r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
-)
-_BODY = "@triton.jit"
 
 
 def check(
@@ -94,20 +81,16 @@ def _is_slow(row: Row, most_of_ceiling: float) -> bool:
 
 
 def _has_time(tables: Tables, row: Row, source: str) -> bool:
-    """Whether arithmetic is no reason for the kernel's time; False also where nobody can say."""
-    body = source.rpartition(_BODY)[2]
-    sizes = {name: int(size) for name, size in _SIZE.findall(body)}
-    unknown = set(_NAMES.findall(body.partition(":\n")[0])) - sizes.keys()
+    """Whether arithmetic is no reason for the kernel's time; False also where it isn't known."""
     rates = [
         found["value"]
         for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
         if found["unit"] == "TFLOP/s" and "tf32 on" not in (found["detail"] or "")
     ]
-    told = bool(sizes) and not unknown and not _UNTOLD.search(body)
-    if not told or not rates or row["dtype"] == "float64":
+    executed = instructions(source)
+    if executed is None or not rates or row["dtype"] == "float64":
         return False
-    instructions = len(_OPERATION.findall(body)) + _INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
-    each_ms = instructions * math.prod(sizes.values()) / (rates[0] / 2 * 1e9)
+    each_ms = executed / (rates[0] / 2 * 1e9)
     return bool(each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"])
 
 

@@ -20,9 +20,6 @@ from traceview.torchtext.remembered import remembered
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
 #: The name that Dynamo gives to the code after a graph break (torch/_dynamo/resume_execution.py).
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
-#: The comment above a node of a printed graph (torch/fx/graph.py), and the place in it.
-FILE_COMMENT = "# File: "
-FILE_PLACE = r"(?P<file>.+?):(?P<line>\d{1,9}) in "
 _MARKER = re.compile(r"^\s*[\^~\s]+$")
 _TORCH_ROOT = re.compile(
     r"^(?P<root>.*/torch/)(?:_dynamo|_inductor|_functorch|_compile\.py|nn/modules|utils/_|fx/)"

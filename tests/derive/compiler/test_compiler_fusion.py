@@ -7,13 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traceview.derive.compiler.fx import parse_graph, traffic
 from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.compiler.reasons import plain
+from traceview.derive.compiler.traffic import traffic
 from traceview.diagnosis.explained import fusion as explained
 from traceview.diagnosis.focus import Focus
 from traceview.tables import from_rows
+from traceview.torchtext.fx import read_graph
 
 MAX_AUTOTUNE = "torch._inductor.config.max_autotune_gemm"
 STATE = 16 * 256 * 2  # bytes of the state of gpu-cg_skip_mutation
@@ -156,7 +157,7 @@ def counted(tables, *rows):
     ]
     more = tables.copy()
     more.put("pattern_counts", from_rows("pattern_counts", events))
-    found = graph_passes(more, (), parse_graph)
+    found = graph_passes(more, (), read_graph)
     return [(r["stage"], r["aot_id"], r.get("patterns")) for r in found if r["compile_id"] == "0/0"]
 
 

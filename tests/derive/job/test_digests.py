@@ -4,7 +4,8 @@ import pytest
 from job_rows import CODE, compiled, job, key
 
 from traceview.derive.job import job_tables
-from traceview.derive.job.divergence import Digests, collectives, compile_digests
+from traceview.derive.job.divergence import Digests, compile_digests
+from traceview.torchtext.fx import collectives
 
 GRAPH = """class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[8, 4][4, 1]cuda:{rank}"):

@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traceview.derive.limits.dtypes import size_of
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, site_work
 from traceview.parse.damage import Damage
 from traceview.parse.textlogs import read_pass
 from traceview.run import Manifest, PassRecord, Run
 from traceview.tables import Tables
+from traceview.torchtext.dtypes import size_of
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 LOG = FIXTURES / "textlogs" / "bytes_moved.torch_logs.txt.gz"

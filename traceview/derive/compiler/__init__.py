@@ -1,7 +1,7 @@
 """What the compiler did and what it costs: fusion in words, passes, guards, call path, first call.
 
 keys         a compile as the collector knows it
-fx           graphs' texts and the bytes that their operations move
+traffic      bytes that the operations of a graph move
 lowered      one compiled graph: operations, scheduler nodes, kernels
 notes        fusion in words; ``gemms``: epilogues and prologues; ``reasons``: torch's words
 passes       what each pass changed
@@ -19,13 +19,13 @@ import polars as pl
 
 from traceview.derive.compiler.call_path import call_path
 from traceview.derive.compiler.first_calls import first_calls
-from traceview.derive.compiler.fx import parse_graph
 from traceview.derive.compiler.guards import guard_costs
 from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.notes import fusion_notes
 from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.fx import read_graph
 
 __all__ = ["compiler_tables"]
 
@@ -37,7 +37,7 @@ def compiler_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.Dat
     """
     made: dict[str, pl.DataFrame] = {}
     if tables.has("graphs"):
-        parse = cache(parse_graph)  # what a pass leaves alone is printed twice, word for word
+        parse = cache(read_graph)  # what a pass leaves alone is printed twice, word for word
         lowered = list(lowered_graphs(tables, parse))
         made["graph_passes"] = from_rows("graph_passes", graph_passes(tables, lowered, parse))
         if tables.has("fusions"):

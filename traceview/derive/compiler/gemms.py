@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.fx import Node, added, traffic
 from traceview.derive.compiler.lowered import Lowered, named
+from traceview.derive.compiler.traffic import added, traffic
+from traceview.torchtext.fx import Node
 
 Row = dict[str, Any]
 GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
@@ -138,7 +139,7 @@ def _not_tried(
         "reason": None,
         "kernels": graph.kernel_names(nodes),
         "ops": [gemm.op, *ops],
-        "lines": list(dict.fromkeys(filter(None, (gemm.line, *graph.lines(nodes))))),
+        "lines": list(dict.fromkeys(filter(None, (gemm.user_line, *graph.lines(nodes))))),
         "bytes_saved": _passed(graph, gemm.name, set(nodes)),
         "setting": None if lost else _setting(graph, gemm, side),
         "times": 1,

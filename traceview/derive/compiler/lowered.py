@@ -15,16 +15,9 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.compiler.fx import (
-    REDUCTIONS,
-    Graph,
-    Parse,
-    Shared,
-    added,
-    parse_graph,
-    traffic,
-)
+from traceview.derive.compiler.traffic import REDUCTIONS, Parse, Shared, added, traffic
 from traceview.tables import Tables
+from traceview.torchtext.fx import Graph, read_graph
 
 Row = Mapping[str, Any]
 _OP = re.compile(r"op\d+")
@@ -130,9 +123,7 @@ class Lowered(msgspec.Struct, dict=True):
         """Groups of the fusion log; what it has no nodes for runs alone."""
         groups = [nodes for group in self.groups if (nodes := self.origins(" ".join(group)))]
         taken = {name for nodes in groups for name in nodes}
-        alone = [
-            n.name for n in self.graph.operations if n.name not in taken and not n.moves_nothing
-        ]
+        alone = [n.name for n in self.graph.operations if n.name not in taken and not n.is_view]
         if not groups:
             return []
         return [
@@ -156,11 +147,11 @@ class Lowered(msgspec.Struct, dict=True):
     def ops(self, nodes: tuple[str, ...]) -> list[str]:
         """Operators of ``nodes``, views left out, each once, in order."""
         mine = (self.graph.nodes[name] for name in nodes)
-        return list(dict.fromkeys(node.op for node in mine if node.op and not node.moves_nothing))
+        return list(dict.fromkeys(node.op for node in mine if node.op and not node.is_view))
 
     def lines(self, nodes: tuple[str, ...]) -> list[str]:
         """The user's lines of ``nodes``, each once, in order."""
-        found = (self.graph.nodes[name].line for name in nodes)
+        found = (self.graph.nodes[name].user_line for name in nodes)
         return list(dict.fromkeys(line for line in found if line))
 
     def fused_bytes(self) -> int | None:
@@ -175,7 +166,7 @@ def named(ops: list[str], most: int = 6) -> str:
     return f"{shown} and {len(ops) - most} more" if len(ops) > most else shown
 
 
-def lowered_graphs(tables: Tables, parse: Parse = parse_graph) -> Iterator[Lowered]:
+def lowered_graphs(tables: Tables, parse: Parse = read_graph) -> Iterator[Lowered]:
     """Every generated module with the post-grad graph that it was made of."""
     calls = _by(tables["kernel_calls"], "compile_key", "aot_id")
     fusions = _by(tables["fusions"], "compile_key")

@@ -9,11 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.fx import added, traffic
 from traceview.derive.compiler.gemms import gemm_notes
 from traceview.derive.compiler.lowered import Kernel, Lowered, named
 from traceview.derive.compiler.reasons import NOTHING_SHARED, plain
+from traceview.derive.compiler.traffic import added, traffic
 from traceview.tables import Tables
+from traceview.torchtext.fx import op_name
 
 Row = dict[str, Any]
 #: Refused pairs of one graph that are looked at; the rest is one note.
@@ -48,7 +49,7 @@ def _fused(graph: Lowered) -> Iterator[Row]:
         mine = [
             n for n in kernel.nodes if graph.graph.nodes[n].op and n not in kernel.shared.elsewhere
         ]
-        mine = [n for n in mine if not graph.graph.nodes[n].moves_nothing]
+        mine = [n for n in mine if not graph.graph.nodes[n].is_view]
         if len(mine) < 2 or kernel.category in ("extern", "fallback"):
             continue
         yield {
@@ -160,7 +161,7 @@ def _hints(tables: Tables) -> Iterator[Row]:
             "text": f"{what}: {words}" if what else words,
             "reason": row["message"],
             "kernels": [what] if what else [],
-            "ops": [".".join(what.split(".")[2:4])] if what.startswith("torch.ops.") else [],
+            "ops": [op_name(what)] if what.startswith("torch.ops.") else [],
             "lines": [],
             "bytes_saved": None,
             "setting": "torch._inductor.config.triton.tile_reductions"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from traceview.derive.compiler.fx import Graph, Parse, added, counted
 from traceview.derive.compiler.keys import process_and_id
 from traceview.derive.compiler.lowered import Lowered
+from traceview.derive.compiler.traffic import Parse, added, apart
 from traceview.tables import Tables
+from traceview.torchtext.fx import Graph
 
 Row = dict[str, Any]
+Moved = Callable[[Graph], int | None]
 #: Stage → kinds of the graphs before it (the first that was recorded counts) and after it.
 STAGES: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("capture", (), ("dynamo_output",)),
@@ -43,10 +46,11 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)
     counted, ids = _patterns(tables["pattern_counts"]), process_and_id(by_compile)
+    moved = cache(apart)
     rows: list[Row] = []
     for key, graphs in by_compile.items():
-        mine = list(_passes(graphs, parse))
-        mine += [_fusion(graph) for graph in fused.get(key, ()) if graph.kernels]
+        mine = list(_passes(graphs, parse, moved))
+        mine += [_fusion(graph, moved) for graph in fused.get(key, ()) if graph.kernels]
         if mine and key in ids:
             head = mine[0]
             _count(mine, counted.get((head["pass"], head["rank"], *ids[key]), {}))
@@ -85,15 +89,17 @@ class _Text(NamedTuple):
 
     row: Row
     graph: Graph
-
-    @property
-    def bytes(self) -> int | None:
-        return None if self.row["kind"] in _PYTHON_LEVEL else self.graph.apart
+    bytes: int | None
 
 
-def _passes(rows: Sequence[Row], parse: Parse) -> Iterator[Row]:
+def _passes(rows: Sequence[Row], parse: Parse, moved: Moved) -> Iterator[Row]:
     last = max((row["attempt"] or 0 for row in rows), default=0)
-    texts = [_Text(r, parse(r["text"])) for r in rows if (r["attempt"] or 0) == last]
+    texts = []
+    for row in rows:
+        if (row["attempt"] or 0) == last:
+            graph = parse(row["text"])
+            python_level = row["kind"] in _PYTHON_LEVEL
+            texts.append(_Text(row, graph, None if python_level else moved(graph)))
     for stage, earlier, later in STAGES:
         after = [text for text in texts if text.row["kind"] in later]
         found = ([text for text in texts if text.row["kind"] == kind] for kind in earlier)
@@ -114,23 +120,30 @@ def _row(stage: str, before: list[_Text], after: list[_Text]) -> Row:
         **{name: row[name] for name in _HEAD},
         "aot_id": row["aot_id"] if len(after) == 1 else None,
         "stage": stage,
-        "nodes_before": sum(old.values()) if before else None,
-        "nodes_after": sum(new.values()),
+        "nodes_before": old.total() if before else None,
+        "nodes_after": new.total(),
         "read_bytes_before": added(text.bytes for text in before) if before else None,
         "read_bytes_after": added(text.bytes for text in after),
-        "removed": counted(old - new) if before else None,
-        "added": counted(new - old) if before else None,
+        "removed": _counted(old - new) if before else None,
+        "added": _counted(new - old) if before else None,
     }
 
 
-def _fusion(lowered: Lowered) -> Row:
-    operations = [node for node in lowered.graph.operations if not node.moves_nothing]
+def _counted(operations: Counter[str], most: int = 12) -> list[str]:
+    """``aten.add ×3``, the most frequent first; the rest as one entry."""
+    ordered = sorted(operations.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{op} ×{times}" for op, times in ordered[:most]]
+    rest = ordered[most:]
+    return [*shown, f"{len(rest)} others ×{sum(n for _, n in rest)}"] if rest else shown
+
+
+def _fusion(lowered: Lowered, moved: Moved) -> Row:
     return {
         **lowered.head,
         "aot_id": lowered.aot_id,
         "stage": "fusion",
-        "nodes_before": len(operations),
+        "nodes_before": sum(not node.is_view for node in lowered.graph.operations),
         "nodes_after": len(lowered.calls) or len(lowered.kernels),
-        "read_bytes_before": lowered.graph.apart,
+        "read_bytes_before": moved(lowered.graph),
         "read_bytes_after": lowered.fused_bytes(),
     }

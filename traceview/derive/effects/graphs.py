@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import polars as pl
+
+from traceview.torchtext import fx
 
 Place = tuple[str, int]
 
@@ -20,15 +21,9 @@ KINDS = (TRACED, *CAPTURED, LOWERED, FORWARD, BACKWARD)
 HIGHER_ORDER = "torch.ops.higher_order."
 #: That of ``torch.utils.checkpoint``: eager computes its forward again as well.
 CHECKPOINTED = f"{HIGHER_ORDER}tag_activation_checkpoint"
-#: They move no data, and passes rewrite one as another.
-VIEWS = frozenset(
-    f"aten.{name}"
-    for name in (
-        *("view", "reshape", "_unsafe_view", "permute", "t", "transpose", "expand", "unsqueeze"),
-        *("squeeze", "slice", "select", "detach", "alias", "as_strided", "split"),
-        *("split_with_sizes", "unbind", "lift_fresh_copy"),
-    )
-)
+#: Operators that move no data, and that passes rewrite as another: views, and constants in eager.
+VIEWS = fx.VIEWS | {"aten.lift_fresh_copy"}
+
 #: What constant folding leaves behind.
 CONSTANTS = frozenset({"aten.full", "aten.scalar_tensor"})
 #: Operations that passes make of two others, or take apart into them.
@@ -38,12 +33,6 @@ _UNEVEN = 1e-6
 
 _TANGENT = "tangents_"
 
-_FILE = re.compile(r"^\s*# File: (.+):(\d+) in .*?, code: ")
-_NO_FILE = "# No stacktrace found"
-_NODE = re.compile(r'^\s+(\w+)(?:\s*:\s*"[^"]*")? = (.+)$')
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_CALLED = re.compile(r"^torch\.ops\.(\w+\.\w+)")
-
 
 class _Node(NamedTuple):
     """One node: operation (None: a view, an item of a tuple, Python), line, names it reads."""
@@ -51,7 +40,7 @@ class _Node(NamedTuple):
     name: str
     operation: str | None
     place: Place | None
-    reads: frozenset[str]
+    reads: tuple[str, ...]
 
 
 class GraphFacts:
@@ -99,8 +88,13 @@ class GraphFacts:
         texts: dict[str, list[str]] = defaultdict(list)
         for kind, text in rows.select("kind", "text").iter_rows():
             texts[kind].append(text)
-        graphs = {kind: [_alive(text) for text in found] for kind, found in texts.items()}
-        traced = [_nodes(text)[0] for text in texts[TRACED] if HIGHER_ORDER not in text]
+        read = {kind: [fx.read_graph(text) for text in found] for kind, found in texts.items()}
+        graphs = {kind: [_alive(graph) for graph in found] for kind, found in read.items()}
+        traced = [
+            _nodes(graph)
+            for graph, text in zip(read.get(TRACED, ()), texts[TRACED], strict=True)
+            if HIGHER_ORDER not in text
+        ]
         checkpointed = any(CHECKPOINTED in text for text in texts[TRACED])
         again = frozenset[str]() if checkpointed else _recomputed(graphs)
         named = frozenset[str]()
@@ -190,31 +184,25 @@ def _kind(node: _Node) -> str:
     return (node.operation or "").rstrip("_")
 
 
-def _alive(text: str) -> list[_Node]:
+def _alive(graph: fx.Graph) -> list[_Node]:
     """The nodes that the graph's results need, or that write to memory (``copy_``); last first."""
-    nodes, needed = _nodes(text)
+    needed = set(graph.outputs)
     alive = []
-    for node in reversed(nodes):
+    for node in reversed(_nodes(graph)):
         writes = (node.operation or "").endswith("_")
         if writes or node.name in needed:
             alive.append(node)
-            needed |= node.reads
+            needed.update(node.reads)
     return alive
 
 
-def _nodes(text: str) -> tuple[list[_Node], set[str]]:
-    """(nodes of a graph as ``GraphModule.print_readable`` writes it, names it returns)."""
-    nodes, place = [], None
-    body, _, results = text.partition("\n        return ")
-    for line in body.splitlines():
-        if (found := _FILE.match(line)) is not None:
-            place = (found[1], int(found[2]))
-        elif _NO_FILE in line:
-            place = None
-        elif (node := _NODE.match(line)) is not None:
-            called = _CALLED.match(node[2])
-            operation = called[1] if called is not None and called[1] not in VIEWS else None
-            arguments = node[2][called.end() if called else 0 :].partition(";")[0]
-            reads = frozenset(_NAME.findall(arguments))
-            nodes.append(_Node(node[1], operation, place, reads))
-    return nodes, set(_NAME.findall(results))
+def _nodes(graph: fx.Graph) -> list[_Node]:
+    return [
+        _Node(
+            node.name,
+            node.op if node.target.startswith("torch.ops.") and node.op not in VIEWS else None,
+            node.place[:2] if node.place else None,
+            node.inputs,
+        )
+        for node in graph.assigned
+    ]

@@ -12,7 +12,6 @@ each kind is kept: what comes after it usually follows from it.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -31,19 +30,14 @@ from traceview.derive.job.attempts import (
     with_member,
 )
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.fx import COMMENT_LINES, collectives
 
 #: What is looked at; the kind of graph that Dynamo hands on.
 SEEN = ("graphs", "guards", "collective_schedules")
 _KIND = "dynamo_output"
-_COMMENT = r"(?m)^\s*# File: .*$"
 #: In ASCII: other alphabets' letters and digits cost twice the time.
 _DEVICE = r"(?-u:\b)(?:cuda|xpu|hpu|mps)(?::|, index=)[0-9]+|(?-u:\b)device=[0-9]+"
 _ADDRESS = r"0x[0-9a-fA-F]+|(?-u:\b)[0-9]{7,}(?-u:\b)"
-#: A collective in a graph, with its tensor's name, its arguments and, before it, its shape.
-_COLLECTIVE = re.compile(
-    r"(?m)^\s*\w+(?:: \"([^\"]*)\")? = torch\.ops\.(_?c10d_functional\.\w+)(?:\.default)?(\(.*?\))"
-)
-_WAITS = "wait_tensor"
 _HEAD = ("pass", "rank", "compile_key", "compile_id")
 _PID = r":(\d{1,18}):[^:]*:[^:]*$"
 #: In this order: where collectives differ so do graphs, and with those the guards.
@@ -118,20 +112,9 @@ def compile_digests(tables: Tables) -> pl.DataFrame:
     return digests.frame()
 
 
-def collectives(graph: str) -> list[str]:
-    """Collectives of a graph in its order: ``all_reduce(scores, 'sum', '0') f32[16, 40]``."""
-    if "c10d_functional" not in graph:
-        return []
-    return [
-        f"{name.partition('.')[2]}{arguments} {shape}".rstrip()
-        for shape, name, arguments in _COLLECTIVE.findall(graph)
-        if _WAITS not in name
-    ]
-
-
 def plain(text: pl.Expr) -> pl.Expr:
     """A graph or guard without what differs between ranks that do the same."""
-    return _anywhere(text.str.replace_all(_COMMENT, ""))
+    return _anywhere(text.str.replace_all(COMMENT_LINES, ""))
 
 
 def _anywhere(text: pl.Expr) -> pl.Expr:

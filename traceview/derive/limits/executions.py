@@ -16,10 +16,10 @@ from traceview.derive.limits.generated import (
     site_work,
 )
 from traceview.derive.limits.inputs import Inputs, Tensor, TensorList, read_inputs
-from traceview.derive.limits.kernel_source import KernelSource
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.program import Site
 from traceview.derive.limits.work import EXACT, Work
+from traceview.torchtext.kernel_source import KernelSource
+from traceview.torchtext.output_code import Site
 
 Row = dict[str, Any]
 _CPP_GRAPH = re.compile(r"^graph_\d+_(?=cpp_)")

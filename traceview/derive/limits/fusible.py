@@ -13,11 +13,11 @@ from collections import Counter
 import msgspec
 import polars as pl
 
-from traceview.derive.limits.dtypes import size_of
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
-from traceview.derive.limits.kernel_source import KernelSource
-from traceview.derive.limits.program import Function, Site
 from traceview.derive.windows import Window
+from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.kernel_source import KernelSource
+from traceview.torchtext.output_code import Function, Site
 
 _CPP_GRAPH = r"^graph_\d+_(cpp_)"
 _Moved = list[tuple[str, int | None]]

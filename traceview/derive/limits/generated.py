@@ -8,14 +8,14 @@ from math import prod
 from msgspec.structs import replace
 
 from traceview.derive.kernel_groups import Origins
-from traceview.derive.limits.dtypes import size_of
 from traceview.derive.limits.inputs import Argument, Inputs, Tensor
-from traceview.derive.limits.kernel_source import Access, KernelSource, read_kernel
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.program import Argument as SiteArgument
-from traceview.derive.limits.program import Function, Site, read_program
 from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Work
 from traceview.tables import Tables
+from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.kernel_source import Access, KernelSource, read_kernel
+from traceview.torchtext.output_code import Argument as SiteArgument
+from traceview.torchtext.output_code import Function, Site, library_operator, read_program
 
 #: Keywords of ``extern_kernels.convolution`` in the order of aten::convolution's arguments.
 _CONVOLUTION = ("bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups")
@@ -130,10 +130,7 @@ def _tensor(argument: SiteArgument, common: str | None) -> Tensor | None:
 
 def library_work(site: Site) -> Work | None:
     """Work of a library call of generated code, by the formula of its operator."""
-    base = site.kernel.removeprefix("torch.ops.").removeprefix("extern_kernels.")
-    parts = base.split(".")
-    namespace = parts[0] if len(parts) > 1 else "aten"
-    name = parts[1] if len(parts) > 1 else parts[0]
+    namespace, _, name = library_operator(site.kernel).partition(".")
     arguments = [*site.arguments]
     if name == "convolution":
         arguments += [site.keywords.get(key, SiteArgument()) for key in _CONVOLUTION]

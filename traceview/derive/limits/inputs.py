@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from traceview.derive.limits.dtypes import dtype_of, size_of
+from traceview.torchtext.dtypes import dtype_of, size_of
 
 #: Larger than any tensor: what stands beyond is damage.
 _LARGEST = 1 << 48

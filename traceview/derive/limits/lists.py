@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from traceview.derive.limits.dtypes import dtype_of, size_of
 from traceview.derive.limits.inputs import Inputs
 from traceview.derive.limits.work import EXACT, Work
+from traceview.torchtext.dtypes import dtype_of, size_of
 
 _OPAQUE = re.compile(r"OpaqueType<(\d{1,2})u?>")
 _FUNCTOR = re.compile(r"Functor<(float|double|c10::Half|c10::BFloat16)\b")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from traceview.derive.limits.dtypes import size_of
 from traceview.derive.limits.inputs import Inputs, Tensor
 from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Work, elements
+from traceview.torchtext.dtypes import size_of
 
 #: c10::ScalarType as a number, where an operator is told a dtype.
 _SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from traceview.derive.limits.dtypes import promoted
 from traceview.derive.limits.inputs import Inputs, Tensor
 from traceview.derive.limits.work import EXACT, Work, elements
+from traceview.torchtext.dtypes import promoted
 
 #: How many tensors an operator reads → operators whose result has the operands' dtype.
 _OPERANDS = {

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from traceview.derive.limits.program import Function, Site
+from traceview.torchtext.output_code import Function, Site
 
 #: pass, graph key, compile id → functions of the generated module.
 FunctionsOf = Callable[[str, str | None, str | None], list[Function]]

@@ -6,7 +6,7 @@ from math import prod
 
 import msgspec
 
-from traceview.derive.limits.dtypes import size_of
+from traceview.torchtext.dtypes import size_of
 
 #: ``bytes`` is what has to be moved; where a size is not known, a bound of it.
 EXACT, AT_LEAST, AT_MOST = "exact", "at_least", "at_most"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.origins.traced import operator_word
 from traceview.parse.kineto.categories import operator_category
+from traceview.torchtext.fx import operator_word
+from traceview.torchtext.output_code import library_operator
 
 #: What a library call of generated code is called as an operator, where the names differ.
 _OPERATORS = {"bias_addmm": "addmm", "_mm_plus_mm": "addmm"}
@@ -107,8 +108,7 @@ def _namespace() -> pl.Expr:
 
 
 def _word(kernel_name: str) -> str:
-    bare = kernel_name.removeprefix("torch.ops.").removeprefix("extern_kernels.")
-    word = operator_word(bare if "." in bare else f"aten.{bare}")
+    word = operator_word(library_operator(kernel_name))
     return _OPERATORS.get(word, word)
 
 

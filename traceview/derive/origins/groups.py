@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from traceview.derive.origins.traced import operator_word
 from traceview.derive.origins.work import LIBRARY
 from traceview.parse.kineto.categories import operator_category
+from traceview.torchtext.fx import VIEWS, operator_word
 
 Row = dict[str, Any]
 Key = tuple[str | None, ...]
@@ -22,10 +22,7 @@ HOW = ("line", "forward", "provenance", "comment", "operator", "name", "order")
 #: Operators that stand inside too many others to say which.
 _ANYWHERE = {"copy", "fill", "zero"}
 #: Operators that only arrange: those that a kernel computes besides its own.
-_ARRANGING = {
-    "view", "reshape", "_unsafe_view", "t", "transpose", "permute", "expand", "squeeze",
-    "unsqueeze", "slice", "select", "split", "unbind", "contiguous", "to", "linear", "matmul",
-}  # fmt: skip
+_ARRANGING = {operator_word(op) for op in VIEWS} | {"contiguous", "to", "linear", "matmul"}
 
 
 def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:

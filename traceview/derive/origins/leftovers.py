@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceview.derive.origins.groups import Key, components, operators_of
-from traceview.derive.origins.traced import operator_word
+from traceview.torchtext.fx import operator_word
 
 Row = dict[str, Any]
 _OTHER = {"eager": "compiled", "compiled": "eager"}

@@ -20,13 +20,14 @@ from traceview.derive.origins.groups import (
 )
 from traceview.derive.origins.leftovers import with_leftovers
 from traceview.derive.origins.lines import op_sources
-from traceview.derive.origins.names import named_operators
 from traceview.derive.origins.places import places, region_lines
-from traceview.derive.origins.traced import operator_word, traced_lines
+from traceview.derive.origins.traced import traced_lines
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
+from traceview.torchtext.fx import operator_word
+from traceview.torchtext.output_code import named_operators
 
 Row = dict[str, Any]
 _SAME = (

@@ -7,75 +7,17 @@ node of that name, wherever a step has as many of one as of the other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
 from traceview.derive.windows import Window
-from traceview.parse.payloads.graph_text import node_lines
 from traceview.tables import Tables
-
-_NODE = re.compile(r'^ +(?P<node>\w+)(?: *: *"[^"\n]*")? = (?P<value>[^\n]+)$', re.MULTILINE)
-_IN_PLACE = re.compile(
-    r"^ +\w+ (?P<sign>[-+*/@%]|\*\*|//)= [^;\n]+;  (?P<node>\w+)(?: *:[^=\n]*)? = ", re.MULTILINE
-)
-_CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\(")
-_INFIX = re.compile(r"[\w.-]+ (?P<sign>\*\*|//|[-+*/@%&|^]|[<>=!]=|[<>]) ")
-_SIGNS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul", "%": "remainder", "**": "pow",
-    "//": "floor_divide", "==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge",
-    "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
-}  # fmt: skip
-#: Names that Python and ATen have for the same operator.
-_SAME = {
-    "rsub": "sub", "radd": "add", "true_divide": "div", "truediv": "div", "cross_entropy":
-    "cross_entropy_loss", "float": "to", "half": "to", "bfloat16": "to", "double": "to",
-    "type": "to", "negative": "neg", "absolute": "abs", "multiply": "mul",
-}  # fmt: skip
+from traceview.torchtext.fx import operator_lines, operator_word
 
 #: Steps that differ from one another, at most; each is compared with every eager step.
 _MOST_WAYS = 8
 _Item = tuple[str, str | None]
-
-
-def operator_word(name: str) -> str:
-    """``aten::add_`` and ``aten.add.Tensor`` as ``add``; namespaces, overloads and ``_`` go."""
-    bare = name.replace("::", ".").removeprefix("torch.ops.")
-    parts = bare.split(".")
-    word = (parts[1] if len(parts) > 1 else parts[0]).rstrip("_")
-    return _SAME.get(word, word)
-
-
-def traced_operators(graph: str) -> list[tuple[str, str | None]]:
-    """(operator's word, ``file:line`` of the user's own code or None) of every node, in order."""
-    lines = node_lines(graph)
-    found = [
-        (match.start(), word, lines.place(match["node"]))
-        for match in _NODE.finditer(graph)
-        if (word := _word(match["value"]))
-    ]
-    found += [
-        (match.start(), _SIGNS[match["sign"]], lines.place(match["node"]))
-        for match in _IN_PLACE.finditer(graph)
-    ]
-    return [(word, line) for _, word, line in sorted(found, key=lambda item: item[0])]
-
-
-def _word(value: str) -> str | None:
-    if infix := _INFIX.match(value):
-        return _SIGNS[infix["sign"]]
-    if value.startswith("-"):
-        return "neg"
-    call = _CALL.match(value)
-    if call is None:
-        return None
-    name = call["name"]
-    word = name.split(".")[3] if name.startswith("torch.ops.") and name.count(".") > 2 else (
-        name.rpartition(".")[2]
-    )  # fmt: skip
-    word = word.rstrip("_")
-    return _SAME.get(word, word)
 
 
 def traced_lines(
@@ -133,7 +75,7 @@ def _references(
     traced = window.own(tables["graphs"]).filter(
         pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
     )
-    nodes = {row["compile_id"]: traced_operators(row["text"]) for row in traced.to_dicts()}
+    nodes = {row["compile_id"]: operator_lines(row["text"]) for row in traced.to_dicts()}
     both = pl.concat([marks, _outermost(ops)]).sort("start_ns")
     steps = both.group_by("step", maintain_order=True).agg("word", "compile_id", "region")
     ways = dict.fromkeys(

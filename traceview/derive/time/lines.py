@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.origins.traced import operator_word, traced_operators
 from traceview.derive.origins.tree import nearest, parents
 from traceview.derive.windows import Window
 from traceview.tables import Tables
+from traceview.torchtext.fx import operator_lines, operator_word
 from traceview.torchtext.marks import DATA_LOADER, REGION
 
 #: An operator of generated code → the node of a graph that becomes it.
@@ -152,7 +152,7 @@ def _nodes(tables: Tables, window: Window, ops: pl.DataFrame) -> pl.DataFrame:
     rows = [
         (key, word, place)
         for key, text in known.select("graph_key", "text").iter_rows()
-        for word, place in traced_operators(text)
+        for word, place in operator_lines(text)
     ]
     schema = {"graph_key": pl.String, "word": pl.String, "place": pl.String}
     nodes = pl.DataFrame(rows, schema=schema, orient="row").unique()

@@ -8,14 +8,12 @@ from operator import itemgetter
 
 import polars as pl
 
-from traceview.derive.job.divergence import collectives
 from traceview.diagnosis.job.model import Divergence, RankGroup
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.words import cut, function
-from traceview.torchtext.frames import StackFrame, is_user_frame
+from traceview.torchtext.fx import collectives, lines
 
 MOST, MOST_GROUPS = 30, 8
-_COMMENT = re.compile(r"^\s*# File: (?P<file>.+?):(?P<line>\d{1,9}) in ")
 _NOISE = re.compile(r"(?:cuda|xpu|hpu|mps)(?::|, index=)\d+|\bdevice=\d+|0x[0-9a-fA-F]+|\b\d{7,}\b")
 #: Characters around the first difference of two long lines.
 _AROUND = 60
@@ -124,29 +122,14 @@ def _first_line(
     before: list[str], after: list[str]
 ) -> tuple[str | None, str | None, str | None, int | None]:
     file, line = None, None
-    left, right = ("\n".join(texts).splitlines() for texts in (before, after))
-    pairs = zip_longest(_operations(left), _operations(right))
+    pairs = zip_longest(*(lines("\n".join(texts)) for texts in (before, after)))
     for (one, place), (other, _) in ((a or (None, None), b or (None, None)) for a, b in pairs):
-        file, line = place or (None, None)
+        file, line = place[:2] if place and place.user_line else (None, None)
         if (one is None or other is None) and (before and after):
             return one, other, file, line
         if one is not None and other is not None and _NOISE.sub("", one) != _NOISE.sub("", other):
             return *_around(one.strip(), other.strip()), file, line
     return None, None, None, None
-
-
-def _operations(lines: list[str]) -> list[tuple[str, tuple[str, int] | None]]:
-    """Each line that is no comment, with the place that the comment before it names."""
-    found: list[tuple[str, tuple[str, int] | None]] = []
-    place: tuple[str, int] | None = None
-    for text in lines:
-        comment = _COMMENT.match(text)
-        if comment:
-            file, line = comment["file"].strip(), int(comment["line"])
-            place = (file, line) if is_user_frame(StackFrame(file, line, None)) else None
-        elif text.strip():
-            found.append((text, place))
-    return found
 
 
 def _around(one: str, other: str) -> tuple[str, str]:

@@ -3,6 +3,5 @@
 So they may run where the payload is cut, in the other process of a large file (``parse.cutting``).
 
     guard_tree    the leaves of a tree of guards
-    output_code   the kernels and calls of a generated module
-    graph_text    the user's lines and the operators of a graph's nodes
+    module        the kernels and calls of a generated module
 """

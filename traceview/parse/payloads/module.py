@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from traceview.parse.payloads.output_code import Call, Kernel, parse_output_code
+from traceview.torchtext.output_code import Call, Kernel, parse_output_code
 
 _AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
 _ID_CHARACTERS = 10_000  # the id stands at the top

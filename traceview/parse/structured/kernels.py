@@ -11,10 +11,10 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.graph_text import NodeLines, node_lines, post_ops
 from traceview.parse.payloads.traces import Traces, traces
 from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Compile, Process, Reader, Row
+from traceview.torchtext.fx import NodeLines, lowered_operators, node_lines
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
@@ -86,7 +86,7 @@ class _Through:
         for row in reversed(self._process.rows["graphs"]):
             same = row["compile_key"] == key and row.get("aot_id") == aot_id
             if same and row["kind"] == "post_grad":
-                return post_ops(row["text"])
+                return lowered_operators(row["text"])
         return {}
 
 

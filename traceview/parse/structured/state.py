@@ -17,9 +17,9 @@ import msgspec
 from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record, Stamp
 from traceview.parse.damage import Damage
-from traceview.parse.payloads.graph_text import NodeLines
 from traceview.parse.structured.clock import Clock
 from traceview.torchtext.frames import StackFrame
+from traceview.torchtext.fx import NodeLines
 
 Row = dict[str, Any]
 _EPOCHS_BACK = 50

@@ -3,8 +3,8 @@
 import pytest
 
 from traceview.derive.limits.generated import library_work, site_tensors
-from traceview.derive.limits.program import read_program
 from traceview.derive.limits.replays import aligned
+from traceview.torchtext.output_code import read_program
 
 CODE = """
 class Runner:

@@ -1,9 +1,9 @@
-"""Graphs' texts, and the bytes that their operations move: by hand and on recorded graphs."""
+"""Bytes that the operations of a graph move: by hand and on recorded graphs."""
 
 import polars as pl
-import pytest
 
-from traceview.derive.compiler.fx import Shared, parse_graph, tensor_bytes, traffic
+from traceview.derive.compiler.traffic import Shared, apart, traffic
+from traceview.torchtext.fx import read_graph
 
 GRAPH = """
 class <lambda>(torch.nn.Module):
@@ -21,56 +21,23 @@ class <lambda>(torch.nn.Module):
 """
 
 
-@pytest.mark.parametrize(
-    ("meta", "size"),
-    [
-        ("f32[8, 4][4, 1]cpu", 128),
-        ("bf16[3][1]cuda:0", 6),
-        ("f32[][]cpu", 4),
-        ("b8[5][1]cpu", 5),
-        ("f8e4m3fn[16][1]cuda:0", 16),
-        ("f32[s77, 4][4, 1]cpu", None),
-        ("Sym(s77)", None),
-        ("q99[4][1]cpu", None),
-        ("f32[²][1]cpu", None),
-        (f"f32[{'9' * 5000}][1]cpu", None),
-        (f"f32[{'9' * 18}, 999][1]cpu", None),
-        ("", None),
-    ],
-)
-def test_bytes_of_a_tensor_are_known_only_with_its_sizes_and_dtype(meta, size):
-    assert tensor_bytes(meta) == size
-
-
-def test_nodes_know_what_they_read_and_where_they_come_from():
-    graph = parse_graph(GRAPH)
-    assert [node.op for node in graph.operations] == [
-        "aten.permute", "aten.add", "aten.select", "aten.var_mean", "getitem", "getitem",
-        "aten.mul",
-    ]  # fmt: skip
-    assert graph.nodes["mul"].inputs == ("select", "getitem_1")
-    assert graph.nodes["add"].line == "/home/me/train.py:7"
-    assert graph.nodes["mul"].line is None  # a blank line ends what a comment is about
-    assert graph.outputs == {"mul", "getitem"}
-
-
 def test_a_view_is_read_where_it_points_and_never_beyond_what_it_holds():
-    graph = parse_graph(GRAPH)
+    graph = read_graph(GRAPH)
     assert traffic(graph, ["permute"]) == 0
     assert traffic(graph, ["add"]) == 128 + 128  # reads arg0_1 through permute, writes its result
     assert traffic(graph, ["var_mean"]) == 128 + 32 + 32  # both results are picked out and used
     assert traffic(graph, ["mul"]) == 32 + 32 + 32  # 8 of add's 32 elements, by select
-    assert graph.apart == 256 + 192 + 96
+    assert apart(graph) == 256 + 192 + 96
 
 
 def test_one_kernel_writes_nothing_that_only_it_reads():
-    graph = parse_graph(GRAPH)
+    graph = read_graph(GRAPH)
     everything = ["permute", "add", "select", "var_mean", "getitem", "getitem_1", "mul"]
     assert traffic(graph, everything) == 128 + 32 + 32  # arg0_1 in; mul and getitem out
 
 
 def test_in_place_operations_write_what_they_are_given_and_look_ups_read_what_they_find():
-    graph = parse_graph(
+    graph = read_graph(
         """
     def forward(self, x: "f32[8][1]cpu", table: "f32[99, 4][4, 1]cpu", at: "i64[2][1]cpu"):
         copy_: "f32[8][1]cpu" = torch.ops.aten.copy_.default(x, x)
@@ -83,13 +50,13 @@ def test_in_place_operations_write_what_they_are_given_and_look_ups_read_what_th
         "        return",
         '        c: "f32[8]" = torch.ops.aten.copy_.default(getitem, mul)\n        return',
     )
-    graph = parse_graph(overwritten)
+    graph = read_graph(overwritten)
     assert traffic(graph, ["c"]) == 32 + 32  # reads mul, overwrites getitem
     assert traffic(graph, ["mul", "c"]) == 32 + 32 + 32 + 32  # two in; mul, and what c overwrites
 
 
 def test_what_another_kernel_computed_is_read_and_what_it_computes_anew_is_not_written():
-    graph = parse_graph(GRAPH)
+    graph = read_graph(GRAPH)
     reduced = Shared(elsewhere=frozenset(["var_mean"]))
     assert traffic(graph, ["var_mean", "mul"], reduced) == 32 + 32 + 32
     inlined = Shared(again={"add": frozenset(["add", "mul", "var_mean"])})
@@ -97,10 +64,10 @@ def test_what_another_kernel_computed_is_read_and_what_it_computes_anew_is_not_w
 
 
 def test_an_unknown_size_makes_the_sum_unknown():
-    graph = parse_graph(GRAPH.replace("f32[8][1]cpu", "f32[s0][1]cpu"))
+    graph = read_graph(GRAPH.replace("f32[8][1]cpu", "f32[s0][1]cpu"))
     assert traffic(graph, ["add"]) == 256
     assert traffic(graph, ["mul"]) is None
-    assert graph.apart is None
+    assert apart(graph) is None
 
 
 def test_recorded_graph_against_a_sum_by_hand(tables_of):
@@ -109,30 +76,16 @@ def test_recorded_graph_against_a_sum_by_hand(tables_of):
     text = tables["graphs"].filter(pl.col("kind") == "post_grad")["text"][0]
     state, weight, bias = 16 * 256 * 2, 256 * 256 * 2, 256 * 2
     addmm = weight + bias + state + state
-    assert parse_graph(text).apart == 12 * addmm + (12 * 2 + 14 * 3 + 2 + 2) * state
-
-
-@pytest.mark.parametrize("name", ["healthy-mlp_training", "gpu-transformer_training"])
-def test_every_recorded_graph_is_parsed_to_its_last_node(tables_of, name):
-    graphs = tables_of(name)["graphs"].filter(pl.col("node_count").is_not_null())
-    assert graphs.height >= 10
-    for kind, text, nodes in graphs.select("kind", "text", "node_count").iter_rows():
-        graph = parse_graph(text)
-        assert len(graph.operations) == nodes, kind
-        assert graph.outputs, kind
-
-
-def test_text_that_is_no_graph_gives_an_empty_one():
-    assert not parse_graph('x = 1\n  return: "f32[2]"\n\x00{').operations
+    assert apart(read_graph(text)) == 12 * addmm + (12 * 2 + 14 * 3 + 2 + 2) * state
 
 
 def test_a_text_made_to_mislead_ends_all_the_same():
     """A node made of itself, and a chain of views longer than Python's stack."""
     itself = '    def f(self, x: "f32[2]"):\n        x: "f32[2]" = torch.ops.aten.view.default(x)\n'
-    assert parse_graph(itself).apart == 0
+    assert apart(read_graph(itself)) == 0
     chain = ['        v0: "f32[2]" = torch.ops.aten.ones.default([2])']
     for at in range(5000):
         chain.append(f'        v{at + 1}: "f32[2]" = torch.ops.aten.view.default(v{at}, [2])')
-    graph = parse_graph("\n".join([*chain, "        return (v5000,)"]))
+    graph = read_graph("\n".join([*chain, "        return (v5000,)"]))
     assert graph.uses("v0") == {"return"}
     assert graph.base("v5000") == ("v0", 8)

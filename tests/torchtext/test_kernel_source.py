@@ -4,7 +4,7 @@ import pytest
 
 from traceview.derive.limits.generated import kernel_work
 from traceview.derive.limits.inputs import Tensor
-from traceview.derive.limits.kernel_source import read_kernel
+from traceview.torchtext.kernel_source import read_kernel
 
 HEAD = """
 @triton_heuristics.pointwise(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.parse.payloads.output_code import category_of, parse_output_code
+from traceview.torchtext.output_code import category_of, named_operators, parse_output_code
 
 # The shape that torch/_inductor/codegen/{triton,wrapper}.py write, shortened.
 TRITON = """\
@@ -129,3 +129,20 @@ def test_categories_are_torchs_own(name, category):
 )
 def test_damaged_code_gives_what_it_gives(text):
     assert all(kernel.launch_sites == 0 for kernel in parse_output_code(text)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("triton_poi_fused_add_gelu_0", ["add", "gelu"]),
+        ("cpp_fused_add_clamp_native_layer_norm_12", ["add", "clamp", "native_layer_norm"]),
+        ("triton_red_fused__to_copy_add_3", ["_to_copy", "add"]),
+        ("triton_poi_fused_add_mystery_0", []),
+        ("triton_poi_fused_" + "add_" * 10 + "3", []),  # torch leaves out those after the tenth
+        ("extern_kernels.mm", []),
+        ("fused_" + "a_" * 100_000 + "0", []),
+    ],
+)
+def test_operators_by_a_kernels_name(name, operators):
+    known = {"add", "gelu", "clamp", "native_layer_norm", "_to_copy", "layer", "norm"}
+    assert named_operators(name, known) == operators
