@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from traceview.derive.causes import UNEXPLAINED, UNNAMED
-from traceview.derive.compiler.phase_names import LABELS
+from traceview.derive.compiler.first_calls import LABELS
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import folders, near
 from traceview.rules.finding import Cost, Finding, Location

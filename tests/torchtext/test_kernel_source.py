@@ -3,7 +3,7 @@
 import pytest
 
 from traceview.derive.limits.generated import kernel_work
-from traceview.derive.limits.inputs import Tensor
+from traceview.derive.limits.work import Tensor
 from traceview.torchtext.kernel_source import read_kernel
 
 HEAD = """

@@ -3,7 +3,7 @@
 import pytest
 
 from traceview.derive.limits.generated import library_work, site_tensors
-from traceview.derive.limits.replays import aligned
+from traceview.derive.limits.kernels import aligned
 from traceview.torchtext.output_code import read_program
 
 CODE = """

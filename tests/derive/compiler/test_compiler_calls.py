@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from traceview.derive.compiler import guards as compiler_guards
-from traceview.derive.compiler.first_calls import parts_of
-from traceview.derive.compiler.phase_names import LABELS, PARTS, part_of
+from traceview.derive.compiler.first_calls import LABELS, PARTS, part_of, parts_of
 from traceview.derive.compiler.trace import chrome_trace
 from traceview.diagnosis.explained import compiling, guards
 from traceview.diagnosis.focus import Focus

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from traceview.derive.compiler.lowered import lowered_graphs
+from traceview.derive.compiler.notes import plain
 from traceview.derive.compiler.passes import graph_passes
-from traceview.derive.compiler.reasons import plain
 from traceview.derive.compiler.traffic import traffic
 from traceview.diagnosis.explained import fusion as explained
 from traceview.diagnosis.focus import Focus

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from traceview.derive.limits.inputs import read_inputs
 from traceview.derive.limits.operators import operator_work
+from traceview.derive.limits.work import read_inputs
 
 F, H, B, I64 = "float", "c10::Half", "c10::BFloat16", "long int"
 

@@ -291,7 +291,7 @@ def test_the_sentence_says_what_is_known_and_no_more():
 def test_a_limit_above_the_step_itself_is_none():
     slow = step_row(step_ms=0.091, busy_ms=0.09, known_ms=0.09, limit_ms=0.897, fusible_ms=0.5)
     assert sentence(slow, "host") == (
-        "This compiled step takes 0.091 ms, less than the 0.897 ms of the limit: the machine was "
+        "This compiled step takes 91.0 µs, less than the 897 µs of the limit: the machine was "
         "slower when that was measured, so no limit is known."
     )
 

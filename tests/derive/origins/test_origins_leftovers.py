@@ -1,6 +1,6 @@
 """Work of a region that shares no line with the other stance's, laid beside what computes it."""
 
-from traceview.derive.origins.leftovers import with_leftovers
+from traceview.derive.origins.groups import with_leftovers
 
 
 def row(stance, *ops, top=None, region="net", graph=None, backward=False):

@@ -6,9 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from traceview.derive.origins.lines import op_sources
-from traceview.derive.origins.places import region_lines
-from traceview.derive.origins.traced import traced_lines
+from traceview.derive.origins.lines import op_sources, region_lines, traced_lines
 from traceview.derive.origins.work import operators
 from traceview.derive.windows import windows
 

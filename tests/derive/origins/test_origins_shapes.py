@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.origins.shapes import library_shape
+from traceview.derive.origins.work import library_shape
 
 
 @pytest.mark.parametrize(

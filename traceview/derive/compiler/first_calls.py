@@ -1,20 +1,85 @@
 """Table ``first_calls``: where the time of each region's first call went.
 
-Phases' self times (``compile_phases.self_us``) are disjoint, so they add up. What lies between them
-is the first run of what was compiled and Python around it; what lies before the first is not
-explained, nor is what a phase without an end held.
+A phase of torch's belongs to a part of compiling by its name, else to its parent's part. Phases'
+self times (``compile_phases.self_us``) are disjoint, so they add up. What lies between them is the
+first run of what was compiled and Python around it; what lies before the first is not explained,
+nor is what a phase without an end held.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.phase_names import PARTS, part_of
 from traceview.tables import Tables
+
+#: Order of the parts, as they follow each other in a compile.
+PARTS = (
+    "dynamo", "aot", "inductor", "scheduling", "codegen", "kernel_compile", "autotune",
+    "cudagraph_recording", "backward", "first_run", "unexplained",
+)  # fmt: skip
+LABELS = {
+    "dynamo": "Dynamo tracing",
+    "aot": "AOTAutograd",
+    "inductor": "Inductor lowering",
+    "scheduling": "Inductor scheduling",
+    "codegen": "code generation and loading",
+    "kernel_compile": "Triton/C++ compile",
+    "autotune": "autotuning",
+    "cudagraph_recording": "cudagraphs (set-up and recording)",
+    "backward": "backward compile",
+    "first_run": "first run",
+    "unexplained": "unexplained",
+}
+_EXACT = {
+    "dynamo": "dynamo",
+    "entire_frame_compile": "dynamo",
+    "build_guards": "dynamo",
+    "backend_compile": "aot",
+    "create_aot_dispatcher_function": "aot",
+    "min_cut_rematerialization_partition": "aot",
+    "entire_backward_compile": "aot",
+    "_recursive_joint_graph_passes": "inductor",
+    "_recursive_pre_grad_passes": "inductor",
+    "inductor_codecache_torch_key": "inductor",
+    "inductor_compile": "inductor",
+    "fx_codegen_and_compile": "inductor",
+    "GraphLowering.run": "inductor",
+    "Scheduler.__init__": "scheduling",
+    "code_gen": "codegen",
+    "GraphLowering.codegen": "codegen",
+    "GraphLowering.compile_to_fn": "codegen",
+    "Scheduler.codegen": "codegen",
+    "PythonWrapperCodegen.generate": "codegen",
+    "PyCodeCache.load_by_key_path": "codegen",
+    "compile_file": "kernel_compile",
+    "async_compile.wait": "kernel_compile",
+    "async_compile.precompile": "kernel_compile",
+    "TritonBundler.collect": "kernel_compile",
+    "benchmark_fused_nodes": "autotune",
+    "benchmark_codegened_module": "autotune",
+}
+_PATTERNS = (
+    (re.compile(r"^triton: "), "kernel_compile"),
+    (re.compile(r"_template_(?:precompiling|autotuning)$"), "autotune"),
+    (re.compile(r"^CachingAutotuner\.(?:benchmark|coordinate)"), "autotune"),
+    (re.compile(r"^cudagraphify|^CUDAGraphNode\.record"), "cudagraph_recording"),
+    (re.compile(r"^aot_|^pass\.aot"), "aot"),
+)
+
+
+@lru_cache(4096)
+def part_of(name: str, parent: str | None) -> str | None:
+    """The part of a phase by its name, else ``parent`` (its parent's part)."""
+    if name in _EXACT:
+        return _EXACT[name]
+    return next((part for pattern, part in _PATTERNS if pattern.search(name)), parent)
+
 
 Row = dict[str, Any]
 

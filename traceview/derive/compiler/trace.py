@@ -16,8 +16,7 @@ from typing import Any
 
 import msgspec
 
-from traceview.derive.compiler.first_calls import parts_of
-from traceview.derive.compiler.phase_names import LABELS
+from traceview.derive.compiler.first_calls import LABELS, parts_of
 from traceview.tables import Tables
 
 Row = dict[str, Any]

@@ -8,9 +8,8 @@ from math import prod
 from msgspec.structs import replace
 
 from traceview.derive.kernel_groups import Origins
-from traceview.derive.limits.inputs import Argument, Inputs, Tensor
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Work
+from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Argument, Inputs, Tensor, Work
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.kernel_source import Access, KernelSource, read_kernel

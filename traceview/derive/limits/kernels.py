@@ -2,20 +2,36 @@
 
 An operator that launches several kernels has its work once: they stand in one row, named after the
 longest of them, as their shares of it are not known.
+
+Kernels of a cudagraph's replay share one ``correlation`` and have no operator of their own; they
+belong to calls of the generated code by order and name. Generated ones are named as their call is;
+where the names of all of them agree with the code's, the library kernels between two of them belong
+to the library calls between these two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.limits.ceilings import Ceilings, beside
-from traceview.derive.limits.executions import Execution, execution
-from traceview.derive.limits.generated import GeneratedCode
-from traceview.derive.limits.replays import replayed_sites
+from traceview.derive.limits.generated import (
+    GeneratedCode,
+    common_work,
+    kernel_work,
+    site_tensors,
+    site_work,
+)
+from traceview.derive.limits.operators import operator_work
+from traceview.derive.limits.work import EXACT, Inputs, Tensor, TensorList, Work, read_inputs
 from traceview.derive.windows import Window
+from traceview.torchtext.kernel_source import KernelSource
+from traceview.torchtext.output_code import Function, Site
 
 Row = dict[str, Any]
 _INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
@@ -125,3 +141,167 @@ def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row
         "flops_from": kind.origin if work and work.flops is not None else None,
         **beside(work, count, ms, ceilings, fixed=kind.host),
     }
+
+
+_CPP_GRAPH = re.compile(r"^graph_\d+_(?=cpp_)")
+_MOST_SHAPES = 8
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """What is known of a kernel at one shape.
+
+    ``origin`` as in ``bytes_from``; ``operator``: the work is that of all kernels of its operator;
+    ``host``: one end of the copy is the host, so that no ceiling of the device applies.
+    """
+
+    work: Work | None = None
+    origin: str | None = None
+    shapes: str | None = None
+    operator: bool = False
+    host: bool = False
+
+
+def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Site]) -> Execution:
+    """The execution that ``row`` tells of: a kernel's columns, its operator's inputs, its site."""
+    if row["kind"] != "kernel":
+        return _copied(row)
+    site = None if row["site"] is None else sites[row["site"]]
+    inputs = read_inputs(
+        row["input_dims"], row["input_types"], row["input_strides"], row["concrete_inputs"]
+    )
+    if row["category"].startswith("generated_"):
+        return _generated(row, pass_name, code, site, inputs)
+    if site is not None:
+        work = site_work(site, None)
+        return Execution(
+            work, "generated_code", _shapes(site_tensors(site.arguments)), work is not None
+        )
+    if inputs is None or row["cpu_op"] is None:
+        return Execution()
+    work = operator_work(row["cpu_op"], inputs, row["name"])
+    return Execution(work, "input_dims", _shapes(inputs.arguments), work is not None)
+
+
+def _copied(row: Row) -> Execution:
+    """A copy inside the device reads and writes; one to or from the host does one of both here."""
+    if row["bytes"] is None or row["bytes"] < 0:
+        return Execution()
+    inside = row["kind"] == "memcpy" and "DtoD" in row["name"]
+    host = row["kind"] == "memcpy" and not inside
+    return Execution(Work(row["bytes"] * (2 if inside else 1), EXACT), "copy", host=host)
+
+
+def _generated(
+    row: Row, pass_name: str, code: GeneratedCode, site: Site | None, inputs: Inputs | None
+) -> Execution:
+    name = _CPP_GRAPH.sub("", row["name"])
+    places = (row["graph_key"], row["compile_id"])
+    source = code.source(pass_name, name, *places)
+    if source is None:
+        return Execution(shapes=_shapes(inputs.arguments) if inputs else None)
+    tensors = _launched(source, inputs) if inputs else []
+    if any(tensors):
+        return Execution(kernel_work(source, tensors), "generated_code", _shapes(tensors))
+    sites = [site] if site else code.sites(pass_name, name, *places)
+    work = common_work(sites, source) if sites else kernel_work(source, [])
+    shapes = _shapes(site_tensors(sites[0].arguments)) if sites and work else None
+    return Execution(work, "generated_code", shapes)
+
+
+def _launched(source: KernelSource, inputs: Inputs) -> list[Tensor | None]:
+    """Tensors of the real launch; none where they are not those that the source names."""
+    found = [inputs.tensor(n) for n in range(len(inputs.arguments))]
+    for pointer in source.pointers:
+        tensor = found[pointer.position] if pointer.position < len(found) else None
+        if tensor is None or pointer.dtype not in (None, tensor.dtype):
+            return []
+    return found
+
+
+def _shapes(arguments: Sequence[object]) -> str | None:
+    """``float32[64, 512], bfloat16[512]``; of many only the first."""
+    parts = []
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            parts.append(f"{argument.dtype}{list(argument.dims)}")
+        elif isinstance(argument, TensorList):
+            parts.append(f"{len(argument.numels)} tensors")
+    left_out = len(parts) - _MOST_SHAPES
+    text = ", ".join(parts[:_MOST_SHAPES])
+    return (text + f", {left_out} more" if left_out > 0 else text) or None
+
+
+#: pass, graph key, compile id → functions of the generated module.
+FunctionsOf = Callable[[str, str | None, str | None], list[Function]]
+
+
+def replayed_sites(
+    kernels: pl.DataFrame, functions_of: FunctionsOf
+) -> tuple[pl.Series, list[Site]]:
+    """Column ``site`` for ``kernels`` (rows as they are), numbers into the list of sites.
+
+    ``kernels`` needs pass, graph_key, compile_id, correlation, name, kind, start_ns, in_cudagraph.
+    """
+    rows = kernels.with_row_index("row").filter(
+        pl.col("in_cudagraph") & (pl.col("kind") == "kernel") & pl.col("correlation").is_not_null()
+    )
+    replays = rows.sort("start_ns").group_by("pass", "correlation", maintain_order=True).agg(
+        pl.col("graph_key").first(), pl.col("compile_id").first(), pl.col("name"), pl.col("row")
+    )  # fmt: skip
+    sites: list[Site] = []
+    known: dict[tuple[object, ...], list[int | None]] = {}
+    at: list[tuple[int, int]] = []
+    for pass_name, _, graph_key, compile_id, names, numbers in replays.iter_rows():
+        key = (pass_name, graph_key, compile_id, *names)
+        if key not in known:
+            functions = functions_of(pass_name, graph_key, compile_id)
+            known[key] = _numbered(aligned(names, functions), sites)
+        found = zip(numbers, known[key], strict=True)
+        at += [(row, site) for row, site in found if site is not None]
+    column = pl.DataFrame(
+        {"row": [r for r, _ in at], "site": [s for _, s in at]},
+        schema={"row": pl.UInt32, "site": pl.Int32},
+    )
+    joined = kernels.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")).join(
+        column, on="row", how="left", maintain_order="left"
+    )
+    return joined["site"], sites
+
+
+def _numbered(found: Sequence[Site | None], sites: list[Site]) -> list[int | None]:
+    """``found`` as numbers into ``sites``, which grows; kernels of one call share a number."""
+    numbers: dict[int, int] = {}
+    for site in found:
+        if site is not None and id(site) not in numbers:
+            numbers[id(site)] = len(sites)
+            sites.append(site)
+    return [None if site is None else numbers[id(site)] for site in found]
+
+
+def aligned(names: Sequence[str], functions: Sequence[Function]) -> list[Site | None]:
+    """The call of every kernel of one replay; None where order and names do not tell."""
+    for function in functions:
+        defined = [site.kernel for site in function.sites if not site.library]
+        anchors = [n for n, name in enumerate(names) if name in set(defined)]
+        if defined and [names[n] for n in anchors] == defined:
+            return _between(names, anchors, function.sites)
+    return [None] * len(names)
+
+
+def _between(names: Sequence[str], anchors: list[int], sites: Sequence[Site]) -> list[Site | None]:
+    found: list[Site | None] = [None] * len(names)
+    places = [n for n, site in enumerate(sites) if not site.library]
+    for at, place in zip(anchors, places, strict=True):
+        found[at] = sites[place]
+    bounds = zip(
+        pairwise([-1, *anchors, len(names)]), pairwise([-1, *places, len(sites)]), strict=True
+    )
+    for (low, high), (first, last) in bounds:
+        calls, kernels = sites[first + 1 : last], range(low + 1, high)
+        if len(calls) == 1:
+            for n in kernels:
+                found[n] = calls[0]
+        elif len(calls) == len(kernels):
+            for n, call in zip(kernels, calls, strict=True):
+                found[n] = call
+    return found

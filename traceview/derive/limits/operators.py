@@ -1,16 +1,25 @@
-"""Least work of one call of a library operator, from its inputs' shapes."""
+"""Least work of one call of a library operator, from its inputs' shapes.
+
+Products are in ``products``. Here are elementwise operators and copies (the operands, and a result
+of their common shape), operators that move more than they compute (reductions, normalization,
+look-ups), and operators on lists of tensors: concatenation, foreach, fused optimizers. Kineto keeps
+the shapes of a list but not its dtype; the kernel's own name has the element (``OpaqueType<2u>``,
+``FusedAdamMathFunctor<float, 4>``). Of more than 30 tensors it keeps nothing.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from itertools import zip_longest
+from math import prod
+
 from msgspec.structs import replace
 
-from traceview.derive.limits import attention, convolution, gemm, memory
-from traceview.derive.limits.inputs import Inputs
-from traceview.derive.limits.lists import element_bytes, is_list_operator, list_work
-from traceview.derive.limits.pointwise import NAMES, pointwise
-from traceview.derive.limits.work import Work
+from traceview.derive.limits.products import PRODUCTS
+from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Inputs, Tensor, Work, elements
+from traceview.torchtext.dtypes import dtype_of, promoted, size_of
 
-_OPERATORS = gemm.OPERATORS | attention.OPERATORS | convolution.OPERATORS | memory.OPERATORS
 _NAMESPACES = frozenset(("aten", "mkldnn", "mkl"))
 
 
@@ -25,15 +34,284 @@ def operator_work(name: str, inputs: Inputs, kernel_name: str = "") -> Work | No
     base, inplace = base.split(".", 1)[0], base.endswith("_")
     base = base.rstrip("_") if inplace else base
     work: Work | None
-    if base in _OPERATORS:
-        work = _OPERATORS[base](inputs)
-    elif base in NAMES:
-        work = pointwise(base, inputs, inplace=inplace)
-    elif is_list_operator(base):
-        work = list_work(base, inputs, element_bytes(kernel_name))
+    if formula := PRODUCTS.get(base) or _MEMORY.get(base):
+        work = formula(inputs)
+    elif base in _NAMES:
+        work = _pointwise(base, inputs, inplace=inplace)
+    elif base in _OPTIMIZERS or base in ("cat", "stack") or base.startswith("_foreach_"):
+        work = _list_work(base, inputs, _element_bytes(kernel_name))
     else:
         return None
     if work is None or work.dtype is not None:
         return work
     largest = max(inputs.tensors, key=lambda tensor: tensor.bytes, default=None)
     return replace(work, dtype=largest.dtype if largest else None)
+
+
+#: How many tensors an operator reads → operators whose result has the operands' dtype.
+_OPERANDS = {
+    1: """abs neg sign exp expm1 exp2 log log1p log2 log10 sqrt rsqrt reciprocal square sin cos tan
+        tanh sigmoid erf erfc relu relu6 leaky_relu gelu silu mish elu selu celu hardtanh hardswish
+        hardsigmoid softplus threshold clamp clamp_min clamp_max floor ceil round trunc frac atan
+        asin acos sinh cosh log_sigmoid logit nan_to_num tril triu bitwise_not""",
+    2: """add sub rsub mul div true_divide floor_divide remainder fmod pow maximum minimum fmax fmin
+        atan2 bitwise_and bitwise_or bitwise_xor masked_fill gelu_backward silu_backward
+        tanh_backward sigmoid_backward threshold_backward hardtanh_backward leaky_relu_backward
+        elu_backward hardswish_backward hardsigmoid_backward softplus_backward mish_backward""",
+    3: "addcmul addcdiv lerp where",
+}
+_TO_BOOL = {
+    1: "logical_not isnan isinf isfinite",
+    2: "eq ne lt le gt ge logical_and logical_or logical_xor",
+}
+_WRITTEN_ONLY = frozenset(
+    ("fill", "zero", "normal", "uniform", "random", "bernoulli", "exponential")
+)
+_ARITY = {
+    name: arity
+    for table in (_OPERANDS, _TO_BOOL)
+    for arity, names in table.items()
+    for name in names.split()
+}
+_COMPARISONS = frozenset(name for names in _TO_BOOL.values() for name in names.split())
+#: Operands that only choose, and have no say in the result's dtype.
+_MASKS = {"where": 0, "masked_fill": 1}
+_NAMES = frozenset(_ARITY) | _WRITTEN_ONLY | {"copy", "native_dropout", "native_dropout_backward"}
+
+
+def _pointwise(base: str, inputs: Inputs, *, inplace: bool) -> Work | None:
+    """Work of an elementwise operator or a copy; None where an operand is not known."""
+    tensors = inputs.tensors
+    if not tensors:
+        return None
+    first = tensors[0]
+    if base == "copy":
+        return Work(sum(t.bytes for t in tensors[:2]), EXACT) if len(tensors) == 2 else None
+    if base in _WRITTEN_ONLY:
+        return Work(first.bytes, EXACT) if inplace else None
+    if base.startswith("native_dropout"):
+        moved = sum(t.bytes for t in tensors) + elements(first.dims, first.dtype)
+        mask = elements(first.dims, "bool") if base == "native_dropout" else 0
+        return Work(moved + mask, EXACT)
+    operands = tensors[: _ARITY[base]]
+    read = sum(t.bytes for t in operands)
+    written = first.bytes if inplace else _result(base, operands)
+    return None if written is None else Work(read + written, EXACT)
+
+
+def _result(base: str, operands: list[Tensor]) -> int | None:
+    shape = _broadcast(operands)
+    ranked = [(t.dtype, len(t.dims)) for n, t in enumerate(operands) if n != _MASKS.get(base)]
+    dtype = "bool" if base in _COMPARISONS else promoted(ranked)
+    return None if shape is None or dtype is None else elements(shape, dtype)
+
+
+def _broadcast(operands: list[Tensor]) -> tuple[int, ...] | None:
+    """The common shape, by NumPy's rules; None where there is none."""
+    shape: list[int] = []
+    for sizes in zip_longest(*(reversed(t.dims) for t in operands), fillvalue=1):
+        wide = {size for size in sizes if size != 1}
+        if len(wide) > 1:
+            return None
+        shape.append(wide.pop() if wide else 1)
+    return tuple(reversed(shape))
+
+
+#: c10::ScalarType as a number, where an operator is told a dtype.
+_SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
+
+
+def _softmax(inputs: Inputs) -> Work | None:
+    x = inputs.tensor(0)
+    if x is None:
+        return None
+    return Work(x.bytes + elements(x.dims, "float32" if inputs.value(2) else x.dtype), EXACT)
+
+
+def _softmax_backward(inputs: Inputs) -> Work | None:
+    grad, out = inputs.tensor(0), inputs.tensor(1)
+    if grad is None or out is None:
+        return None
+    dtype = _SCALAR_TYPES.get(inputs.value(3), grad.dtype)
+    return Work(grad.bytes + out.bytes + elements(grad.dims, dtype), EXACT)
+
+
+def _layer_norm(inputs: Inputs) -> Work | None:
+    """Input and output, weight and bias, mean and rstd of every row in single precision."""
+    x, rows = inputs.tensor(0), _rows(inputs, 0, 1)
+    if x is None or rows is None:
+        return None
+    moved = sum(t.bytes for t in inputs.tensors) + elements(x.dims, x.dtype)
+    return Work(moved + 2 * rows * max(4, size_of(x.dtype)), EXACT)
+
+
+def _rows(inputs: Inputs, tensor: int, shape: int) -> int | None:
+    """Rows that are normalised: all elements over those of one row."""
+    x, normalized = inputs.tensor(tensor), inputs.value(shape)
+    weight = inputs.tensor(2)
+    row = prod(normalized) if isinstance(normalized, list) else weight and prod(weight.dims)
+    return prod(x.dims) // row if x is not None and row else None
+
+
+def _layer_norm_backward(inputs: Inputs) -> Work | None:
+    """All that comes in but the bias, which is not read, and a gradient for each of the three."""
+    x, weight, bias = inputs.tensor(1), inputs.tensor(5), inputs.tensor(6)
+    if x is None or inputs.tensor(0) is None:
+        return None
+    read = sum(t.bytes for t in inputs.tensors if t is not bias)
+    return Work(read + x.bytes + sum(t.bytes for t in (weight, bias) if t), EXACT)
+
+
+def _batch_norm(inputs: Inputs) -> Work | None:
+    x = inputs.tensor(0)
+    if x is None or len(x.dims) < 2:
+        return None
+    moved = sum(t.bytes for t in inputs.tensors) + elements(x.dims, x.dtype)
+    statistics = [inputs.tensor(3), inputs.tensor(4)]
+    training = inputs.value(5)
+    if training:
+        moved += sum(t.bytes for t in statistics if t) + 2 * x.dims[1] * 4
+    return Work(moved, AT_LEAST if training is None else EXACT)
+
+
+def _norm_backward(position: int) -> Callable[[Inputs], Work | None]:
+    """Batch normalisation's: ``position`` is that of the input; the weight comes after both."""
+
+    def work(inputs: Inputs) -> Work | None:
+        x, weight = inputs.tensor(position), inputs.tensor(2)
+        if x is None:
+            return None
+        moved = sum(t.bytes for t in inputs.tensors) + x.bytes
+        return Work(moved + (2 * weight.bytes if weight else 0), EXACT)
+
+    return work
+
+
+def _reduction(inputs: Inputs) -> Work | None:
+    """The input, and what is left of it where the reduced dimensions are known."""
+    x = inputs.tensor(0)
+    if x is None:
+        return None
+    if not inputs.values:
+        return Work(x.bytes, AT_LEAST)
+    reduced = inputs.value(1)
+    reduced = [reduced] if type(reduced) is int else reduced
+    if not isinstance(reduced, list) or not all(type(d) is int for d in reduced):
+        return Work(x.bytes + size_of(x.dtype), EXACT if len(x.dims) <= 1 else AT_LEAST)
+    gone = {d % len(x.dims) for d in reduced} if x.dims and reduced else set(range(len(x.dims)))
+    kept = tuple(size for n, size in enumerate(x.dims) if n not in gone)
+    return Work(x.bytes + elements(kept, x.dtype), EXACT)
+
+
+def _inputs_only(inputs: Inputs) -> Work | None:
+    return Work(sum(t.bytes for t in inputs.tensors), AT_LEAST) if inputs.tensors else None
+
+
+def _same_shape(inputs: Inputs) -> Work | None:
+    x = inputs.tensor(0)
+    return None if x is None else Work(x.bytes + elements(x.dims, x.dtype), EXACT)
+
+
+def _nll_loss(position: int) -> Callable[[Inputs], Work | None]:
+    """One element of every row and its target; ``position`` is that of the rows."""
+
+    def work(inputs: Inputs) -> Work | None:
+        x, target = inputs.tensor(position), inputs.tensor(position + 1)
+        if x is None or target is None:
+            return None
+        return Work(target.bytes + target.numel * size_of(x.dtype), AT_LEAST)
+
+    return work
+
+
+def _looked_up(table: Tensor, picked: int, index: Tensor) -> Work:
+    """``picked`` elements read through ``index``, at most the whole table, and written."""
+    size = size_of(table.dtype)
+    return Work(index.bytes + picked * size + min(picked, table.numel) * size, AT_MOST)
+
+
+def _embedding(inputs: Inputs) -> Work | None:
+    table, index = inputs.tensor(0), inputs.tensor(1)
+    if table is None or index is None or len(table.dims) != 2:
+        return None
+    return _looked_up(table, index.numel * table.dims[1], index)
+
+
+def _index_select(inputs: Inputs) -> Work | None:
+    table, dim, index = inputs.tensor(0), inputs.value(1), inputs.tensor(2)
+    if table is None or index is None or type(dim) is not int or not table.dims:
+        return None
+    of_dim = table.dims[dim % len(table.dims)]
+    return _looked_up(table, prod(table.dims) // of_dim * index.numel, index) if of_dim else None
+
+
+def _gather(inputs: Inputs) -> Work | None:
+    table, index = inputs.tensor(0), inputs.tensor(2)
+    return None if table is None or index is None else _looked_up(table, prod(index.dims), index)
+
+
+_INPUTS_ONLY = """
+    max min argmax argmin var std var_mean norm linalg_vector_norm any all mse_loss l1_loss
+    max_pool2d_with_indices avg_pool2d
+"""
+#: Operator, without its namespace → its least work, from its inputs.
+_MEMORY: dict[str, Callable[[Inputs], Work | None]] = {
+    **dict.fromkeys(("_softmax", "_log_softmax"), _softmax),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _softmax_backward),
+    **dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), _layer_norm),
+    "native_layer_norm_backward": _layer_norm_backward,
+    **dict.fromkeys(("native_batch_norm", "cudnn_batch_norm"), _batch_norm),
+    "native_batch_norm_backward": _norm_backward(1),
+    "cudnn_batch_norm_backward": _norm_backward(0),
+    **dict.fromkeys(("sum", "nansum", "mean", "amax", "amin", "prod", "logsumexp"), _reduction),
+    **dict.fromkeys(
+        _INPUTS_ONLY.split(),
+        _inputs_only,
+    ),
+    **dict.fromkeys(("cumsum", "cumprod"), _same_shape),
+    "nll_loss_forward": _nll_loss(0),
+    "nll_loss_backward": _nll_loss(1),
+    "embedding": _embedding,
+    "index_select": _index_select,
+    "gather": _gather,
+}
+
+
+_OPAQUE = re.compile(r"OpaqueType<(\d{1,2})u?>")
+_FUNCTOR = re.compile(r"Functor<(float|double|c10::Half|c10::BFloat16)\b")
+#: Fused optimizer → lists that are written again: all but the gradients and the step counts.
+_OPTIMIZERS = {
+    "_fused_adam": (0, 2, 3),
+    "_fused_adamw": (0, 2, 3),
+    "_fused_sgd": (0, 2),
+    "_fused_adagrad": (0, 2),
+}
+_MOST_ELEMENTS = 1 << 48
+
+
+def _element_bytes(kernel_name: str) -> int | None:
+    """Bytes of one element, from the name of the kernel that works on the list."""
+    if opaque := _OPAQUE.search(kernel_name):
+        return int(opaque[1])
+    functor = _FUNCTOR.search(kernel_name)
+    dtype = dtype_of(functor[1]) if functor else None
+    return size_of(dtype) if dtype else None
+
+
+def _list_work(base: str, inputs: Inputs, size: int | None) -> Work | None:
+    """Work of ``base`` on lists of elements of ``size`` bytes; None where they are not known."""
+    lists = [sum(found.numels) for found in inputs.lists]
+    if size is None or not lists or sum(lists) > _MOST_ELEMENTS:
+        return None
+    if base in ("cat", "stack"):
+        return Work(2 * lists[0] * size, EXACT)
+    if base in _OPTIMIZERS:
+        state = lists[:4]
+        return Work(
+            (sum(state) + sum(state[n] for n in _OPTIMIZERS[base] if n < len(state))) * size, EXACT
+        )
+    if base in ("_foreach_zero", "_foreach_copy"):
+        return Work(sum(lists) * size, EXACT)
+    if base == "_foreach_norm":
+        return Work((lists[0] + len(inputs.lists[0].numels)) * size, EXACT)
+    return Work((sum(lists) + lists[0]) * size, EXACT)

@@ -1,16 +1,29 @@
-"""step_limits: one stance's step beside the limits of the device."""
+"""step_limits: one stance's step next to the limits of the device.
+
+The most that fusing the remaining generated kernels could save is part of it: within one graph,
+what a generated kernel reads of another kernel's output would not be read again, and what only
+other kernels read would not be written; of an input that several of them read, all reads but one
+go. Such a part of a kernel's bytes is taken for the same part of its time: more than that cannot be
+saved, and if all its bytes go, the kernel goes. Library kernels keep their time.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+import polars as pl
+
 from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
-from traceview.derive.limits.fusible import fusible
-from traceview.derive.limits.generated import GeneratedCode
+from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
 from traceview.derive.windows import Window, far_longer
 from traceview.tables import Tables
+from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.kernel_source import KernelSource
+from traceview.torchtext.output_code import Function, Site
 
 Row = dict[str, Any]
 #: Where more than this part of the idle time has no cause, none of it is said to be launches'.
@@ -97,3 +110,140 @@ def _fusible(window: Window, code: GeneratedCode, ceilings: Ceilings) -> float |
         return None
     gaps_ns = found.launches * (ceilings.gap_us or 0.0) * 1e3
     return window.ms_per_step(found.ns + gaps_ns)
+
+
+_CPP_GRAPH = r"^graph_\d+_(cpp_)"
+_Moved = list[tuple[str, int | None]]
+
+
+class Fusible(msgspec.Struct, frozen=True):
+    """Time of a window's kernels that fusing would save at most, and launches that it would."""
+
+    ns: float
+    launches: float
+
+
+class _Call(msgspec.Struct):
+    """One call: buffers with the bytes that it reads and writes of them; None: not known.
+
+    ``kernel`` is None for a library call.
+    """
+
+    kernel: str | None
+    reads: _Moved = []
+    writes: _Moved = []
+
+    def part(self, spared: _Moved) -> float:
+        """Which part of its bytes ``spared`` is; all of it where not all bytes are known."""
+        moved = [size for _, size in (*self.reads, *self.writes)]
+        known = [size for size in moved if size is not None]
+        if not spared or not sum(known):
+            return 1.0 if spared else 0.0
+        if len(known) < len(moved):
+            return 1.0
+        return sum(size or 0 for _, size in spared) / sum(known)
+
+
+def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
+    """What is left to fuse in one window; None where no generated code is known."""
+    found = [
+        _of_function(
+            _calls(function, window.pass_name, graph_key, code), function.returned, kernels
+        )
+        for graph_key, kernels in _kernels(window).items()
+        for function in code.functions(window.pass_name, graph_key)
+    ]
+    if not found:
+        return None
+    return Fusible(sum(f.ns for f in found), sum(f.launches for f in found))
+
+
+def _kernels(window: Window) -> dict[str, dict[str, tuple[float, int]]]:
+    """Every graph that ran: generated kernel → its ns in the window, and how often it ran."""
+    steps = window.ops.filter(pl.col("step").is_not_null())
+    frame, ns = (window.main_kernels, "duration_ns") if window.on_device else (steps, "self_ns")
+    keys = pl.concat([part["graph_key"] for part in (frame, steps)]).drop_nulls()
+    found: dict[str, dict[str, tuple[float, int]]] = {key: {} for key in keys.unique().sort()}
+    named = pl.col("name").str.replace(_CPP_GRAPH, "${1}")
+    generated = pl.col("category").str.starts_with("generated_") & pl.col("graph_key").is_not_null()
+    groups = frame.filter(generated).group_by("graph_key", named, maintain_order=True).agg(
+        pl.col(ns).sum(), pl.len()
+    )  # fmt: skip
+    for graph_key, name, total, times in groups.iter_rows():
+        found[graph_key][name] = (float(total), times)
+    return found
+
+
+def _calls(function: Function, pass_name: str, graph_key: str, code: GeneratedCode) -> list[_Call]:
+    """Every call in order. A buffer that is another one under a new name goes by the older name."""
+    calls: list[_Call] = []
+    made: set[str] = set()
+    for site in function.sites:
+        source = None if site.library else code.source(pass_name, site.kernel, graph_key)
+        call = _library(site) if source is None else _generated(site, source)
+        call.reads = [(_origin(name, function.reused, made), moved) for name, moved in call.reads]
+        calls.append(call)
+        made.update(name for name, _ in call.writes)
+    return calls
+
+
+def _origin(name: str, reused: dict[str, str], made: set[str]) -> str:
+    """The buffer that holds what is read as ``name``: one that a call made, or the first of all."""
+    seen = {name}
+    while name not in made and name in reused and reused[name] not in seen:
+        name = reused[name]
+        seen.add(name)
+    return name
+
+
+def _library(site: Site) -> _Call:
+    """A call of which only names are known; a kernel of the user's may write what it is given."""
+    out = site.keywords.get("out")
+    read = [argument.name for argument in site.arguments]
+    written = [site.result, out.name if out else None] if site.library else read
+    return _Call(None, [(n, None) for n in read if n], [(n, None) for n in written if n])
+
+
+def _generated(site: Site, source: KernelSource) -> _Call:
+    """A template counts as a library kernel: fusing spares none of its own time."""
+    call = _Call(None if source.template else site.kernel)
+    tensors = site_tensors(site.arguments)
+    for pointer in source.pointers:
+        if pointer.position >= len(tensors) or not (name := site.arguments[pointer.position].name):
+            continue
+        tensor = tensors[pointer.position]
+        dtype = pointer.dtype or (tensor.dtype if tensor else None)
+        for access, moved in ((pointer.read, call.reads), (pointer.written, call.writes)):
+            if access:
+                moved.append((name, _bytes(touched(access, tensor), dtype)))
+    return call
+
+
+def _bytes(places: int | None, dtype: str | None) -> int | None:
+    return None if places is None or dtype is None else places * size_of(dtype)
+
+
+def _of_function(
+    calls: list[_Call], returned: set[str], kernels: dict[str, tuple[float, int]]
+) -> Fusible:
+    last_read = {name: at for at, call in enumerate(calls) for name, _ in call.reads}
+    sites = Counter(call.kernel for call in calls)
+    made: set[str] = set()
+    seen: set[str] = set()
+    ns = launches = 0.0
+    for at, call in enumerate(calls):
+        merged = [(name, moved) for name, moved in call.reads if name in made]
+        spared = merged + [(n, moved) for n, moved in call.reads if n in seen and n not in made]
+        spared += [
+            (n, moved)
+            for n, moved in call.writes
+            if last_read.get(n, -1) > at and n not in returned
+        ]
+        made.update(name for name, _ in call.writes)
+        if call.kernel is None:
+            continue
+        seen.update(name for name, _ in call.reads)
+        total, times = kernels.get(call.kernel, (0.0, 0))
+        ns += total / sites[call.kernel] * call.part(spared)
+        launches += times / sites[call.kernel] if merged else 0.0
+    return Fusible(ns, launches)

@@ -1,15 +1,87 @@
-"""Table op_sources: operators of a timing window with the user's line, from the lines window.
+"""Which of the user's lines an operator belongs to, and how that is known.
 
-The lines window is another step of the same script. The n-th operator of a name under a parent of
-a name is taken for the n-th one there, where the step has as many of them; else nothing is said.
+Table ``op_sources`` has the lines that the lines window saw, which is another step of the same
+script: the n-th operator of a name under a parent of a name is taken for the n-th one there, where
+the step has as many of them; else nothing is claimed.
+
+Where no lines window was recorded, the graphs still name lines: Dynamo's graph of a region has a
+node for each operator that the same Python runs in eager. The n-th operator of a name is the n-th
+node of that name, wherever a step has as many of one as of the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 import polars as pl
 
 from traceview.derive.origins.tree import nearest, parents
 from traceview.derive.windows import Window
+from traceview.tables import Tables
+from traceview.torchtext.fx import operator_lines, operator_word
+
+
+class _Frame(msgspec.Struct):
+    file: str | None = None
+    line: int | None = None
+
+
+_STACK = msgspec.json.Decoder(list[_Frame])
+
+
+def region_lines(tables: Tables, window: Window) -> dict[str, str]:
+    """Region → ``file:line`` of the user's call of it: where its first call stands."""
+    rows = window.own(tables["regions"])
+    found = {}
+    for region, text in rows.select("region_id", "first_call_stack").drop_nulls().iter_rows():
+        try:
+            stack = _STACK.decode(text)
+        except (msgspec.DecodeError, UnicodeError):
+            continue
+        if stack and stack[-1].file and stack[-1].line:
+            found[str(region)] = f"{stack[-1].file}:{stack[-1].line}"
+    return found
+
+
+def places(
+    ops: pl.DataFrame, sources: pl.DataFrame | None, traced: pl.DataFrame | None
+) -> pl.DataFrame:
+    """``ops`` with ``place`` (``file:line``) and ``how``: line, forward, operator; null: not known.
+
+    ``sources`` are the lines that a lines window saw; ``traced`` gives those of the graph that was
+    traced from the same call, for outermost operators. A backward has its forward's place.
+    """
+    none = pl.Series([None], dtype=pl.String).extend_constant(None, max(0, ops.height - 1))
+    seen = none if sources is None else _by_row(ops, sources.filter(how="line").select(
+        "row", pl.format("{}:{}", "file", "line").alias("place")
+    ))  # fmt: skip
+    told = none if traced is None else _by_row(ops, traced)
+    top, forward = ops["top_row"], ops["forward_row"]
+    own = _first(seen, seen.gather(top))
+    graph = told.gather(top)
+    is_backward = pl.col("forward_row").is_not_null()
+    by = ops.select(
+        own=pl.when(is_backward).then(own.gather(forward)).otherwise(own),
+        graph=pl.when(is_backward).then(graph.gather(forward)).otherwise(graph),
+        how=pl.when(is_backward).then(pl.lit("forward")).otherwise(pl.lit("line")),
+    )
+    return ops.with_columns(
+        place=_first(by["own"], by["graph"]),
+        how=by.select(
+            pl.when(pl.col("own").is_not_null()).then("how")
+            .when(pl.col("graph").is_not_null()).then(pl.lit("operator"))
+        ).to_series(),
+    )  # fmt: skip
+
+
+def _by_row(ops: pl.DataFrame, known: pl.DataFrame) -> pl.Series:
+    return ops.select("row").join(known, on="row", how="left", maintain_order="left")["place"]
+
+
+def _first(one: pl.Series, other: pl.Series) -> pl.Series:
+    return pl.select(pl.coalesce(one, other)).to_series()
+
 
 _IS_OP = pl.col("kind") == "cpu_op"
 _KEY = ("name", "parent_name", "n", "times")
@@ -80,3 +152,86 @@ def _numbered(ops: pl.DataFrame, tid: str) -> pl.DataFrame:
     )
     same = ("step", "name", "parent_name")
     return mine.with_columns(n=pl.int_range(pl.len()).over(same), times=pl.len().over(same))
+
+
+#: Steps that differ from one another, at most; each is compared with every eager step.
+_MOST_WAYS = 8
+_Item = tuple[str, str | None]
+
+
+def traced_lines(
+    tables: Tables,
+    window: Window,
+    eager_ops: pl.DataFrame,
+    compiled_ops: pl.DataFrame,
+    calls: Mapping[str, str],
+) -> pl.DataFrame:
+    """``row`` of outermost eager operators inside regions → ``place`` (``file:line``), as known.
+
+    ``calls`` has the place where a region is called: that of nodes without a line of the user's.
+    """
+    known = _references(tables, window, compiled_ops, calls)
+    items = pl.DataFrame(
+        [(way, *item) for way, items in enumerate(known) for item in items],
+        schema={"way": pl.Int32, "word": pl.String, "place": pl.String}, orient="row",
+    )  # fmt: skip
+    same = ("way", "word")
+    items = items.with_columns(n=pl.int_range(pl.len()).over(same), total=pl.len().over(same))
+    tops = _outermost(eager_ops).select("row", "step", "word", "start_ns").sort("start_ns")
+    same = ("step", "word")
+    tops = tops.with_columns(n=pl.int_range(pl.len()).over(same), total=pl.len().over(same))
+    found = tops.join(items, on=["word", "n", "total"], how="inner")
+    closest = found.group_by("step", "way").len().sort("len", "way", descending=[True, False])
+    closest = closest.unique("step", keep="first", maintain_order=True).drop("len")
+    found = found.join(closest, on=["step", "way"], how="semi").drop_nulls("place")
+    return found.select("row", "place")
+
+
+def _outermost(ops: pl.DataFrame) -> pl.DataFrame:
+    """Outermost forward operators inside regions, outside compiled graphs, with their ``word``."""
+    tops = ops.filter(
+        (pl.col("row") == pl.col("top_row")) & pl.col("region").is_not_null()
+        & pl.col("backward_row").is_null() & pl.col("graph_row").is_null()
+        & pl.col("step").is_not_null()
+    )  # fmt: skip
+    words = {name: operator_word(name) for name in tops["name"].unique()}
+    return tops.with_columns(
+        word=pl.col("name").replace_strict(words, default=None, return_dtype=pl.String)
+    )
+
+
+def _references(
+    tables: Tables, window: Window, ops: pl.DataFrame, calls: Mapping[str, str]
+) -> list[list[_Item]]:
+    """What compiled steps run in order: nodes of the graphs they enter, operators between.
+
+    Steps that differ (other shapes, another branch) are several ways to go.
+    """
+    marks = ops.filter(
+        (pl.col("row") == pl.col("graph_row")) & pl.col("backward_row").is_null()
+        & pl.col("step").is_not_null()
+    ).with_columns(word=pl.lit(None, dtype=pl.String))  # fmt: skip
+    traced = window.own(tables["graphs"]).filter(
+        pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
+    )
+    nodes = {row["compile_id"]: operator_lines(row["text"]) for row in traced.to_dicts()}
+    both = pl.concat([marks, _outermost(ops)]).sort("start_ns")
+    steps = both.group_by("step", maintain_order=True).agg("word", "compile_id", "region")
+    ways = dict.fromkeys(
+        tuple(zip(*row, strict=True))
+        for row in steps.select("word", "compile_id", "region").iter_rows()
+    )
+    return [list(_way(way, nodes, calls)) for way in [*ways][:_MOST_WAYS]]
+
+
+def _way(
+    events: Iterable[tuple[str | None, str | None, str | None]],
+    nodes: Mapping[str, Sequence[_Item]],
+    calls: Mapping[str, str],
+) -> Iterator[_Item]:
+    for word, compile_id, region in events:
+        if word is not None:
+            yield word, None
+            continue
+        call = calls.get(region or "")
+        yield from ((node, line or call) for node, line in nodes.get(compile_id or "", ()))

@@ -17,11 +17,9 @@ from traceview.derive.origins.groups import (
     group_row,
     keys,
     lost_keys,
+    with_leftovers,
 )
-from traceview.derive.origins.leftovers import with_leftovers
-from traceview.derive.origins.lines import op_sources
-from traceview.derive.origins.places import places, region_lines
-from traceview.derive.origins.traced import traced_lines
+from traceview.derive.origins.lines import op_sources, places, region_lines, traced_lines
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows

@@ -6,8 +6,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import Any
 
-from traceview.derive.compiler.first_calls import parts_of
-from traceview.derive.compiler.phase_names import LABELS, PARTS
+from traceview.derive.compiler.first_calls import LABELS, PARTS, parts_of
 from traceview.derive.processes import main_processes, of_process
 from traceview.diagnosis.explanation import Autotuned, FirstCallPart, PhaseSpan, WorkerTime
 from traceview.diagnosis.focus import Focus

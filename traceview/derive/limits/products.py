@@ -1,0 +1,215 @@
+"""Least work of matrix products, fused attention and convolutions: operations and bytes.
+
+The counts are those of torch/utils/flop_counter.py. A product is 2·M·N·K operations, with both
+operands, the result and a bias each moved once. Attention is two products forward and five backward
+(the scores are computed again); where the mask is known to be causal it is half of that, since what
+lies above the diagonal need not be computed. A convolution is one product of the filter for every
+place of the output; the places follow from strides, padding and dilation, which are values, not
+shapes: without ``Concrete Inputs`` only what comes in is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+
+import msgspec
+
+from traceview.derive.limits.work import AT_LEAST, EXACT, Inputs, Tensor, Work, elements
+
+#: Operator → position of the first factor; what stands before it is added to the product.
+_FIRST = {
+    **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "_int_mm"), 0),
+    **dict.fromkeys(("addmm", "_addmm_activation", "baddbmm", "addmv"), 1),
+}
+
+
+def product(base: str) -> Callable[[Inputs], Work | None]:
+    """A product of two factors, with what is added to it; None where the shapes do not fit."""
+    at = _FIRST[base]
+
+    def work(inputs: Inputs) -> Work | None:
+        left, right = inputs.tensor(at), inputs.tensor(at + 1)
+        if left is None or right is None:
+            return None
+        added = [t for t in inputs.arguments[:at] if isinstance(t, Tensor)]
+        return _product(left, right, added, "int32" if base == "_int_mm" else left.dtype)
+
+    return work
+
+
+def scaled(inputs: Inputs) -> Work | None:
+    """``_scaled_mm``: fp8 factors; the result's dtype is an argument, so its bytes are left out."""
+    left, right = inputs.tensor(0), inputs.tensor(1)
+    if left is None or right is None:
+        return None
+    work = _product(left, right, [], left.dtype)
+    return work and Work(left.bytes + right.bytes, AT_LEAST, work.flops, left.dtype)
+
+
+def linear(inputs: Inputs, at: int = 1) -> Work | None:
+    """``x @ weight.T + bias``: aten's, oneDNN's and MKL's; ``at`` is the weight's position."""
+    x, weight, bias = inputs.tensor(0), inputs.tensor(at), inputs.tensor(at + 1)
+    if x is None or weight is None or len(weight.dims) != 2 or not x.dims:
+        return None
+    n, k = weight.dims
+    if x.dims[-1] != k:
+        return None
+    rows = prod(x.dims[:-1])
+    moved = x.bytes + weight.bytes + elements((rows, n), x.dtype) + (bias.bytes if bias else 0)
+    return Work(moved, EXACT, 2 * rows * n * k, x.dtype)
+
+
+def _product(left: Tensor, right: Tensor, added: list[Tensor], dtype: str) -> Work | None:
+    *rows, k = left.dims or (0,)
+    columns = right.dims[-1:] if len(right.dims) > 1 else ()
+    batch = right.dims[:-2]
+    inner = right.dims[-2] if len(right.dims) > 1 else prod(right.dims)
+    if not left.dims or not right.dims or inner != k:
+        return None
+    if batch and (len(rows) != len(batch) + 1 or tuple(rows[:-1]) != batch):
+        return None
+    out = (*rows, *columns)
+    moved = left.bytes + right.bytes + elements(out, dtype) + sum(t.bytes for t in added)
+    return Work(moved, EXACT, 2 * prod(out) * k, left.dtype)
+
+
+class _Attention(msgspec.Struct, frozen=True):
+    """Where an operator has its query (key and value follow), its heads and its mask.
+
+    ``causal`` is the position of ``is_causal`` or, in efficient kernels, of ``custom_mask_type``:
+    0 is none, 1 and 2 are causal. ``varlen``: positions that are None unless sequences are packed.
+    """
+
+    query: int
+    heads: int
+    causal: int
+    varlen: tuple[int, ...] = ()
+    backward: bool = False
+
+
+_ATTENTION = {
+    "_scaled_dot_product_flash_attention": _Attention(0, 1, 4),
+    "_scaled_dot_product_flash_attention_backward": _Attention(1, 1, 11, (6, 7), backward=True),
+    "_scaled_dot_product_efficient_attention": _Attention(0, 1, 6),
+    "_scaled_dot_product_efficient_attention_backward": _Attention(1, 1, 11, backward=True),
+    "_scaled_dot_product_cudnn_attention": _Attention(0, 1, 6),
+    "_scaled_dot_product_cudnn_attention_backward": _Attention(1, 1, 14, (9, 10), backward=True),
+    "_scaled_dot_product_flash_attention_for_cpu": _Attention(0, 1, 4),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _Attention(1, 1, 7, backward=True),
+    "_flash_attention_forward": _Attention(0, 2, 8, (3, 4)),
+    "_flash_attention_backward": _Attention(1, 2, 11, (6, 7), backward=True),
+    "_cudnn_attention_forward": _Attention(0, 1, 10, (4, 5)),
+    "_cudnn_attention_backward": _Attention(1, 1, 14, (9, 10), backward=True),
+    "_efficient_attention_forward": _Attention(0, 2, 9, (4, 5)),
+    "_efficient_attention_backward": _Attention(1, 2, 14, (6, 7), backward=True),
+}
+
+
+def _attention(form: _Attention, inputs: Inputs) -> Work | None:
+    """All tensors that come in and, forward, the output; backward, the three gradients."""
+    found = [inputs.tensor(form.query + n) for n in range(3)]
+    query, key, value = found
+    if query is None or key is None or value is None or any(inputs.tensor(n) for n in form.varlen):
+        return None
+    if any(len(t.dims) != 4 for t in (query, key, value)):
+        return None
+    moved = sum(t.bytes for t in inputs.tensors)
+    if form.backward:
+        moved += query.bytes + key.bytes + value.bytes
+    else:
+        moved += elements((*query.dims[:3], value.dims[3]), query.dtype)
+    return Work(moved, EXACT, _flops(form, inputs, query, key, value), query.dtype)
+
+
+def _flops(
+    form: _Attention, inputs: Inputs, query: Tensor, key: Tensor, value: Tensor
+) -> int | None:
+    causal = inputs.value(form.causal)
+    if causal is None:
+        return None
+    batch, heads, rows = query.dims[0], query.dims[form.heads], query.dims[3 - form.heads]
+    columns = key.dims[3 - form.heads]
+    scores = 2 * batch * heads * rows * columns * query.dims[3]
+    mixed = 2 * batch * heads * rows * columns * value.dims[3]
+    total = 3 * scores + 2 * mixed if form.backward else scores + mixed
+    return total // 2 if causal else total
+
+
+class _Convolution(msgspec.Struct, frozen=True):
+    """Positions of the stride, padding and dilation, and of ``transposed`` where there is one."""
+
+    stride: int
+    padding: int
+    dilation: int
+    transposed: int | None = None
+
+
+_CONVOLUTION = {
+    "convolution": _Convolution(3, 4, 5, 6),
+    "_convolution": _Convolution(3, 4, 5, 6),
+    "convolution_overrideable": _Convolution(3, 4, 5, 6),
+    "cudnn_convolution": _Convolution(3, 2, 4),
+    "mkldnn_convolution": _Convolution(4, 3, 5),
+    "_convolution_pointwise": _Convolution(4, 3, 5),
+}
+
+
+def _convolution(form: _Convolution, inputs: Inputs) -> Work | None:
+    x, weight = inputs.tensor(0), inputs.tensor(1)
+    if x is None or weight is None or len(x.dims) != len(weight.dims) or len(x.dims) < 3:
+        return None
+    if form.transposed is not None and inputs.value(form.transposed) is not False:
+        return None
+    bias = inputs.tensor(2)
+    moved = x.bytes + weight.bytes + (bias.bytes if bias else 0)
+    places = _places(form, inputs, x, weight)
+    if places is None:
+        return Work(moved, AT_LEAST, None, x.dtype)
+    out = (x.dims[0], weight.dims[0], *places)
+    flops = 2 * prod(out) * prod(weight.dims[1:])
+    return Work(moved + elements(out, x.dtype), EXACT, flops, x.dtype)
+
+
+def _places(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) -> list[int] | None:
+    """The output's spatial sizes."""
+    spatial = len(x.dims) - 2
+    settings = [inputs.value(at) for at in (form.stride, form.padding, form.dilation)]
+    if not all(isinstance(s, list) and all(isinstance(v, int) for v in s) for s in settings):
+        return None
+    stride, padding, dilation = (s * spatial if len(s) == 1 else s for s in settings)
+    if not len(stride) == len(padding) == len(dilation) == spatial or 0 in stride:
+        return None
+    return [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, s, p, d in zip(
+            x.dims[2:], weight.dims[2:], stride, padding, dilation, strict=True
+        )
+    ]
+
+
+def _convolution_backward(inputs: Inputs) -> Work | None:
+    """Gradients of the input, of the weight, or both, as ``output_mask`` says."""
+    grad, x, weight = (inputs.tensor(n) for n in range(3))
+    mask = inputs.value(10)
+    if grad is None or x is None or weight is None or inputs.value(7) is not False:
+        return None
+    if not isinstance(mask, list) or len(mask) != 3:
+        return Work(grad.bytes + x.bytes + weight.bytes, AT_LEAST, None, x.dtype)
+    once = 2 * prod(grad.dims) * prod(weight.dims[1:])
+    read = grad.bytes + (weight.bytes if mask[0] else 0) + (x.bytes if mask[1] else 0)
+    written = (x.bytes if mask[0] else 0) + (weight.bytes if mask[1] else 0)
+    return Work(read + written, EXACT, once * (bool(mask[0]) + bool(mask[1])), x.dtype)
+
+
+#: Operator, without its namespace → its least work, from its inputs.
+PRODUCTS: dict[str, Callable[[Inputs], Work | None]] = {
+    **{name: product(name) for name in _FIRST},
+    **dict.fromkeys(("linear", "_linear_pointwise", "mkldnn_linear"), linear),
+    "_mkl_linear": partial(linear, at=2),  # its own packed form of the weight comes first
+    "_scaled_mm": scaled,
+    **{name: partial(_attention, form) for name, form in _ATTENTION.items()},
+    **{name: partial(_convolution, form) for name, form in _CONVOLUTION.items()},
+    "convolution_backward": _convolution_backward,
+}
