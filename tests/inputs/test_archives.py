@@ -187,8 +187,8 @@ def test_a_bomb_ends_at_what_can_be_meant(tmp_path, monkeypatch, pack):
 
 
 def test_many_small_bombs_in_one_archive_are_one(tmp_path, scratch, monkeypatch):
-    monkeypatch.setattr("traceview.inputs.unpacking.ALWAYS_BYTES", 1 << 20)
-    monkeypatch.setattr("traceview.inputs.unpacking.MOST_TIMES", 20)
+    monkeypatch.setattr("traceview.inputs.search.ALWAYS_BYTES", 1 << 20)
+    monkeypatch.setattr("traceview.inputs.search.MOST_TIMES", 20)
     member = structured() + b"\n" * (1 << 22)
     found = found_in(tmp_path, zip_of({f"{n}.log": member for n in range(20)}), scratch)
     written = sum(path.stat().st_size for path in scratch.iterdir())

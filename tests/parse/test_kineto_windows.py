@@ -10,9 +10,8 @@ import pytest
 from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel, launch, read
 
 from traceview.parse.damage import Damage
-from traceview.parse.kineto import read_pass
-from traceview.parse.kineto.memory import memory_rows
-from traceview.parse.kineto.windows import windows
+from traceview.parse.kineto import read_pass, windows
+from traceview.parse.kineto.linking import memory_rows
 from traceview.run import Manifest, PassRecord, Run
 
 TRACE = gzip.compress(cpp_layout(gpu_step()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceview.inputs.found import Damaged, Found, Skipped
-from traceview.inputs.kinds import Kind
+from traceview.inputs.look import Kind
 from traceview.inputs.search import find
 from traceview.inputs.source import Source
 from traceview.inputs.streams import READ_ERRORS, Counted, DamagedInput, Stream, damage_of

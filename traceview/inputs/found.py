@@ -1,11 +1,19 @@
-"""What a search for logs gives."""
+"""What a search for logs gives, in order and without what repeats something else in it.
+
+Some folders are known as a whole: run folders of ours, and what tlparse made of a log. Of a run
+folder only the raw logs of its passes are read, of tlparse's only the log that it copied: the rest
+says the same again. What lies in an archive is treated alike.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import msgspec
+from msgspec.structs import replace
 
 from traceview.inputs.source import Source
-from traceview.inputs.streams import damage_of
+from traceview.inputs.streams import READ_ERRORS, damage_of
 
 NO_LOG = "nothing of torch's was seen in it"
 
@@ -51,3 +59,108 @@ class Found(msgspec.Struct):
     def failed(self, name: str, error: Exception) -> None:
         """One of READ_ERRORS that came while ``name`` was looked at."""
         self.damaged.append(Damaged(name, *damage_of(error)))
+
+
+MANIFEST = "run.json"
+_RAW, _RAW_SOURCES = "raw/", "raw/sources/"
+_COPIED, _REWRITTEN, _INDEX = "raw.log", "raw.jsonl", "compile_directory.json"
+_BLOCK = 1 << 20
+
+
+def settled(found: Found) -> Found:
+    """``found`` in order of name, without what repeats something else in it."""
+    _run_folders(found)
+    _tlparse_folders(found)
+    found.sources.sort(key=lambda source: source.name)
+    _same_bytes(found)
+    return found
+
+
+def folder_of(name: str) -> str:
+    """The folder part of a source's name, "" or ending in a slash."""
+    return name[: name.rfind("/") + 1]
+
+
+def _run_folders(found: Found) -> None:
+    roots = [
+        folder_of(source.name)
+        for source in found.sources
+        if source.kind == "manifest"
+        and source.name.removeprefix(folder_of(source.name)) == MANIFEST
+    ]
+    for root in sorted(roots, key=len):
+        found.sources = [
+            replace(source, run=root.rstrip("/") or ".") if source.name.startswith(root) else source
+            for source in found.sources
+            if _is_raw(source.name, root)
+        ]
+        found.skipped = [entry for entry in found.skipped if not entry.name.startswith(root)]
+
+
+def _is_raw(name: str, root: str) -> bool:
+    """Whether a file in or beside the run folder ``root`` is to be read."""
+    if not name.startswith(root):
+        return True
+    inside = name.removeprefix(root)
+    return inside == MANIFEST or (inside.startswith(_RAW) and not inside.startswith(_RAW_SOURCES))
+
+
+def _tlparse_folders(found: Found) -> None:
+    names = {*(s.name for s in found.sources), *(s.name for s in found.skipped)}
+    for root in [folder_of(n) for n in names if n == folder_of(n) + _INDEX]:
+        if root + _COPIED in names:
+            keep: Callable[[str], bool] = (root + _COPIED).__eq__
+        elif root + _REWRITTEN in names:
+            found.skip(root + _COPIED, "tlparse's report is here, but not the log it was made of")
+            keep = (root + "chromium_events.json").__eq__
+        else:
+            continue
+        found.sources = [s for s in found.sources if not s.name.startswith(root) or keep(s.name)]
+        found.skipped = [
+            s for s in found.skipped if not s.name.startswith(root) or s.name == root + _COPIED
+        ]
+
+
+def _same_bytes(found: Found) -> None:
+    """Copies are read once: a log beside its packed copy, or beside tlparse's."""
+    kept: list[Source] = []
+    by_beginning: dict[str, list[Source]] = {}
+    for source in found.sources:
+        alike = by_beginning.setdefault(found.beginnings.get(source.name, source.name), [])
+        is_free = source.run is None and source.kind != "empty"
+        twin = next((s for s in alike if _same(s, source)), None) if is_free else None
+        if twin is not None:
+            found.skip(source.name, f"the same bytes as {twin.name}")
+            continue
+        if is_free:
+            alike.append(source)
+        kept.append(source)
+    found.sources = kept
+
+
+def _same(one: Source, other: Source) -> bool:
+    try:
+        with one.open() as a, other.open() as b:
+            return all(x == y for x, y in _side_by_side(_blocks(a.read), _blocks(b.read)))
+    except READ_ERRORS:
+        return False
+
+
+def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Blocks of one size, whatever ``read`` gives; then one empty block."""
+    held = b""
+    while piece := read(_BLOCK):
+        held += piece
+        while len(held) >= _BLOCK:
+            yield held[:_BLOCK]
+            held = held[_BLOCK:]
+    yield held
+    yield b""
+
+
+def _side_by_side(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    while True:
+        x, y = next(a, b""), next(b, b"")
+        yield x, y
+        if not x and not y:
+            return

@@ -1,4 +1,7 @@
-"""Arguments of the command line to sources: files, folders, patterns, archives, URLs, stdin."""
+"""Arguments of the command line to sources: files, folders, patterns, archives, URLs, stdin.
+
+Archives and standard input are looked into as they pass, their logs copied to a scratch folder.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from traceview.inputs import layout, remote
-from traceview.inputs.found import Found
-from traceview.inputs.kinds import HEAD_BYTES
-from traceview.inputs.look import Look, look, look_at
+import msgspec
+
+from traceview.inputs import remote
+from traceview.inputs.archives import INSIDE, Archive, members
+from traceview.inputs.found import NO_LOG, Found, settled
+from traceview.inputs.look import HEAD_BYTES, Look, look, look_at
+from traceview.inputs.packing import ALWAYS_BYTES, MOST_TIMES, unpacked
 from traceview.inputs.source import Source
-from traceview.inputs.streams import READ_ERRORS, Stream
-from traceview.inputs.unpacking import Unpacking
+from traceview.inputs.streams import READ_ERRORS, Ahead, Counted, DamagedInput, Layer, Stream
 
 STDIN = "-"
 
@@ -39,7 +44,7 @@ def find(
             search.url(argument)
         else:
             search.argument(argument)
-    return layout.settled(found)
+    return settled(found)
 
 
 class _Search:
@@ -102,7 +107,7 @@ class _Search:
         return is_new
 
     def _file(self, path: Path, name: str) -> None:
-        name = _printable(name)
+        name = _decodable(name)
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -139,6 +144,112 @@ def _shown(prefix: str, path: str | Path, folder: Path) -> str:
     return Path(prefix, os.path.relpath(path, folder)).as_posix()
 
 
-def _printable(name: str) -> str:
+def _decodable(name: str) -> str:
     """A file's name may be any bytes."""
     return os.fsencode(name).decode("utf-8", "replace")
+
+
+#: An archive, and archives in it.
+DEEPEST = 2
+TOO_DEEP = "it is an archive in an archive in an archive"
+
+
+class _Copied(Counted):
+    """A stream that knows how many bytes it gave, and how many were copied of what it held."""
+
+    copied = 0
+
+    def copy(self, size: int) -> None:
+        """``size`` bytes more are copied; DamagedInput if that is more than can be meant."""
+        self.copied += size
+        if self.copied > ALWAYS_BYTES and self.copied > self.given * MOST_TIMES:
+            raise DamagedInput("unpacks_too_far", f"more than {MOST_TIMES} times what it is packed")
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where a stream stands: its name, the file that is opened to get there, the member in it."""
+
+    name: str
+    url: str
+    stamp: str | None
+    outer: _Copied
+    member: str | None = None
+    depth: int = 0
+
+    def inside(self, member: str) -> _Place:
+        path = member if self.member is None else f"{self.member}{INSIDE}{member}"
+        name = f"{self.name}{INSIDE}{member}"
+        return _Place(name, self.url, self.stamp, self.outer, path, self.depth + 1)
+
+
+class Unpacking:
+    """Copies of what passes get names of their own, never one that an archive holds."""
+
+    def __init__(self, found: Found, scratch: Path | None) -> None:
+        self._found = found
+        self._scratch = scratch
+        self._copies = 0
+
+    def archive(self, name: str, url: str, stamp: str | None, stream: Stream) -> None:
+        """The members of an archive that can be opened again."""
+        place = _Place(name, url, stamp, _Copied(stream))
+        self._take(place, Ahead(place.outer))
+
+    def once(self, name: str, stream: Stream) -> None:
+        """A stream that can be read only now."""
+        if self._scratch is None:
+            self._found.skip(name, "there is no folder to keep it in")
+            return
+        place = _Place(name, name, None, _Copied(stream))
+        self._take(place, Ahead(place.outer))
+
+    def _take(self, place: _Place, stream: Ahead) -> None:
+        """One file or archive; what can't be read of it is noted, and the next one comes."""
+        try:
+            head = stream.peek(HEAD_BYTES) or stream.read(1)  # raises what hides the first byte
+            seen = look(head, place.name)
+            if seen.archive and place.depth < DEEPEST:
+                self._members(place, unpacked(stream, seen.packed), seen.archive)
+            elif seen.archive or seen.kind == "unknown":
+                self._found.skip(place.name, TOO_DEEP if seen.archive else NO_LOG)
+            else:
+                copy, size = self._copy(place, stream)
+                source = Source(
+                    place.name,
+                    place.url,
+                    seen.kind,
+                    size,
+                    place.member,
+                    packed=seen.packed,
+                    prefix=seen.prefix,
+                    copy=copy,
+                    stamp=place.stamp,
+                )
+                self._found.add(source, seen.beginning)
+        except READ_ERRORS as error:
+            self._found.failed(place.name, error)
+
+    def _members(self, place: _Place, stream: Stream, archive: Archive) -> None:
+        for member, inner in members(stream, archive):
+            self._take(place.inside(_printable(member)), Ahead(inner))
+
+    def _copy(self, place: _Place, stream: Stream) -> tuple[str | None, int | None]:
+        """(the copy, its size); a stream that is cut leaves a copy of what there is."""
+        if self._scratch is None:
+            return None, None
+        self._copies += 1
+        path = self._scratch / f"{self._copies:06}"
+        size = 0
+        with path.open("wb") as file:
+            try:
+                while data := stream.read(Layer.BLOCK):
+                    size += len(data)
+                    place.outer.copy(len(data))
+                    file.write(data)
+            except READ_ERRORS as error:
+                self._found.failed(place.name, error)
+        return str(path), size
+
+
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from traceview.inputs import archives, packing, prefixes, remote
-from traceview.inputs.kinds import Kind
+from traceview.inputs.look import Kind
 from traceview.inputs.streams import Stream
 
 

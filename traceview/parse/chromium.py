@@ -20,8 +20,7 @@ from traceview.compile_id import CompileId
 from traceview.inputs.streams import Stream
 from traceview.parse import structured
 from traceview.parse.damage import Damage
-from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects
-from traceview.parse.kineto.stream import pieces
+from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects, pieces
 
 _TOLD = frozenset(("compile_phases", "compiles", "autotune_choices", "unreadable"))
 _ANY = msgspec.json.Decoder(dict[str, Any])

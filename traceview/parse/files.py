@@ -1,8 +1,9 @@
-"""Raw files, plain or gzipped, as streams of bytes."""
+"""Raw files, plain or packed, as streams of bytes, and the rank that a file's name has."""
 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,3 +51,12 @@ def damage_kind(error: Exception) -> str:
     if isinstance(error, gzip.BadGzipFile):
         return "not_gzip"
     return "truncated" if isinstance(error, (EOFError, zlib.error)) else "unreadable"
+
+
+_RANK = re.compile(r"(?:^|[/_.\-])rank[_\-]?(\d{1,6})(?=[/_.\-]|$)", re.IGNORECASE)
+
+
+def rank_in_name(name: str) -> int | None:
+    """The rank that a file's name, or the nearest folder's, tells."""
+    named = _RANK.findall(name)
+    return int(named[-1]) if named else None

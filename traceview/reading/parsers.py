@@ -14,8 +14,8 @@ from traceview.derive.job.divergence import Digests
 from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
+from traceview.parse.files import rank_in_name
 from traceview.parse.messages import End, Piece, Wanted, pieces_ahead
-from traceview.parse.ranks import rank_in_name
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
 #: A text log from this size on takes two processes; packed, it is a tenth.

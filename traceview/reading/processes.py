@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from traceview.inputs import Source
-from traceview.parse.ranks import rank_in_name
+from traceview.parse.files import rank_in_name
 from traceview.reading.parts import Seen
 
 #: As torch's tensorboard_trace_handler names a trace: HOST_PID.TIME.pt.trace.json.

@@ -1,22 +1,14 @@
 """Profiler traces (Kineto JSON, packed or not) to tables kernels, kernel_launches, cpu_ops, memory,
 traces and, where the user's lines are marked, line_ops.
 
-stream       bytes of the trace in pieces, cut ones too
 splitter     slices of whole events, in any layout
-repair       events that are no valid JSON
-columns      events to columns
-gathering    events put apart by what they are
+events       events decoded, repaired, and put apart by what they are
+columns      events of one sort as columns
 rest         the second half of a large trace, read by another process
-other        that process
-reader       events to raw frames
-processes    the one process that a trace is read for
-about        what a trace says of itself
+reader       a trace to raw frames
 nesting      which host event lies in which
-steps        marks of steps
-linking      raw frames to tables, in batches
-lines        raw frames of a lines window to table line_ops
+linking      raw frames to tables
 categories   kinds of work
-memory       peaks of a window
 """
 
 from __future__ import annotations
@@ -29,15 +21,13 @@ import msgspec
 import polars as pl
 
 from traceview.inputs.streams import Stream
+from traceview.parse.collected.events import Event, read_processes
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
 from traceview.parse.kineto.categories import categorize
-from traceview.parse.kineto.lines import line_ops
-from traceview.parse.kineto.linking import link
-from traceview.parse.kineto.memory import memory_rows
+from traceview.parse.kineto.linking import line_ops, link, memory_rows
 from traceview.parse.kineto.reader import RawFrames, read_raw
 from traceview.parse.kineto.rest import Rest, rest_begun
-from traceview.parse.kineto.windows import windows
 from traceview.run import PassRecord, Run
 from traceview.tables import conform, from_rows, spec_of
 from traceview.torchtext import marks
@@ -55,6 +45,20 @@ class _Head(msgspec.Struct, frozen=True):
     rank: int | None
     pid: int | None
     stance: str
+
+
+class Window(msgspec.Struct, frozen=True):
+    """One trace file: where it is, what it is named in tables, and whose it is.
+
+    ``line_files``: of a lines window, the files by the index that its marks have; else None.
+    """
+
+    path: Path
+    name: str
+    pid: int
+    rank: int | None
+    stance: str
+    line_files: tuple[str | None, ...] | None = None
 
 
 def read_stream(
@@ -111,6 +115,39 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     return {name: pl.concat(frames) for name, frames in parts.items()}
 
 
+def windows(run: Run, record: PassRecord) -> list[Window]:
+    """The last trace of each rank, stance and purpose; the processes stand in order of their start.
+
+    A second process of the same rank (a forked worker that compiles too) is left out: its times
+    and row numbers have nothing to do with the first one's. Damage to the events is counted by
+    their own reader.
+    """
+    folder = run.raw(record)
+    found: dict[tuple[int | None, str, bool], Window] = {}
+    for process in read_processes(folder, record.raw, Damage()):
+        for event in process.of("profile"):
+            file, stance = event.get("file"), event.get("stance")
+            if not isinstance(file, str) or not isinstance(stance, str):
+                continue
+            path = folder / file
+            if not path.resolve().is_relative_to(folder.resolve()):
+                continue
+            lines = _line_files(event)
+            key = (process.rank, stance, lines is None)
+            if key not in found or found[key].pid == process.pid:
+                name = f"{record.raw}/{file}"
+                found[key] = Window(path, name, process.pid, process.rank, stance, lines)
+    return list(found.values())
+
+
+def _line_files(event: Event) -> tuple[str | None, ...] | None:
+    if event.get("purpose") != "lines":
+        return None
+    files = event.get("line_files")
+    named = files if isinstance(files, list) else []
+    return tuple(file if isinstance(file, str) else None for file in named)
+
+
 def _read(path: Path, head: _Head, name: str, damage: Damage) -> Frames:
     parts: dict[str, list[pl.DataFrame]] = {}
     for table, batch in _tables(_raw(path, name, damage), head):
@@ -126,10 +163,8 @@ def _raw(path: Path, name: str, damage: Damage) -> RawFrames:
 def _tables(raw: RawFrames, head: _Head) -> Batches:
     for table, batch in link(raw):
         yield table, _headed(table, batch, head)
-    own: dict[str, Any] = {
-        "pass": head.pass_name, "rank": head.rank, "pid": head.pid, "stance": head.stance,
-    }  # fmt: skip
     if rows := memory_rows(raw.memory):
+        own = {"pass": head.pass_name, "rank": head.rank, "pid": head.pid, "stance": head.stance}
         yield "memory", from_rows("memory", ({**own, **row} for row in rows))
 
 

@@ -11,6 +11,7 @@ from math import nan
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 import polars as pl
 
 #: Between the arguments of ``written``; JSON has no such byte.
@@ -29,6 +30,21 @@ class Numbered(dict[Any, int]):
     def __missing__(self, value: Any) -> int:  # noqa: ANN401
         number = self[value] = len(self)
         return number
+
+
+class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
+    """What the numbers of one sort of events stand for, in the other process."""
+
+    sort: int
+    whats: list[tuple[Any, Any, Any, Any]]
+    writings: list[bytes]
+
+
+class Rows(msgspec.Struct, array_like=True, tag="rows", gc=False):
+    """The columns of some events of one sort, each as an array's bytes."""
+
+    sort: int
+    columns: list[bytes]
 
 
 class Columns:

@@ -1,12 +1,22 @@
-"""Trace events, decoded as far as the tables need them."""
+"""Events of a trace: decoded as far as the tables need them, repaired, and kept as columns.
+
+An event that is not valid JSON is tried on its own and repaired where its meaning is plain. torch
+2.13's C++ exporter writes the double quotes of a ``record_function`` name unescaped, older ones raw
+control bytes and Windows backslashes too; a copy of length 0 has ``inf`` as its bandwidth.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from traceview.parse.kineto.columns import MISSING
+from traceview.parse.damage import Damage
+from traceview.parse.kineto.columns import MISSING, Columns, Rows, Words
+from traceview.parse.kineto.splitter import Slice, objects
 
 Number = Any  # whole, or in foreign traces broken or text: columns are cast later
 NOTHING = msgspec.Raw()
@@ -55,3 +65,128 @@ class Event(msgspec.Struct, gc=False):
 
 
 decode_events = msgspec.json.Decoder(list[Event]).decode
+
+
+_BETWEEN = re.compile(rb"\n\s*\},\s*\n\s*\{|\},\n\{")
+_NOT_NUMBERS = re.compile(
+    rb"(?<=[:\[,\s])(?:[-+]?(?:nan|inf(?:inity)?))(?=\s*[,}\]\n])", re.IGNORECASE
+)
+_NAME = re.compile(
+    rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:pid|ts|ph|cat|tid|dur|args|s|id|bp)"\s*:)', re.DOTALL
+)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_ESCAPED_OR_QUOTE = re.compile(rb'\\.|"', re.DOTALL)
+
+
+def _one_by_one(data: bytes) -> Iterator[Event | bytes]:
+    """The events of a slice that did not decode; what cannot be repaired comes as its bytes."""
+    for text in _apart(data):
+        yield _decoded(text) or _decoded(_repaired(text)) or text
+
+
+def _apart(data: bytes) -> Iterator[bytes]:
+    if _BETWEEN.search(data) is None:
+        yield from objects(data)
+        return
+    start = 0
+    for match in _BETWEEN.finditer(data):
+        comma = data.index(b",", match.start())
+        yield data[start:comma]
+        start = comma + 1
+    yield data[start:]
+
+
+def _decoded(text: bytes) -> Event | None:
+    try:
+        found = decode_events(b"[" + text + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def _repaired(text: bytes) -> bytes:
+    text = text.decode("utf-8", errors="replace").encode()
+    text = _NAME.sub(_quoted, text, count=1)
+    return _NOT_NUMBERS.sub(b"null", text)
+
+
+def _quoted(match: re.Match[bytes]) -> bytes:
+    """The name with its own quotes, control bytes and stray backslashes escaped."""
+    name = _BACKSLASH.sub(rb"\\\\", match[2])
+    name = _ESCAPED_OR_QUOTE.sub(lambda m: rb"\"" if m[0] == b'"' else m[0], name)
+    name = _CONTROL.sub(lambda m: b"\\u%04x" % m[0][0], name)
+    return match[1] + name + match[3]
+
+
+KINDS = {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "cuda_runtime": "call",
+    "cuda_driver": "call",
+    "cpu_op": "cpu_op",
+    "user_annotation": "user_annotation",
+}
+SIZES = ("grid", "block")
+INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "kernel_file")
+_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_HOST = KINDS.keys() - _GPU
+_MEMORY = "[memory]"
+_TIMES = ("ts", "dur")
+_IDS = ("external_id", "correlation")
+_MEMORY_NUMBERS = ("total_allocated", "allocated", "device_type", "device_id")
+
+
+class Gathered:
+    """What is kept of the events: of the device, of the host, of memory."""
+
+    def __init__(self) -> None:
+        self.device = Columns(SIZES, _TIMES, (*_IDS, "device", "stream", "bytes"))
+        self.host = Columns(INPUTS, _TIMES, (*_IDS, "sequence", "forward_thread"))
+        self.memory = Columns(SIZES, ("ts",), _MEMORY_NUMBERS)
+
+    def add(self, events: list[Event]) -> None:
+        """Take ``events``; they may be forgotten afterwards."""
+        spans = [event for event in events if event.cat in KINDS and event.ph == "X"]
+        if None in map(attrgetter("args"), spans):
+            for event in spans:
+                event.args = event.args or NO_ARGS
+        self.host.add([event for event in spans if event.cat in _HOST])
+        self.device.add([event for event in spans if event.cat in _GPU])
+        self.memory.add([event for event in events if event.name == _MEMORY and event.args])
+
+    def given(self) -> Iterator[Words | Rows]:
+        """All of it for another process, in which ``take`` appends it."""
+        for sort, columns in enumerate(self._sorts):
+            yield Words(sort, list(columns.whats), list(columns.writings))
+            yield from (Rows(sort, part) for part in columns.parts())
+
+    def take(self, item: Words | Rows) -> None:
+        """Append what ``given`` gave elsewhere: the words of a sort before its rows."""
+        columns = self._sorts[item.sort]
+        if isinstance(item, Words):
+            columns.translate(item.whats, item.writings)
+        else:
+            columns.append(item.columns)
+
+    @property
+    def _sorts(self) -> tuple[Columns, ...]:
+        return self.device, self.host, self.memory
+
+
+def decoded(part: Slice, name: str, damage: Damage) -> list[Event]:
+    """The events of a slice; one that is not JSON is repaired event by event."""
+    events: list[Event] = []
+    if part.data:
+        try:
+            events = decode_events(b"[" + part.data + b"]")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            for found in _one_by_one(part.data):
+                if isinstance(found, Event):
+                    events.append(found)
+                elif part.whole:
+                    damage.count(name, "bad_json", None, found[:200].decode(errors="replace"))
+    if not part.whole:
+        damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
+    return events

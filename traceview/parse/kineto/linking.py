@@ -1,8 +1,9 @@
-"""Raw frames to the tables kernels, kernel_launches and cpu_ops: who launched what, in which step.
+"""Raw frames to tables: who launched what, in which step, at which line, and peaks of memory.
 
 A device execution and the call that launched it share a ``correlation``, whatever the call is
 named; all kernels of a cudagraph replay share that of one ``cudaGraphLaunch``. (The trace's own
-``ac2g`` flows are incomplete and are not read.)
+``ac2g`` flows are incomplete and are not read.) Steps are those of our own marks, else those of the
+profiler's, else there are none.
 
 Words stay numbers until the rows leave, in batches: a trace of a million events takes little more
 memory than its numbers.
@@ -11,7 +12,8 @@ memory than its numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -19,7 +21,7 @@ from traceview.parse.kineto.categories import categorize, cpu_category
 from traceview.parse.kineto.columns import Numbered
 from traceview.parse.kineto.nesting import nest
 from traceview.parse.kineto.reader import Events, RawFrames
-from traceview.parse.kineto.steps import step_marks, steps_of
+from traceview.torchtext.marks import OUR_LINE, OUR_STEP, PROFILER_STEP
 
 #: Rows of a table that are put in words at a time.
 BATCH = 32_768
@@ -101,9 +103,11 @@ def _with_work(ops: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl
     codes = pl.Series("category", of_whats, dtype=pl.UInt8)
     own = ops.select("parent_id", "duration_ns", codes.gather(ops["what"]))
     outer = own["category"].gather(own["parent_id"])
-    inside = own.with_columns(handed_on=pl.col("category") == outer).group_by("parent_id").agg(
-        pl.col("duration_ns").sum().alias("children_ns"), pl.col("handed_on").any()
-    )  # fmt: skip
+    inside = (
+        own.with_columns(handed_on=pl.col("category") == outer)
+        .group_by("parent_id")
+        .agg(children_ns=pl.col("duration_ns").sum(), handed_on=pl.col("handed_on").any())
+    )
     children = ops.select("op_id").join(
         inside, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
     )
@@ -132,10 +136,9 @@ def _by_external_id(linked: pl.DataFrame, ops: pl.DataFrame, whats: pl.DataFrame
     """The operator by its External id where no operator stands around the launch."""
     lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
     found = ops.filter(ops["external_id"].is_in(lost.implode()))
-    found = found.filter((whats["kind"] == "cpu_op").gather(found["what"])).select(
-        "external_id", pl.col("op_id").alias("x_op_id"), pl.col("what").alias("x_what"),
-        pl.col("context").alias("x_context"),
-    ).unique("external_id", keep="last", maintain_order=True)  # fmt: skip
+    found = found.filter((whats["kind"] == "cpu_op").gather(found["what"]))
+    found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
+    found = found.unique("external_id", keep="last", maintain_order=True)
     return linked.join(found, on="external_id", how="left", maintain_order="left").select(
         pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
         pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
@@ -186,7 +189,115 @@ def _launches(calls: pl.DataFrame, whats: pl.DataFrame, contexts: pl.DataFrame) 
         *_words(calls["context"], contexts, "graph_key", "compile_id"),
         kinds.gather(calls["what"]),
     )
+    named = named.with_columns(pl.col("kernels").fill_null(0))
     return named.select(
-        "step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation",
-        pl.col("kernels").fill_null(0), "graph_key", "compile_id",
-    )  # fmt: skip
+        *("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation"),
+        *("kernels", "graph_key", "compile_id"),
+    )
+
+
+def step_marks(host: Events) -> pl.DataFrame:
+    """``start_ns`` and ``end_ns`` of the marked steps, in order of start: row n is step n."""
+    whats, rows = host.whats, host.rows
+    annotation = whats["kind"] == "user_annotation"
+    ours = annotation & whats["name"].str.contains(OUR_STEP)
+    others = annotation & whats["name"].str.contains(PROFILER_STEP)
+    found = rows.filter((ours if ours.any() else others).fill_null(False).gather(rows["what"]))
+    return found.sort("start_ns").select(
+        "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
+    )
+
+
+def steps_of(times: pl.Series, marks: pl.DataFrame) -> pl.Series:
+    """``step`` in which each of ``times`` lies, from 0; null outside of every step."""
+    begun = marks["start_ns"].search_sorted(times, side="right").cast(pl.Int32)
+    found = pl.DataFrame({"time": times, "step": begun - 1}).with_columns(
+        pl.when(pl.col("step") >= 0).then("step").alias("step")
+    )
+    ends = pl.lit(marks["end_ns"]).gather(pl.col("step"))
+    return found.select(pl.when(pl.col("time") < ends).then("step").alias("step"))["step"]
+
+
+def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
+    """Rows of the marked step, without pass, rank and stance; ``files`` as the marks count them.
+
+    Operators of a compiled graph have no line: Dynamo's bytecode calls the whole graph in one.
+    """
+    steps = step_marks(raw.host)
+    whats = raw.host.whats
+    host, contexts = nest(_until(raw.host.rows, steps), whats)
+    inside = steps_of(host["start_ns"], steps).is_not_null()
+    numbered = host.select("op_id", pl.when(inside).then(inside.cum_sum() - 1).alias("row_id"))
+    # Calls are rows too, so the rows are numbered again.
+    ops = numbered.filter(pl.col("op_id").is_not_null())["row_id"]
+    host = host.with_columns(
+        numbered["row_id"].alias("op_id"),
+        ops.gather(host["parent_id"]).alias("parent_id"),
+        *(whats[name].gather(host["what"]) for name in whats.columns),
+        *(contexts[name].gather(host["context"]) for name in contexts.columns),
+    )
+    children = host.group_by("parent_id").agg(pl.col("duration_ns").sum().alias("children_ns"))
+    host = host.filter(pl.col("op_id").is_not_null()).join(
+        children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
+    )
+    self_ns = pl.col("duration_ns") - pl.col("children_ns").fill_null(0)
+    is_line = pl.col("name").str.contains(OUR_LINE)
+    place = pl.format("{}:{}", "file", "line")  # null for a file that the collector did not name
+    file, line = _place(files)
+    return host.with_columns(
+        self_ns=self_ns.clip(lower_bound=0),
+        kind=pl.when(is_line).then(pl.lit("line")).otherwise("kind"),
+        file=file,
+        line=line,
+    ).select(
+        *("op_id", "parent_id", "depth"),
+        pl.coalesce(pl.when(is_line).then(place), "name").alias("name"),
+        *(
+            "kind",
+            "tid",
+            "start_ns",
+            "duration_ns",
+            "self_ns",
+            "sequence",
+            "file",
+            "line",
+            "region",
+        ),
+    )
+
+
+def _until(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """``host``, ended with the step at the latest.
+
+    Where the step ends, lines are still being run, and so may be an operator around us; the trace
+    says that the latter ends with the trace, hence after the line that it lies in.
+    """
+    end = pl.lit(steps["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
+    shorter = pl.when(end >= 0).then(pl.min_horizontal("duration_ns", end))
+    return host.with_columns(duration_ns=shorter.otherwise("duration_ns"))
+
+
+def _place(files: Sequence[str | None]) -> tuple[pl.Expr, pl.Expr]:
+    """File and line of the innermost mark around a row; null in a compiled graph."""
+    outside = pl.when(pl.col("graph_key").is_null()).then("line").str.split(":")
+    index = outside.list.get(0).cast(pl.UInt32)
+    names = pl.lit(pl.Series([*files], dtype=pl.String))
+    return names.gather(index, null_on_oob=True), outside.list.get(1).cast(pl.Int32)
+
+
+def memory_rows(memory: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of table ``memory`` (source ``profiler``): peak and start of every device seen.
+
+    On a CPU the profiler counts from its own start, what was allocated before is not in it.
+    """
+    rows = []
+    events = memory.drop_nulls(["total_allocated", "device_type"])
+    for (kind, index), mine in events.group_by("device_type", "device_id", maintain_order=True):
+        start = mine["total_allocated"][0] - (mine["allocated"][0] or 0)
+        peak = max(start, mine["total_allocated"].max())
+        device = {0: "cpu", 1: f"cuda:{index}"}.get(kind)  # c10::DeviceType
+        if device is not None:
+            rows.append(
+                {"device": device, "source": "profiler", "peak_bytes": peak, "start_bytes": start}
+            )
+    return rows

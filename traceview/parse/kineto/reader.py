@@ -1,10 +1,14 @@
 """A trace into raw frames: device executions, host calls and operators, memory.
 
-Bounded memory: of an event only numbers are kept, some 60 bytes.
+Bounded memory: of an event only numbers are kept, some 60 bytes. Of several processes in one trace
+(a merged one) the events of one are kept: of the process with most marked steps or, without marks,
+with most events. What the others did is no part of its step, and two processes' correlation ids are
+the same numbers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,14 +17,100 @@ import polars as pl
 
 from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
-from traceview.parse.kineto.about import About, about
 from traceview.parse.kineto.columns import JOINT, Columns
-from traceview.parse.kineto.gathering import INPUTS, KINDS, SIZES, Gathered, decoded
-from traceview.parse.kineto.processes import main_process, without
+from traceview.parse.kineto.events import INPUTS, KINDS, SIZES, Gathered, decoded
+from traceview.parse.kineto.nesting import is_step
 from traceview.parse.kineto.rest import Rest
-from traceview.parse.kineto.splitter import Splitter, UnknownLayout
-from traceview.parse.kineto.stream import pieces
+from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects, pieces
 from traceview.torchtext import marks
+
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})')
+_WORLD = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
+_DEVICE = re.compile(rb'"deviceProperties"\s*:\s*\[\s*(?=\{)')
+#: Older torch counts ``ts`` from 1970: no computer has run since then, none is older than 2001.
+_UNIX_NS = 10**18
+
+
+class About(msgspec.Struct, frozen=True):
+    """Of a trace: rank, ranks of its job, name of its first device, Unix time of its ``ts`` 0."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    device: str | None = None
+    base_ns: int | None = None
+
+    def unix_ns(self, ts_ns: int | None) -> int | None:
+        """Unix time of an event's ``ts``."""
+        if ts_ns is None or (self.base_ns is None and ts_ns < _UNIX_NS):
+            return None
+        return ts_ns + (self.base_ns or 0)
+
+
+def about(text: bytes) -> About:
+    """What ``text`` says, which surrounds the list of events."""
+    world, device = _object(_WORLD, text), _object(_DEVICE, text)
+    base = _BASE.search(text)
+    name = device.get("name")
+    return About(
+        _count(world.get("rank")),
+        _count(world.get("world_size")),
+        name if isinstance(name, str) else None,
+        int(base[1]) if base else None,
+    )
+
+
+def _object(before: re.Pattern[bytes], text: bytes) -> dict[str, Any]:
+    """The first JSON object behind ``before``; empty if there is none, or it is damaged."""
+    match = before.search(text)
+    if match is None:
+        return {}
+    try:
+        found = msgspec.json.decode(next(objects(text[match.end() :]), b""))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 2**31 else None
+
+
+def main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[Any]) -> Any:  # noqa: ANN401
+    """The process that the trace tells of; None where no event names one.
+
+    ``what``: of every host event the number of its name and process, in ``names`` and ``pids``.
+    """
+    known = set(pids) - {None}
+    if len(known) < 2:
+        return next(iter(known), None)
+    times = dict(what.value_counts().iter_rows())
+    weights = dict.fromkeys(known, (0, 0))
+    for number, (name, pid) in enumerate(zip(names, pids, strict=True)):
+        if pid is not None:
+            count, (steps, events) = times.get(number, 0), weights[pid]
+            marks = count if is_step(name or "") else 0
+            weights[pid] = (steps + marks, events + count)
+    return max(weights, key=lambda pid: (weights[pid], str(pid)))
+
+
+def without(
+    host: pl.DataFrame, device: pl.DataFrame, others: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both less what is of other processes; ``others`` says so of every host event.
+
+    Device events do not tell their process. One is of the process whose call has its correlation;
+    where both have one, of the call nearest in time.
+    """
+    calls = host.select("correlation", others.alias("other"), called="start_ns")
+    rows = device.select("correlation", "start_ns").with_row_index("row")
+    nearest = (
+        rows.join(calls.drop_nulls("correlation"), on="correlation")
+        .sort((pl.col("start_ns") - pl.col("called")).abs(), "row")
+        .unique("row", keep="first")
+    )
+    theirs = rows["row"].is_in(nearest.filter("other")["row"].implode())
+    return host.filter(~others), device.filter(~theirs)
+
 
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
 LONGEST_US = 86_400 * 10**6
@@ -158,11 +248,8 @@ def _whats(whats: Iterable[tuple[str, str, object, object]]) -> pl.DataFrame:
 
 def _in_order(host: pl.DataFrame) -> pl.DataFrame:
     """``host`` sorted, a column at a time: it is the largest thing in memory."""
-    order = host.select(
-        pl.arg_sort_by(
-            "start_ns", "duration_ns", descending=[False, True], maintain_order=True
-        )
-    ).to_series()  # fmt: skip
+    by = pl.arg_sort_by("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    order = host.select(by).to_series()
     ordered = [host.drop_in_place(name).gather(order) for name in host.columns]
     return pl.DataFrame(ordered)
 

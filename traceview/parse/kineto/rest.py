@@ -1,44 +1,36 @@
-"""The rest of a large trace, read by a process of its own while the beginning is read here.
+"""The rest of a large trace, read by another process while the beginning is read here.
 
 Both count bytes as they are unpacked, and meet behind the first event that ends at or after
-``offset``. The rest comes when it is whole: if its process dies it is read here.
+``offset``. The rest comes when it is whole: if its process dies it is read here. The other process
+runs ``main``; its standard output is a stream of items.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from traceview.inputs.packing import packing_of
+from traceview.inputs.streams import Counted, Stream
 from traceview.parse import beside
 from traceview.parse.damage import Damage
+from traceview.parse.files import opened
+from traceview.parse.kineto.columns import Rows, Words
+from traceview.parse.kineto.events import Gathered, decoded
+from traceview.parse.kineto.splitter import PIECE, Splitter, UnknownLayout, pieces
 
 #: A trace from this size on is worth it, unpacked.
 AHEAD_BYTES = 64 << 20
 #: Of these the part that is read here: the other process has to start first.
 _SHARE = 0.56
-_OTHER = "traceview.parse.kineto.other"
 _MAGIC_BYTES, _SIZE_BYTES = 8, 4
-
-
-class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
-    """What the numbers of one sort of events stand for, in the other process."""
-
-    sort: int
-    whats: list[tuple[Any, Any, Any, Any]]
-    writings: list[bytes]
-
-
-class Rows(msgspec.Struct, array_like=True, tag="rows", gc=False):
-    """The columns of some events of one sort, each as an array's bytes."""
-
-    sort: int
-    columns: list[bytes]
 
 
 class Damaged(msgspec.Struct, array_like=True, tag="damaged", gc=False):
@@ -69,7 +61,7 @@ class Rest(msgspec.Struct):
 
     def take(self, keep: Callable[[Words | Rows], None], name: str, damage: Damage) -> End | None:
         """Hand over everything that was read, once it is whole; None if it never will be."""
-        items = list(beside.received(_OTHER, self.task, _DECODER))
+        items = list(beside.received(__name__, self.task, _DECODER))
         end = items[-1] if items else None
         if not isinstance(end, End):
             return None
@@ -91,7 +83,7 @@ def rest_begun(path: Path | None) -> Iterator[Rest | None]:
         return
     offset = int(size * _SHARE)
     task = [os.fspath(path), str(offset)]
-    with beside.begun(_OTHER, task):
+    with beside.begun(__name__, task):
         yield Rest(task, offset)
 
 
@@ -111,3 +103,37 @@ def _unpacked(path: Path) -> int:
     except OSError:
         return 0
     return size if not packing else 0
+
+
+def main() -> None:
+    """Read the trace that the command line names, from the offset that it names."""
+    gc.disable()
+    name, offset = sys.argv[1], int(sys.argv[2])
+    gathered, damage = Gathered(), Damage()
+    with opened(Path(name)) as raw:
+        stream = Counted(raw)
+        separator = Splitter(pieces(stream, name, damage)).separator()
+        if separator is None or not _at(raw, stream, offset):
+            return
+        parts = Splitter(pieces(stream, name, damage), behind=separator)
+        try:
+            for part in parts:
+                gathered.add(decoded(part, name, damage))
+        except UnknownLayout as error:
+            damage.count(name, "unknown_format", None, str(error))
+        items = chain(
+            gathered.given(),
+            (Damaged(kind, times, example) for kind, times, example in damage.kinds()),
+            [End(parts.tail, stream.given)],
+        )
+        for item in items:
+            beside.send(sys.stdout.buffer, msgspec.msgpack.encode([item]))
+
+
+def _at(raw: Stream, stream: Counted, offset: int) -> bool:
+    """Whether ``stream`` goes on at ``offset``; what is packed is unpacked up to there."""
+    if raw.seekable():
+        return raw.seek(offset) == offset
+    while (left := offset - stream.given) > 0 and stream.read(min(left, PIECE)):
+        pass
+    return stream.given == offset

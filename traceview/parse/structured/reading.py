@@ -12,7 +12,7 @@ import polars as pl
 
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
-from traceview.parse.ranks import rank_in_name
+from traceview.parse.files import rank_in_name
 from traceview.parse.structured import breaks, compiles, kinds, phases, settled
 from traceview.parse.structured.columns import frame, frame_of_blocks
 from traceview.parse.structured.graphs import with_node_counts

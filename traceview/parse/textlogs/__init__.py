@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
@@ -19,22 +20,27 @@ from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
 from traceview.parse.messages import (
     LEVELS,
+    End,
     Foreign,
     Lines,
     Message,
     Piece,
     Wanted,
+    clean,
     pieces,
 )
-from traceview.parse.textlogs.between import Between, ForeignLines, RawLines
-from traceview.parse.textlogs.cudagraphs import Cudagraphs
+from traceview.parse.textlogs.autotune import Autotune
+from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
 from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
-from traceview.parse.textlogs.fusions import Fusions
-from traceview.parse.textlogs.inductor import PerfHints, Schedules
-from traceview.parse.textlogs.inductor_metrics import InductorMetrics
-from traceview.parse.textlogs.output_code import OutputCode
-from traceview.parse.textlogs.sink import Reader, Sink
-from traceview.parse.textlogs.torch_warnings import TorchWarnings
+from traceview.parse.textlogs.inductor import (
+    Fusions,
+    InductorMetrics,
+    OutputCode,
+    PerfHints,
+    Schedules,
+)
+from traceview.parse.textlogs.sink import RawLine, Reader, Sink
+from traceview.parse.textlogs.warnings import CppWarnings, PythonWarnings, TorchWarnings
 from traceview.run import PassRecord, Run
 
 LOGS, STDERR = "torch_logs.txt", "stderr.txt"
@@ -188,3 +194,83 @@ def _enabled(torch_logs: str) -> Iterator[str]:
     """Tables that the artifacts in TORCH_LOGS fill (``name``, ``+name``; ``-name`` is off)."""
     for name in re.split(r"[\s,]+", torch_logs):
         yield from TABLES_OF.get(name.removeprefix("+"), ())
+
+
+class Between(Protocol):
+    """A reader of what stands between the messages."""
+
+    #: What a line must hold to be of interest.
+    needles: tuple[bytes, ...]
+
+    def read(self, foreign: Foreign) -> None:
+        """Lines, some of which may be of interest."""
+
+    def end(self, end: End) -> None:
+        """There are no more lines."""
+
+
+class ForeignLines:
+    """Counts the lines between messages that are not blank."""
+
+    needles: tuple[bytes, ...] = (b"",)
+
+    def __init__(self, name: str, damage: Damage) -> None:
+        self._name = name
+        self._damage = damage
+        self._times = 0
+        self._first: RawLine | None = None
+
+    def read(self, foreign: Foreign) -> None:
+        for number, line in foreign.numbered:
+            if line and not line.isspace():
+                self._times += 1
+                if self._first is None:
+                    self._first = RawLine(number, line)
+
+    def end(self, end: End) -> None:
+        if self._first is not None:
+            number, data = self._first
+            self._damage.count(self._name, "foreign_line", number, clean(data), times=self._times)
+        if end.incomplete and end.damage is None:
+            self._damage.count(self._name, "truncated", end.line, "the last line has no end")
+
+
+class RawLines:
+    """Autotuning tables and warnings in the lines between messages.
+
+    A line is looked at if it may begin one, or while one is open.
+    """
+
+    needles: tuple[bytes, ...] = (
+        b"Warning: ",
+        b".cpp:",
+        b"AUTOTUNE ",
+        b"utotune Choices Stats:",
+        b"output of CUDAGraphs that has been overwritten",
+    )
+
+    def __init__(self, sink: Sink, damage: Damage) -> None:
+        self._autotune = Autotune(sink, damage)
+        others = (PythonWarnings(sink), CppWarnings(sink), Overwrites(sink))
+        self._readers = (self._autotune, *others)
+        self._open = False
+
+    def read(self, foreign: Foreign) -> None:
+        self._autotune.after = foreign
+        needles = [needle for needle in self.needles if needle in foreign.data]
+        if not self._open and not needles:
+            return
+        for number, line in foreign.numbered:
+            if self._open or any(needle in line for needle in needles):
+                self._line(number, line)
+
+    def end(self, end: End) -> None:  # noqa: ARG002
+        """What is open is complete."""
+        for reader in self._readers:
+            reader.end()
+
+    def _line(self, number: int, line: bytes) -> None:
+        for part in line.removesuffix(b"\r").split(b"\r"):
+            for reader in self._readers:
+                reader.line(RawLine(number, part))
+        self._open = any(reader.open for reader in self._readers)
