@@ -1,5 +1,7 @@
 """Hand-made logs of a job: compiles, look-ups and settings of several ranks, as tables."""
 
+from facts import with_facts
+
 from traceview.tables import Tables, from_rows
 
 S = 1_000_000  # µs
@@ -41,9 +43,8 @@ def component(rank, name, value, line=10, digest=None, **more):
 
 def job(**rows_by_table):
     """Tables of one attempt; a row's ``pass`` may name another one."""
-    return Tables(
-        {
-            name: from_rows(name, [{"pass": "logs", **row} for row in rows])
-            for name, rows in rows_by_table.items()
-        }
-    )
+    frames = {
+        name: from_rows(name, [{"pass": "logs", **row} for row in rows])
+        for name, rows in rows_by_table.items()
+    }
+    return with_facts(Tables(frames))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from traceview.derive.compile_costs import PHASES, assign_regions, compile_costs, region_compiles
+from traceview.derive.compile_costs import PHASES, compile_costs, region_compiles
+from traceview.derive.facts.compile_regions import compile_regions
 from traceview.tables import Tables, from_rows
 
 
@@ -65,13 +66,20 @@ def regional(compiles, calls=()):
         {"pass": "cold", "pid": 1, "region_id": i, "target_file": "m.py", "target_line": 7 + i}
         for i in range(2)
     ]
-    return Tables(
+    tables = Tables(
         {
             "regions": from_rows("regions", regions),
             "compiles": from_rows("compiles", compiles),
             "calls": from_rows("calls", calls),
         }
     )
+    tables.put("compile_regions", compile_regions(tables))
+    return tables
+
+
+def owners(tables):
+    """(compile key, region) of each compile, in order of start."""
+    return tables["compile_regions"].select("compile_key", "region_id").rows()
 
 
 def call(region, started_us, host_ms):
@@ -84,7 +92,7 @@ def call(region, started_us, host_ms):
 def test_a_compile_belongs_to_the_innermost_call_around_it():
     calls = [call(0, 0.0, 100_000.0), call(1, 40e6, 20_000.0)]
     tables = regional([compiled("a", started_us=45e6), compiled("b", started_us=5e6)], calls)
-    assert {row["compile_key"]: key[2] for key, row in assign_regions(tables)} == {"a": 1, "b": 0}
+    assert owners(tables) == [("b", 0), ("a", 1)]
 
 
 def test_without_calls_the_code_object_decides_and_backwards_follow():
@@ -92,8 +100,7 @@ def test_without_calls_the_code_object_decides_and_backwards_follow():
         "a", is_forward=False, started_us=60e6, co_filename=None, co_firstlineno=None
     )
     tables = regional([compiled("a"), backward, compiled("z", co_firstlineno=99, started_us=30e6)])
-    owners = [(row["compile_key"], key[2]) for key, row in assign_regions(tables)]
-    assert owners == [("a", 0), ("a", 0)]  # nobody knows whose z is
+    assert owners(tables) == [("a", 0), ("a", 0)]  # nobody knows whose z is
     seconds, compiles = region_compiles(tables)["cold", 1, 0]
     assert compiles == 1
     assert seconds == pytest.approx(20.0)
@@ -110,7 +117,5 @@ def test_code_that_one_region_had_compiled_before_is_that_ones_again():
         compiled("d", started_us=50e6, **rest),
         compiled("e", started_us=51e6, **shared),
     ]
-    owners = [
-        (row["compile_key"], key[2]) for key, row in assign_regions(regional(compiles, calls))
-    ]
-    assert owners == [("a", 0), ("b", 0), ("c", 1), ("d", 0)]  # both regions call the helper
+    found = owners(regional(compiles, calls))
+    assert found == [("a", 0), ("b", 0), ("c", 1), ("d", 0)]  # both regions call the helper

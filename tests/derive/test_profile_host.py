@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from traceview.derive.facts import add_log_facts
 from traceview.derive.profile import profile_tables
 from traceview.derive.region_costs import region_costs
 from traceview.derive.windows import windows
@@ -199,6 +200,7 @@ def test_a_regions_part_of_the_step():
     other = region | {"region_id": 1, "target_line": 1}
     tables = window(COMPILED, regions=[region, other])
     tables.put("compiles", from_rows("compiles", [compiled]))
+    add_log_facts(tables)
     made, idle = region_costs(tables, list(windows(tables))).to_dicts()
     assert made["compiled_ms"] == pytest.approx(0.08)
     assert (made["calls_per_step"], made["share"]) == (1.0, pytest.approx(0.8))

@@ -1,5 +1,7 @@
 """A small measured run, as tables and as a folder: one region, one recompile, one graph break."""
 
+from facts import with_facts
+
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.run import Ending, Manifest, PassRecord, Run
 from traceview.tables import Tables, from_rows
@@ -233,7 +235,7 @@ def matched(*compiled_kernels, **more):
 def tables_of(**changed):
     """The tables of ``rows()`` with some replaced; None leaves a table unrecorded."""
     found = {name: made for name, made in (rows() | changed).items() if made is not None}
-    return Tables({name: from_rows(name, made) for name, made in found.items()})
+    return with_facts(Tables({name: from_rows(name, made) for name, made in found.items()}))
 
 
 def finding(rule="gb-item", severity="warning", ms=None, seconds=None, line=9, title="a cause"):

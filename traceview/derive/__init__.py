@@ -8,7 +8,7 @@ from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
-from traceview.derive.facts import add_facts
+from traceview.derive.facts import add_facts, add_log_facts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
@@ -41,6 +41,7 @@ def derive(
         result.put("block_pairs", block_pairs(tables))
     if tables.has("runs"):
         result.put("speedups", speedups(tables, result["block_pairs"], settings))
+    add_log_facts(result)
     if tables.has("compiles"):
         result.put("compile_costs", compile_costs(tables))
     if tables.has("compiles") and tables.has("steps"):
@@ -58,7 +59,7 @@ def derive(
     for name, frame in profile_tables(result, known, found).items():
         result.put(name, frame)
     if tables.has("regions"):
-        result.put("region_costs", region_costs(tables, found))
+        result.put("region_costs", region_costs(result, found))
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
         result.put("source_lines", source_lines(tables, read_source))

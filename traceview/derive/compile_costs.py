@@ -1,4 +1,4 @@
-"""Table ``compile_costs``, and which region each compile belongs to.
+"""Table ``compile_costs``, and the compile seconds of each region.
 
 torch's cumulative times are nested (dynamo contains AOTAutograd, which contains Inductor, which
 contains code generation), so each phase here is the difference to the next one inside it. A compile
@@ -8,7 +8,7 @@ that runs inside another one's span is taken out of the outer one's total.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -23,7 +23,7 @@ _PROCESS = ("pass", "rank", "pid")  # hosts have the same pids
 _ID = ("compile_key", "is_forward", "started_us")
 _CODE = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
 #: What is read of a compile here: the table has four times as many columns.
-_TOLD = (
+_READ = (
     *_CODE, *_ID, "user_file", "user_line", "duration_us", "dynamo_us", "aot_us", "inductor_us",
     "codegen_us", "backward_us",
 )  # fmt: skip
@@ -33,7 +33,7 @@ def compile_costs(tables: Tables) -> pl.DataFrame:
     """Table ``compile_costs``: one row per code object, rank and pass."""
     inside = _nested_us(tables)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for compile_ in tables["compiles"].select(_TOLD).iter_rows(named=True):
+    for compile_ in tables["compiles"].select(_READ).iter_rows(named=True):
         groups[tuple(compile_[key] for key in _CODE)].append(compile_)
     return from_rows(
         "compile_costs",
@@ -98,60 +98,11 @@ def _nested_us(tables: Tables) -> dict[CompileRef, float]:
 def region_compiles(tables: Tables) -> dict[RegionKey, tuple[float, int]]:
     """(pass, pid, region_id) → (seconds, compiles) of the compiles that belong to the region."""
     inside = _nested_us(tables)
+    compiles = {id_of(row): row for row in tables["compiles"].select(_READ).iter_rows(named=True)}
     found: dict[RegionKey, tuple[float, int]] = {}
-    for region, row in assign_regions(tables):
-        seconds, compiles = found.get(region, (0.0, 0))
-        seconds += sum(exclusive_phases(row, inside.get(id_of(row), 0.0)).values())
-        found[region] = (seconds, compiles + (row["is_forward"] is not False))
+    for row in tables["compile_regions"].iter_rows(named=True):
+        region, identity = (row["pass"], row["pid"], row["region_id"]), id_of(row)
+        seconds, count = found.get(region, (0.0, 0))
+        seconds += sum(exclusive_phases(compiles[identity], inside.get(identity, 0.0)).values())
+        found[region] = (seconds, count + (row["is_forward"] is not False))
     return found
-
-
-def assign_regions(tables: Tables) -> Iterator[tuple[RegionKey, Row]]:
-    """Each compile with its region: the innermost call it fell into, else that of its code.
-
-    Single calls are not recorded in timed blocks. Code that only one region had compiled before
-    is that one's again: the region's own function, what it calls and the rest of either after a
-    graph break. A backward that is compiled outside every call belongs to its forward's region.
-    """
-    if tables["regions"].is_empty() and tables["calls"].is_empty():
-        return
-    spans = _call_spans(tables)
-    code = {
-        (row["pass"], row["pid"], row["target_file"], row["target_line"]): row["region_id"]
-        for row in tables["regions"].iter_rows(named=True)
-    }
-    forward: dict[str, int] = {}
-    before: dict[tuple[Any, ...], set[int]] = defaultdict(set)
-    for row in tables["compiles"].sort("started_us", nulls_last=True).iter_rows(named=True):
-        process = (row["pass"], row["pid"])
-        region = _innermost(spans.get(process, []), row["started_us"])
-        if region is None:
-            region = code.get((*process, row["co_filename"], row["co_firstlineno"]))
-        if region is None:
-            region = forward.get(row["compile_key"])
-        earlier = before[tuple(row[name] for name in (*_PROCESS, *_CODE[2:]))]
-        if region is None and len(earlier) == 1:
-            (region,) = earlier
-        if region is not None:
-            earlier.add(region)
-            forward.setdefault(row["compile_key"], region)
-            yield (*process, region), row
-
-
-def _call_spans(tables: Tables) -> dict[Any, list[tuple[float, float, int]]]:
-    """Per process, (start, end, region_id) in µs of the calls in which something compiled."""
-    spans: dict[Any, list[tuple[float, float, int]]] = defaultdict(list)
-    calls = tables["calls"].filter(pl.col("compiles_inside") > 0)
-    for row in calls.drop_nulls(["started_us", "host_ms"]).iter_rows(named=True):
-        start = row["started_us"]
-        end = start + row["host_ms"] * 1e3
-        spans[row["pass"], row["pid"]].append((start, end, row["region_id"]))
-    return spans
-
-
-def _innermost(spans: list[tuple[float, float, int]], at_us: float | None) -> int | None:
-    """Region of the latest-started span that holds ``at_us``."""
-    if at_us is None:
-        return None
-    holding = [span for span in spans if span[0] <= at_us <= span[1]]
-    return max(holding)[2] if holding else None

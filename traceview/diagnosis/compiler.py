@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.processes import main_processes
 from traceview.derive.speedup import compile_seconds
@@ -83,9 +81,8 @@ def recompile_chains(tables: Tables, focus: Focus) -> tuple[RecompileChain, ...]
     """Per function, its recompiles in order: the guard that decided each one, old → new."""
     compiles = focus.rows(tables["compiles"])
     by_key = {row["compile_key"]: row for row in compiles if row["is_forward"] is not False}
-    deciding = tables["recompiles"].filter(pl.col("order").fill_null(0) == 0)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in _one_origin(focus.rows(deciding)):
+    for row in focus.rows(tables["recompile_causes"]):
         groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
     per_function = Counter(_code(row) for row in by_key.values())
     limited = {_code(row) for row in compiles if row["outcome"] == "limit"}
@@ -101,14 +98,6 @@ def recompile_chains(tables: Tables, focus: Focus) -> tuple[RecompileChain, ...]
         for code, rows in groups.items()
     ]
     return tuple(sorted(chains, key=lambda chain: -len(chain.links))[:MOST_CHAINS])
-
-
-def _one_origin(rows: list[Row]) -> list[Row]:
-    """One row per compile and guard: text logs and stderr repeat what the structured log says."""
-    seen: dict[tuple[Any, ...], Row] = {}
-    for row in sorted(rows, key=lambda row: row["origin"] != "structured"):
-        seen.setdefault((row["compile_key"] or row["compile_id"], row["co_firstlineno"]), row)
-    return list(seen.values())
 
 
 def _code(row: Row) -> tuple[Any, ...]:

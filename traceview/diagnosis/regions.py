@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Region
 from traceview.tables import Tables
@@ -24,7 +23,7 @@ DEFAULTS = {
 def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
     """The regions of the process, those with the largest share of a step first."""
     costs = {row["region_id"]: row for row in focus.rows(tables["region_costs"])}
-    owners = {row["compile_key"]: key[2] for key, row in assign_regions(tables)}
+    owners = dict(tables["compile_regions"].select("compile_key", "region_id").iter_rows())
     breaks = _count(tables, "graph_breaks", owners)
     recompiles = _count(tables, "recompiles", owners)
     found = [

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _recompiles, _starts
 from traceview.rules._recompiles import Cause, Frame, limited_frames
 from traceview.rules._rows import Row, first_rank, rows
@@ -169,8 +168,10 @@ def _whole_functions(tables: Tables) -> dict[tuple[str | None, str | None], Fram
 def _regions(tables: Tables) -> dict[Frame, int]:
     """Code object → the region that it was first compiled in."""
     found: dict[Frame, int] = {}
-    for (_, _, region), row in assign_regions(tables):
-        found.setdefault((row["co_filename"], row["co_firstlineno"]), region)
+    code = {row["compile_key"]: _recompiles.frame_of(row) for row in rows(tables, "compiles")}
+    for row in tables["compile_regions"].iter_rows(named=True):
+        if row["compile_key"] in code:
+            found.setdefault(code[row["compile_key"]], row["region_id"])
     return found
 
 

@@ -63,13 +63,15 @@ COMPARED = Record(
 
 _TABLES = {
     STRUCTURED: (
-        "compiles", "compile_phases", "compile_costs", "guards", "guard_costs", "cache_events",
-        "graphs", "ddp_buckets", "graph_passes", "generated_kernels", "kernel_calls", "symbols",
-        "log_records", "first_calls", "configs", "cache_components", "collective_schedules",
-        "compile_digests",
+        "compiles", "compile_phases", "compile_costs", "compile_regions", "guards", "guard_costs",
+        "cache_events", "graphs", "ddp_buckets", "graph_passes", "generated_kernels",
+        "kernel_calls", "symbols", "log_records", "first_calls", "configs", "cache_components",
+        "collective_schedules", "compile_digests",
     ),
     _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): ("graph_breaks",),
-    _compiled("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT"): ("recompiles",),
+    _compiled("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT"): (
+        "recompiles", "recompile_causes",
+    ),
     _logged("fusion decisions", "fusion"): ("fusions", "fusion_notes"),
     _logged("performance hints", "perf_hints"): ("perf_hints",),
     _logged("cudagraphs", "cudagraphs"): ("cudagraph_events",),

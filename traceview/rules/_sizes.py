@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
-from traceview.derive.compile_costs import assign_regions
-from traceview.rules import _recompiles
+from traceview.rules import _places, _recompiles
 from traceview.rules._rows import Row, first_rank, frame, rows
 from traceview.tables import Tables
 
@@ -75,7 +74,7 @@ class Sizes:
 
     def static_region(self, row: Row) -> Row | None:
         """The torch.compile call with dynamic=False that the recompiled function belongs to."""
-        region = self._regions.get(row["compile_key"])
+        region = _places.region_of(self._tables, row["compile_key"])
         return region if region is not None and region["dynamic"] == "False" else None
 
     @cached_property
@@ -104,13 +103,6 @@ class Sizes:
         for row in rows(self._tables, "symbols", event="specialize"):
             found.setdefault(row["compile_key"], []).append(row)
         return found
-
-    @cached_property
-    def _regions(self) -> dict[str, Row]:
-        calls = rows(self._tables, "regions")
-        regions = {(row["pass"], row["pid"], row["region_id"]): row for row in calls}
-        owned = ((row["compile_key"], key) for key, row in assign_regions(self._tables))
-        return {compile_: regions[key] for compile_, key in owned if key in regions}
 
     @cached_property
     def parameters(self) -> dict[_recompiles.Frame, set[str]]:

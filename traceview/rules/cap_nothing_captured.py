@@ -30,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.derive.outcome import CUT_SHORT
 from traceview.rules import _breaks, _costs, _places
 from traceview.rules._evidence import from_row
@@ -41,7 +40,7 @@ from traceview.words.numbers import plural, seconds, times
 from traceview.words.text import shorten
 
 CODE = "TV113"
-NEEDS = frozenset({"regions", "compiles", "calls"})
+NEEDS = frozenset({"regions", "compiles", "compile_regions"})
 #: A break that gave a frame up names the user's line; then this is what follows from it.
 FOLLOWS = frozenset({"gb-frame-skipped"})
 
@@ -58,13 +57,18 @@ class _Why(NamedTuple):
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a compiled callable without any graph."""
     compiles: dict[int, list[Row]] = {}
+    known = {
+        (row["compile_key"], row["is_forward"], row["started_us"]): row
+        for row in rows(tables, "compiles")
+    }
     regions = {
         (row["pass"], row["pid"], row["region_id"]): row
         for row in first_rank(rows(tables, "regions"))
     }
-    for key, row in assign_regions(tables):
-        if key in regions:
-            compiles.setdefault(key[2], []).append(dict(row))
+    for own in tables["compile_regions"].iter_rows(named=True):
+        if (own["pass"], own["pid"], own["region_id"]) in regions:
+            row = known[own["compile_key"], own["is_forward"], own["started_us"]]
+            compiles.setdefault(own["region_id"], []).append(dict(row))
     ends = {row["exit_kind"] for row in rows(tables, "runs")}
     in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
     captured = {region for region, found in compiles.items() if any(map(_captured, found))}

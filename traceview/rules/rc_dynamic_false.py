@@ -40,7 +40,7 @@ from traceview.tables import Tables
 from traceview.words.numbers import times
 
 CODE = "TV201"
-NEEDS = frozenset({"recompiles", "regions", "compiles"})
+NEEDS = frozenset({"recompiles", "regions", "compiles", "compile_regions"})
 #: A service that keeps a few sizes apart on purpose has only to compile them before it opens.
 FOLLOWS = frozenset({"sv-cold-requests"})
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _versions
 from traceview.rules._evidence import from_row
 from traceview.rules._families import RECOMPILES
@@ -123,7 +122,11 @@ def _place(frame: _recompiles.Frame, name: str | None) -> Location | None:
 def _calls_later(tables: Tables, compiles: list[Row]) -> int:
     """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
     mine = {row["compile_key"] for row in compiles}
-    owners = {key for key, row in assign_regions(tables) if row["compile_key"] in mine}
+    owners = {
+        (row["pass"], row["pid"], row["region_id"])
+        for row in tables["compile_regions"].iter_rows(named=True)
+        if row["compile_key"] in mine
+    }
     regions = first_rank(rows(tables, "regions"))
     own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
     calls = sum(row["calls"] or 0 for row in own or regions)

@@ -32,7 +32,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.rules import _places
 from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
@@ -41,7 +40,7 @@ from traceview.tables import Tables
 from traceview.words.numbers import plural
 
 CODE = "TV214"
-NEEDS = frozenset({"regions", "compiles", "symbols", "input_sizes"})
+NEEDS = frozenset({"regions", "compile_regions", "symbols", "input_sizes"})
 
 #: About a window and its warm-up: with fewer, the next call may well be the first other one.
 FEWEST_CALLS = 30
@@ -79,9 +78,10 @@ def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
         if whole and (row["compile_key"], row["source_name"]) not in pinned:
             created.setdefault(row["compile_key"], []).append(row)
     found: dict[tuple[str, int | None, int], list[Row]] = {}
-    for region, compile_ in assign_regions(tables):
-        if compile_["is_forward"] is not False:
-            found.setdefault(region, []).extend(created.get(compile_["compile_key"], ()))
+    for row in tables["compile_regions"].iter_rows(named=True):
+        if row["is_forward"] is not False:
+            region = (row["pass"], row["pid"], row["region_id"])
+            found.setdefault(region, []).extend(created.get(row["compile_key"], ()))
     return found
 
 

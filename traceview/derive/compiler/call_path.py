@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 from traceview.torchtext.marks import FORWARD, LOOKUP, PREGRAPH, PROLOGUE, REGION, part_of_call
@@ -126,7 +125,9 @@ def _entries(tables: Tables) -> dict[Any, int]:
             frames[frame] = frames.get(frame, 0) + 1
     found: dict[Any, int] = {}
     in_region: dict[Any, set[Any]] = {}
-    for (pass_name, _, region_id), compile_ in assign_regions(tables):
+    compiles = {row["compile_key"]: row for row in tables["compiles"].iter_rows(named=True)}
+    for row in tables["compile_regions"].iter_rows(named=True):
+        pass_name, region_id, compile_ = row["pass"], row["region_id"], compiles[row["compile_key"]]
         frame = (pass_name, compile_["pid"], compile_["epoch"], compile_["frame_id"])
         if frame in frames:
             at = (pass_name, compile_["rank"], str(region_id))

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from traceview.derive.facts.compile_regions import compile_regions
+from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.tables import Tables
 
-__all__ = ["add_facts"]
+__all__ = ["add_facts", "add_log_facts"]
 
 #: Name of a table of ``traceview.schema.facts`` → what makes it; None where it was not recorded.
 #: A fact may read those before it.
-_FACTS: dict[str, Callable[[Tables], pl.DataFrame | None]] = {}
+_Facts = Mapping[str, Callable[[Tables], pl.DataFrame | None]]
+_OF_LOGS: _Facts = {
+    "compile_regions": compile_regions,
+    "recompile_causes": recompile_causes,
+}
+_OF_ALL: _Facts = {}
+
+
+def add_log_facts(tables: Tables) -> None:
+    """Put the facts that the recorded tables alone give: other derived tables are made of them."""
+    _add(tables, _OF_LOGS)
 
 
 def add_facts(tables: Tables) -> None:
-    """Put every fact that ``tables``, which hold all other derived ones, give."""
-    for name, make in _FACTS.items():
+    """Put the facts that ``tables``, which hold all other derived ones, give."""
+    _add(tables, _OF_ALL)
+
+
+def _add(tables: Tables, facts: _Facts) -> None:
+    for name, make in facts.items():
         frame = make(tables)
         if frame is not None:
             tables.put(name, frame)

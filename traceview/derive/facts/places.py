@@ -15,8 +15,8 @@ from pathlib import PurePath
 from typing import Any
 
 import msgspec
+import polars as pl
 
-from traceview.derive.compile_costs import assign_regions
 from traceview.derive.facts.rows import Row, rows
 from traceview.tables import Tables
 from traceview.torchtext.frames import StackFrame, is_user_frame, resumed, torch_roots, written_name
@@ -187,10 +187,11 @@ def about_calls(tables: Tables, region: Row | None) -> frozenset[str]:
     """All functions that were compiled in the calls of a row of ``regions``, itself included."""
     if region is None:
         return frozenset()
-    inside = (
-        row for (_, pid, number), row in assign_regions(tables)
-        if (pid, number) == (region["pid"], region["region_id"])
-    )  # fmt: skip
+    own = tables["compile_regions"].filter(
+        pl.col("pid") == region["pid"], pl.col("region_id") == region["region_id"]
+    )
+    keys = set(own["compile_key"])
+    inside = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
     return about_region(region) | about(*inside)
 
 
@@ -214,7 +215,10 @@ def region_of(tables: Tables, compile_key: str | None) -> Row | None:
 def _regions_of_compiles(tables: Tables) -> dict[str | None, Row]:
     """``compile_key`` → its row of ``regions``, for all that belong to one."""
     known = {(row["pass"], row["pid"], row["region_id"]): row for row in rows(tables, "regions")}
-    owners = {row["compile_key"]: region for region, row in assign_regions(tables)}
+    owners = {
+        row["compile_key"]: (row["pass"], row["pid"], row["region_id"])
+        for row in tables["compile_regions"].iter_rows(named=True)
+    }
     return {key: known[region] for key, region in owners.items() if region in known}
 
 

@@ -177,9 +177,7 @@ def _step(edges: Edges, span: Span) -> int | None:
 
 def _reasons(tables: Tables, job: Attempt) -> dict[tuple[str, str], str]:
     """Compile → the guard that decided that it was compiled again."""
-    deciding = tables["recompiles"].filter(
-        pl.col("pass") == job.name, pl.col("order").fill_null(0) == 0
-    )
+    deciding = tables["recompile_causes"].filter(pl.col("pass") == job.name)
     rows = with_member(deciding).drop_nulls("compile_key")
     found = rows.select("member", "compile_key", "guard").iter_rows()
     return {(member, key): guard for member, key, guard in found}

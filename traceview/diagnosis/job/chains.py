@@ -33,16 +33,9 @@ def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
 
 def _by_function(subject: Subject) -> dict[tuple[Link, str], list[Row]]:
     """(code object, member) → the guards that decided, in order of time."""
-    deciding = subject.frame("recompiles").filter(pl.col("order").fill_null(0) == 0)
     groups: dict[tuple[Link, str], list[Row]] = defaultdict(list)
-    seen: set[tuple[object, ...]] = set()
-    ordered = deciding.sort(pl.col("origin") != "structured", maintain_order=True)
-    for row in ordered.to_dicts():
-        # Text logs repeat what the structured log says.
-        at = (row["member"], row["compile_key"] or row["compile_id"], row["co_firstlineno"])
-        if at not in seen:
-            seen.add(at)
-            groups[tuple(row[name] for name in _CODE), row["member"]].append(row)
+    for row in subject.rows("recompile_causes"):
+        groups[tuple(row[name] for name in _CODE), row["member"]].append(row)
     return groups
 
 
