@@ -1,9 +1,11 @@
 """Makes big structured logs for benchmarks out of recorded ones.
 
-Every copy of a recorded compile gets a frame id, file names, kernel and node numbers, cache keys
-and times of its own, so that no two texts are the same; digests are computed anew. ``scale``
-repeats the lines of graphs, generated code, guards and cache keys with other numbers, as a larger
-model has them, and ``tensors`` repeats the records that describe inputs.
+Every copy of a recorded compile gets its own frame id, file, function names and lines, kernel and
+node numbers, cache keys and times, so that no two texts are the same; digests are computed again.
+``large`` repeats the lines of graphs, generated code, guards and cache keys with other numbers, as
+a larger model has them, and the records that describe inputs. ``small`` takes the small compiles
+as recorded, and after one of each kind only those without a graph break, recompile or error: some
+80 KB each, of which half is torch's configuration.
 
     python benchmarks/structured_logs.py OUT.log [--megabytes 350] [--shape large|small]
 """
@@ -16,7 +18,8 @@ import itertools
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import md5
 from pathlib import Path
 from typing import NamedTuple
@@ -24,12 +27,19 @@ from typing import NamedTuple
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 LOGS = ("inductor", "guards", "breaks", "autograd", "failures", "hits")
 RUNS = ("gpu-transformer_training", "bad-ct_repeated_blocks", "bad-dd_ddp_splits")
-#: (scale, tensors): few large compiles, or many small ones.
-SHAPES = {"large": (6, 6), "small": (1, 2)}
+SHAPES = ("large", "small")
+#: Of ``large``: times the lines of a text, times the records that describe a tensor.
+SCALE, TENSORS = 6, 6
+#: Of ``small``: the bytes that a compile has at most, and the logs, by how often each is taken.
+SMALL_BYTES = 350_000
+SMALL_LOGS = ("inductor", "guards", "hits", "autograd", "breaks", "hits", "failures", "hits")
 
 _RECORD = re.compile(rb"^V\d{4} [\d:.]+ \d+ (?P<place>[^\]]+\] )(?P<envelope>\{.*\})$")
 _NUMBER = re.compile(rb"(?<=[a-z]_)\d+\b|(?<=\bbuf)\d+\b")
 _IDS = re.compile(rb'(?<="frame_id": )\d+|(?<="compile_id": ")\d+(?=/)')
+_COMPILE = re.compile(rb'"frame_id": \d+, "frame_compile_id": \d+')
+_TROUBLE = ("recompile_reasons", "dynamo_graph_break_reason", "dynamo_error")
+_CODE_NAME = re.compile(rb'"co_name": "(\w+)"')
 _ID = re.compile(rb'(?<="id": )\d+')
 _FILES = re.compile(rb'(?<="filename": )\d+')
 _STRING = re.compile(rb'(?P<name>\{"str": \[".*?), (?P<number>\d+)\]\}')
@@ -52,12 +62,16 @@ class Template(NamedTuple):
 
 def make(path: Path, megabytes: int, shape: str = "large") -> int:
     """Write a log of that size; how many records it has."""
-    scale, tensors = SHAPES[shape]
-    logs = [list(_templates(log, scale, tensors)) for log in _recorded()]
+    if shape == "small":
+        first = [_small(list(_templates(log, 1, 1))) for log in _recorded(SMALL_LOGS, ())]
+        again = [_plain(log) for log in first]
+    else:
+        again = [list(_templates(log, SCALE, TENSORS)) for log in _recorded(LOGS, RUNS)]
+        first = []
     records = frames = 0
     with path.open("wb") as out:
-        for copy, log in enumerate(itertools.cycle(logs)):
-            renumber, frames = _renumber(copy, frames, log)
+        for copy, log in enumerate(itertools.chain(first, itertools.cycle(again))):
+            renumber, frames = _renumber(copy, frames, log, shape == "small")
             for template in log:
                 out.write(_record(template, renumber, records))
                 records += 1
@@ -66,10 +80,10 @@ def make(path: Path, megabytes: int, shape: str = "large") -> int:
     raise AssertionError("unreachable")
 
 
-def _recorded() -> Iterator[bytes]:
-    for name in LOGS:
+def _recorded(logs: Iterable[str], runs: Iterable[str]) -> Iterator[bytes]:
+    for name in logs:
         yield gzip.decompress((FIXTURES / "structured" / f"{name}.log.gz").read_bytes())
-    for name in RUNS:
+    for name in runs:
         with tarfile.open(FIXTURES / "runs" / f"{name}.tar.xz") as archive:
             member = next(m for m in archive if re.search(r"/cold/structured/.*\.log$", m.name))
             file = archive.extractfile(member)
@@ -91,6 +105,25 @@ def _templates(log: bytes, scale: int, tensors: int) -> Iterator[Template]:
             payload = _enlarge(name, payload, scale)
         for number in range(tensors if name.startswith("describe_") else 1):
             yield Template(match["place"], _plus(_ID, 97 * number, envelope), payload, name)
+
+
+def _small(log: list[Template]) -> list[Template]:
+    """The records of the small compiles, and those that belong to none."""
+    size: Counter[bytes] = Counter()
+    for template in log:
+        size[_compile(template)] += len(template.envelope) + len(template.payload or b"")
+    return [t for t in log if not _compile(t) or size[_compile(t)] <= SMALL_BYTES]
+
+
+def _plain(log: list[Template]) -> list[Template]:
+    """The same without compiles that recompile, break or fail."""
+    left_out = {_compile(t) for t in log if t.kind in _TROUBLE} - {b""}
+    return [t for t in log if _compile(t) not in left_out]
+
+
+def _compile(template: Template) -> bytes:
+    found = _COMPILE.search(template.envelope)
+    return found[0] if found else b""
 
 
 def _enlarge(name: str, payload: bytes, scale: int) -> bytes:
@@ -124,15 +157,29 @@ def _wider(value: object, scale: int) -> object:
     return value * scale if isinstance(value, list) and len(value) > 20 else value
 
 
-def _renumber(copy: int, frames: int, log: list[Template]) -> tuple[Callable[[bytes], bytes], int]:
-    """What gives a copy numbers and names of its own, and the first frame id after it."""
+def _renumber(
+    copy: int, frames: int, log: list[Template], code: bool
+) -> tuple[Callable[[bytes], bytes], int]:
+    """What gives a copy numbers and names of its own, and the first frame id after it.
+
+    ``code`` says that its functions have names and lines of their own too.
+    """
     salt = 1_000 * copy
+    found = {name for t in log for name in _CODE_NAME.findall(t.envelope)} if code else set()
+    named = b"|".join(sorted(found)) or b"(?!)"
+    names = re.compile(rb'(?<=name": ")(?:%b)(?=")|(?<= in )(?:%b)\b' % (named, named))
+    lines = re.compile(
+        rb'(?<="line": )\d+(?=, "name": "(?:%b)")|(?<="co_firstlineno": )\d+|'
+        rb'(?<=\.py:)\d+(?= in )|(?<=\.py", line )\d+' % named
+    )
 
     def renumber(text: bytes) -> bytes:
         text = _plus(_NUMBER, salt, _plus(_IDS, frames, _plus(_FILES, salt, text)))
         text = _STRING.sub(lambda m: b"%b, %d]}" % (m["name"], int(m["number"]) + salt), text)
         text = _TIME.sub(lambda m: b"%.1f" % (float(m[0]) + copy * 60e6), text)
         text = _KEY.sub(lambda m: b"f" + md5(m[0] + b"%d" % copy).hexdigest().encode(), text)
+        if code:
+            text = names.sub(lambda m: b"%b_%d" % (m[0], copy), _plus(lines, 3 * copy, text))
         return text.replace(b"/tmp/project/", b"/srv/model_%04d/" % copy)
 
     highest = max((int(m[0]) for t in log for m in _IDS.finditer(t.envelope)), default=0)

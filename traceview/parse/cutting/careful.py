@@ -89,9 +89,16 @@ class Careful:
         if not whole:
             self._report("truncated" if cut else "bad_digest", found.line, _text(found.head))
         yield Cut(
-            found.line, int(found.prefix["pid"]), kind, context, len(payload), whole=whole,
-            head=(found.prefix[0], head), raw=payload,
-        )  # fmt: skip
+            found.line,
+            int(found.prefix["pid"]),
+            kind,
+            context,
+            len(payload),
+            found.prefix["stamp"],
+            whole=whole,
+            head=(found.prefix[0], head),
+            raw=payload,
+        )
 
     def _envelope(self, found: _Open, cut: bool) -> tuple[bytes, str, Context] | None:
         """The envelope, made UTF-8 if need be, its kind and context; None where it has none."""

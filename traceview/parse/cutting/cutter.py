@@ -86,7 +86,7 @@ def _proven(chunk: Chunk) -> Cut | None:
         return None
     named = _ARTIFACT.match(envelope) if key == "artifact" else None
     return Cut(
-        chunk.line, int(prefix["pid"]), key, context, len(payload),
+        chunk.line, int(prefix["pid"]), key, context, len(payload), prefix["stamp"],
         name=named[1].decode() if named else None,
         head=(prefix[0], envelope), raw=payload, offset=chunk.offset, length=length,
     )  # fmt: skip

@@ -19,7 +19,8 @@ from traceview.parse.beside import send
 from traceview.parse.cutting.cutter import cuts
 from traceview.parse.cutting.places import Damaged, End, Item, Loose, Place
 from traceview.parse.cutting.shapes import Cut
-from traceview.parse.payloads.readers import told
+from traceview.parse.payloads.metrics import Numbers
+from traceview.parse.payloads.readers import told, told_by
 
 RECORDS = 256
 """Records in one list,"""
@@ -65,13 +66,14 @@ def main() -> None:
     sender.start()
     items: list[Item] = []
     held, spare = 0, False
+    numbers = Numbers()
 
     def report(kind: str, line: int, example: str) -> None:
         items.append(Damaged(kind, line, example))
 
     with Path(sys.argv[1]).open("rb", buffering=0) as file:
         for cut in cuts(file, report):
-            items.append(_place(cut, spare) if cut.length else Loose(cut))
+            items.append(_place(cut, spare, numbers) if cut.length else Loose(cut))
             held += cut.size
             if len(items) >= RECORDS or held >= PAYLOAD_BYTES or not cut.length:
                 lists.put(msgspec.msgpack.encode(items))
@@ -91,11 +93,11 @@ def _send(lists: _Waiting) -> None:
         os._exit(1)
 
 
-def _place(cut: Cut, spare: bool) -> Place:
+def _place(cut: Cut, spare: bool, numbers: Numbers) -> Place:
     prefix, envelope = map(len, cut.head)
+    found = told(cut.name or cut.key, cut.raw, spare) or told_by(cut.head[1], cut.key, numbers)
     return Place(
-        cut.line, cut.pid, cut.key, cut.context, cut.size,
-        told(cut.name or cut.key, cut.raw, spare), name=cut.name,
+        cut.line, cut.pid, cut.key, cut.context, cut.size, cut.stamp, found, name=cut.name,
         offset=cut.offset, length=cut.length, prefix_bytes=prefix, envelope_bytes=envelope,
         lines=max(1, cut.length - prefix - envelope - cut.size),
     )  # fmt: skip

@@ -30,11 +30,6 @@ class Place(Record, array_like=True, tag="p", kw_only=True, gc=False):
         return line[: self.prefix_bytes], line[self.prefix_bytes :]
 
     @property
-    def prefix(self) -> bytes:
-        """Read from the file."""
-        return self._read(0, self.prefix_bytes)
-
-    @property
     def raw(self) -> bytes:
         """Read from the file."""
         start = self.prefix_bytes + self.envelope_bytes + 1

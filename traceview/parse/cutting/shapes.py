@@ -10,12 +10,13 @@ import msgspec
 from traceview.parse.payloads.readers import Told
 
 PREFIX = re.compile(
-    rb"[VIWEC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-    rb"\.(?P<micro>\d{6}) +(?P<pid>\d{1,18}) +(?:[A-Za-z]:)?[^:\n]{1,1024}:\d+\] ?(?=\{)"
+    rb"[VIWEC](?P<stamp>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<pid>\d{1,18}) +"
+    rb"(?:[A-Za-z]:)?[^:\n]{1,1024}:\d+\] ?(?=\{)"
 )
 #: Called with kind, line and an example of each piece of damage.
 Report = Callable[[str, int, str], None]
-Stamp = tuple[int, int, int, int, int, int]
+#: When a record was written, local time, as it says: ``1120 20:09:53.524000``. Later is greater.
+Stamp = bytes
 
 
 class Context(msgspec.Struct, gc=False, omit_defaults=True):
@@ -53,8 +54,9 @@ class Chunk(msgspec.Struct, gc=False):
 class Record(msgspec.Struct, gc=False):
     """One record: its line, the process that wrote it, its kind, its context.
 
-    ``size`` are the bytes of its payload, ``told`` is what that tells if it was read ahead.
-    ``whole`` says that it has the right digest; ``name`` is an artifact's name.
+    ``size`` are the bytes of its payload, ``stamp`` says when it was written, ``told`` is what the
+    record tells by itself if that was read ahead. ``whole`` says that it has the right digest;
+    ``name`` is an artifact's name.
     """
 
     line: int
@@ -62,6 +64,7 @@ class Record(msgspec.Struct, gc=False):
     key: str
     context: Context
     size: int
+    stamp: Stamp
     told: Told | None = None
     whole: bool = True
     name: str | None = None
@@ -70,11 +73,6 @@ class Record(msgspec.Struct, gc=False):
     def head(self) -> tuple[bytes, bytes]:
         """Its first line: what stands before the envelope, and the envelope."""
         raise NotImplementedError
-
-    @property
-    def prefix(self) -> bytes:
-        """What stands before the envelope."""
-        return self.head[0]
 
     @property
     def raw(self) -> bytes:
@@ -97,14 +95,6 @@ class Record(msgspec.Struct, gc=False):
             return KEYS.decode(self.head[1])[self.key]
         except (msgspec.DecodeError, RecursionError, KeyError):
             return msgspec.Raw(b"")
-
-    @property
-    def stamp(self) -> Stamp:
-        """Month, day, hour, minute, second and microsecond, local time."""
-        match = PREFIX.match(self.prefix + b"{")
-        assert match is not None
-        month, day, hour, minute, second, micro = match.groups()[:6]
-        return int(month), int(day), int(hour), int(minute), int(second), int(micro)
 
 
 class Cut(Record, kw_only=True, gc=False):

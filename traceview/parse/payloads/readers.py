@@ -9,11 +9,12 @@ import msgspec
 
 from traceview.parse.payloads.event import Event, event
 from traceview.parse.payloads.guard_tree import Guards, guards
+from traceview.parse.payloads.metrics import METRICS, Metrics, Numbers, metrics
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.text import TREE_LIMIT, clipped
 from traceview.parse.payloads.traces import Traces, traces
 
-Told = Event | Guards | Module | Traces
+Told = Event | Guards | Metrics | Module | Traces
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
@@ -41,5 +42,15 @@ def told(kind: str, payload: bytes, spare: bool = False) -> Told | None:
         return None
     try:
         return read(payload)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def told_by(envelope: bytes, key: str, numbers: Numbers) -> Told | None:
+    """The same of an envelope; ``numbers`` are those of its log."""
+    if key not in METRICS:
+        return None
+    try:
+        return metrics(envelope, key, numbers)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return None

@@ -50,9 +50,9 @@ class Clock:
 
 
 def _naive_us(year: int, stamp: Stamp) -> float | None:
-    month, day, hour, minute, second, micro = stamp
+    text = stamp.decode()
     try:
-        moment = datetime(year, month, day, hour, minute, second, micro, tzinfo=timezone.utc)
+        moment = datetime.fromisoformat(f"{year}-{text[:2]}-{text[2:4]}T{text[5:]}+00:00")
     except ValueError:
         return None
     return moment.timestamp() * 1e6

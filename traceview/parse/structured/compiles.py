@@ -2,76 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.metrics import METRICS, Metrics, metrics_of
 from traceview.parse.structured import settings
 from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.state import Compile, Process, Reader, Row
 from traceview.torchtext.frames import first_user_frame, stack_json, written_name
 
-# Metrics field of torch to column of table ``compiles``.
-COLUMNS = {
-    "co_name": "co_name",
-    "co_filename": "co_filename",
-    "co_firstlineno": "co_firstlineno",
-    "fail_type": "fail_type",
-    "fail_reason": "fail_reason",
-    "fail_user_frame_filename": "fail_user_file",
-    "fail_user_frame_lineno": "fail_user_line",
-    "restart_reasons": "restart_reasons",
-    "has_guarded_code": "has_guarded_code",
-    "start_time_us": "started_us",
-    "duration_us": "duration_us",
-    "structured_logging_overhead_us": "logging_us",
-    "dynamo_cumulative_compile_time_us": "dynamo_us",
-    "aot_autograd_cumulative_compile_time_us": "aot_us",
-    "inductor_cumulative_compile_time_us": "inductor_us",
-    "inductor_code_gen_cumulative_compile_time_us": "codegen_us",
-    "triton_compile_time_us": "triton_compile_us",
-    "backward_cumulative_compile_time_us": "backward_us",
-    "compile_time_autotune_time_us": "autotune_us",
-    "graph_op_count": "graph_op_count",
-    "graph_node_count": "graph_node_count",
-    "graph_input_count": "graph_input_count",
-    "guard_count": "guard_count",
-    "shape_env_guard_count": "shape_env_guard_count",
-    "guard_latency_us": "guard_latency_us",
-    "cache_size": "cache_size",
-    "recompile_reason": "recompile_reason",
-    "cudagraph_skip_reason": "cudagraph_skip_reason",
-}
-# What older versions wrote in seconds, where the µs field is missing.
-SECONDS = {
-    "start_time": "started_us",
-    "structured_logging_overhead_s": "logging_us",
-    "entire_frame_compile_time_s": "dynamo_us",
-    "inductor_compile_time_s": "inductor_us",
-    "code_gen_time_s": "codegen_us",
-}
-_TEXTS = frozenset(
-    ("co_name", "co_filename", "fail_type", "fail_reason", "fail_user_file", "recompile_reason",
-     "cudagraph_skip_reason")
-)  # fmt: skip
-_INTEGERS = frozenset(
-    ("co_firstlineno", "fail_user_line", "graph_op_count", "graph_node_count", "graph_input_count",
-     "guard_count", "shape_env_guard_count", "cache_size")
-)  # fmt: skip
-
-# A struct of just these fields; the 30 KB of configurations in the same object stay raw.
-_Metrics = msgspec.defstruct(
-    "_Metrics",
-    [*((name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")), *settings.FIELDS],
-)
-#: Of whole envelopes, by their key.
-_METRICS: dict[str, msgspec.json.Decoder[Any]] = {
-    key: msgspec.json.Decoder(
-        msgspec.defstruct("_Envelope", [("metrics", _Metrics)], rename={"metrics": key})
-    )
-    for key in ("compilation_metrics", "bwd_compilation_metrics")
-}
 _IDENTITY = ("compile_key", "compile_id", "pid", "epoch", "frame_id", "frame_compile_id")
 _CODE = ("co_name", "co_filename", "co_firstlineno", "user_file", "user_line", "user_function")
 
@@ -115,20 +52,6 @@ def dynamo_error(reader: Reader, record: Record) -> None:
         compile.failed = True
 
 
-def metrics_row(fields: dict[str, Any]) -> Row:
-    """Columns of table ``compiles`` from metrics fields (the record's, or the chromium event's)."""
-    row: Row = {}
-    for name, column in COLUMNS.items():
-        value = _value(column, fields.get(name))
-        if value is not None:
-            row[column] = value
-    for name, column in SECONDS.items():
-        value = fields.get(name)
-        if column not in row and isinstance(value, int | float):
-            row[column] = value * 1e6
-    return row
-
-
 def finish(process: Process) -> None:
     """Make the rows of table ``compiles`` once the whole log is read."""
     for compile in process.compiles.values():
@@ -166,15 +89,19 @@ def _name_nameless(rows: list[Row]) -> None:
 def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
     process = reader.process
     compile = process.find(record)
-    envelope = decode(reader, record, record.head[1], _METRICS[record.key])
-    if compile is None or envelope is None:
+    found = record.told if isinstance(record.told, Metrics) else None
+    if found is None or not settings.unchanged(process, found):
+        envelope = decode(reader, record, record.head[1], METRICS[record.key])
+        if compile is None or envelope is None:
+            return
+        numbers = found.sections if found else {}
+        settings.metrics_settings(reader, record, envelope.metrics, numbers)
+        found = found or metrics_of(envelope.metrics, numbers)
+    if compile is None:
         return
-    decoded = envelope.metrics
-    settings.metrics_settings(reader, record, decoded)
-    fields = msgspec.structs.asdict(decoded)
-    row = metrics_row(fields)
+    row, forward = found.row, found.is_forward
     row["metrics"] = True
-    if is_forward and fields.get("is_forward") is not False:
+    if is_forward and forward:
         compile.closed = record.stamp
         first = not compile.forward
         compile.forward.update(row)
@@ -245,18 +172,3 @@ def _identity(process: Process, compile: Compile) -> Row:
         "frame_id": compile.compile_id.frame_id,
         "frame_compile_id": compile.compile_id.frame_compile_id,
     }
-
-
-def _value(column: str, value: object) -> object:
-    """``value`` where it has the column's type, else None: logs are not to be trusted."""
-    if column in _TEXTS:
-        return value if isinstance(value, str) else None
-    if column == "restart_reasons":
-        return [str(item) for item in value] if isinstance(value, list) else None
-    if column == "has_guarded_code":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if column in _INTEGERS:
-        return int(value) if abs(value) < 2**31 else None
-    return float(value)

@@ -14,9 +14,9 @@ import msgspec
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.event import FIELDS, Event
+from traceview.parse.payloads.metrics import dynamo_row
 from traceview.parse.structured.autotune import autotuned
 from traceview.parse.structured.caches import disabled_cache
-from traceview.parse.structured.compiles import metrics_row
 from traceview.parse.structured.decode import decode, json_object, told
 from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
 
@@ -54,7 +54,7 @@ def chromium_event(reader: Reader, record: Record) -> None:
         if event.name in _WHOLE and compile is not None:
             compile.closed = record.stamp
         if event.name == _DYNAMO and compile is not None:
-            compile.dynamo_event = metrics_row(_arguments(reader, record))
+            compile.dynamo_event = event.row if event.row is not None else _row(reader, record)
             if compile.started_us is not None and event.ts >= compile.started_us:
                 compile.dynamo_event.setdefault("duration_us", event.ts - compile.started_us)
         elif event.name.endswith("_template_autotuning"):
@@ -156,6 +156,15 @@ def _matching(
 def _event(reader: Reader, record: Record) -> Event | None:
     found = decode(reader, record, record.raw, FIELDS)
     return None if found is None else Event(found.name, found.ph, found.ts)
+
+
+def _row(reader: Reader, record: Record) -> dict[str, Any]:
+    """What the event that ends ``dynamo`` says of its compile; nothing where it is damaged."""
+    try:
+        return dynamo_row(record.raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        _arguments(reader, record)  # it counts what is wrong
+        return {}
 
 
 def _arguments(reader: Reader, record: Record) -> dict[str, Any]:

@@ -11,35 +11,32 @@ import json
 import msgspec
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads.metrics import Metrics, sections_of, text_of, versions_of
 from traceview.parse.structured.decode import json_object
-from traceview.parse.structured.state import Reader
-
-SECTIONS = ("dynamo_config", "inductor_config", "functorch_config", "compiler_config")
-#: Metrics fields that are versions, and the names they get.
-VERSIONS = {
-    "pytorch_version": "torch",
-    "python_version": "python",
-    "cuda_version": "cuda",
-    "triton_version": "triton",
-}
-_NOTHING = msgspec.Raw(b"null")
-
-#: Fields for the struct that CompilationMetrics are decoded into.
-FIELDS = tuple((name, msgspec.Raw, _NOTHING) for name in (*SECTIONS, *VERSIONS))
+from traceview.parse.structured.state import Process, Reader
 
 
-def metrics_settings(reader: Reader, record: Record, metrics: msgspec.Struct) -> None:
-    """The configurations and versions of one CompilationMetrics object, where they are new."""
-    for section in SECTIONS:
-        raw = bytes(getattr(metrics, section))
-        if raw != b"null":
-            keep_changed(reader, record, section, raw)
-    found = {name: _text(bytes(getattr(metrics, field))) for field, name in VERSIONS.items()}
-    known = {name: value for name, value in found.items() if value}
-    # The first line of Python's version is enough; the rest is its compiler.
-    if "python" in known:
-        known["python"] = known["python"].split(" ", 1)[0]
-    _versions(reader, record, known)
+def unchanged(process: Process, found: Metrics) -> bool:
+    """Whether all configurations and versions are those that the process logged before."""
+    numbers, versions = process.config_numbers, process.versions
+    return all(numbers.get(name) == number for name, number in found.sections.items()) and all(
+        versions.get(name) == value for name, value in found.versions.items()
+    )
+
+
+def metrics_settings(
+    reader: Reader, record: Record, fields: msgspec.Struct, numbers: dict[str, int]
+) -> None:
+    """The configurations and versions of one CompilationMetrics object, where they are new.
+
+    ``numbers`` are those that the process which cuts gave the configurations, if it did.
+    """
+    known = reader.process.config_numbers
+    for section, raw in sections_of(fields).items():
+        keep_changed(reader, record, section, raw)
+        known.pop(section, None)
+    known.update(numbers)
+    _versions(reader, record, versions_of(fields))
 
 
 def torch_version(reader: Reader, record: Record) -> None:
@@ -55,7 +52,7 @@ def keep_changed(reader: Reader, record: Record, section: str, raw: bytes) -> No
     """Keep a set, JSON or JSON in a string, unless it is the same as the process logged before."""
     if reader.process.configs.get(section) != raw:
         reader.process.configs[section] = raw
-        _keep(reader, record, section, _text(raw))
+        _keep(reader, record, section, text_of(raw))
 
 
 def _versions(reader: Reader, record: Record, known: dict[str, str]) -> None:
@@ -70,14 +67,3 @@ def _keep(reader: Reader, record: Record, section: str, settings: str | None) ->
         return
     row = {"pid": reader.process.pid, "section": section, "settings": settings}
     reader.process.add("configs", record, reader.process.find(record), row)
-
-
-def _text(raw: bytes) -> str | None:
-    """A JSON string's text; an object as it is; None for what is neither."""
-    if raw[:1] == b"{":
-        return raw.decode("utf-8", "replace")
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return value if isinstance(value, str) and value else None

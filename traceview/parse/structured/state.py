@@ -123,10 +123,11 @@ class Process(msgspec.Struct):
     tallies: dict[tuple[str, str | None], Tally] = {}
     traced: dict[str | None, list[NodeLines]] = {}
     autotune_tables: int = 0
-    opening_line: tuple[bytes, bytes] = (b"", b"")
+    opening: Record | None = None
     components: dict[str, dict[str, None]] = {}
     look_ups: Counter[str] = msgspec.field(default_factory=Counter)
     configs: dict[str, bytes] = {}
+    config_numbers: dict[str, int] = {}
     versions: dict[str, str] = {}
 
     def base(self, record: Record) -> Row:
@@ -212,13 +213,12 @@ class Process(msgspec.Struct):
         opening: str,
         record: Record,
     ) -> bool:
-        head, doubled = record.head, self.opening_line
-        self.opening_line = head
+        doubled, self.opening = self.opening, record
         if known is not None:
             over = known.closed is not None and known.closed <= record.stamp
             once = opening not in MAY_REPEAT
             again = once and (opening in known.opened or self._has_later(known, frame))
-            return head != doubled and (over or again)
+            return (over or again) and (doubled is None or record.head != doubled.head)
         if frame != 0 or number != 0:
             return False
         here = (c for (epoch, *_), c in self.compiles.items() if epoch == self.epoch)

@@ -1,0 +1,188 @@
+"""CompilationMetrics, of an envelope or of the chromium event that ends ``dynamo``, as columns.
+
+The object repeats three configurations of some 30 KB in every compile, as JSON in strings: they
+stay bytes here, and a number says whether one is the same as in the object before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+#: Metrics field of torch to column of table ``compiles``.
+COLUMNS = {
+    "co_name": "co_name",
+    "co_filename": "co_filename",
+    "co_firstlineno": "co_firstlineno",
+    "fail_type": "fail_type",
+    "fail_reason": "fail_reason",
+    "fail_user_frame_filename": "fail_user_file",
+    "fail_user_frame_lineno": "fail_user_line",
+    "restart_reasons": "restart_reasons",
+    "has_guarded_code": "has_guarded_code",
+    "start_time_us": "started_us",
+    "duration_us": "duration_us",
+    "structured_logging_overhead_us": "logging_us",
+    "dynamo_cumulative_compile_time_us": "dynamo_us",
+    "aot_autograd_cumulative_compile_time_us": "aot_us",
+    "inductor_cumulative_compile_time_us": "inductor_us",
+    "inductor_code_gen_cumulative_compile_time_us": "codegen_us",
+    "triton_compile_time_us": "triton_compile_us",
+    "backward_cumulative_compile_time_us": "backward_us",
+    "compile_time_autotune_time_us": "autotune_us",
+    "graph_op_count": "graph_op_count",
+    "graph_node_count": "graph_node_count",
+    "graph_input_count": "graph_input_count",
+    "guard_count": "guard_count",
+    "shape_env_guard_count": "shape_env_guard_count",
+    "guard_latency_us": "guard_latency_us",
+    "cache_size": "cache_size",
+    "recompile_reason": "recompile_reason",
+    "cudagraph_skip_reason": "cudagraph_skip_reason",
+}
+#: What older versions wrote in seconds, where the µs field is missing.
+SECONDS = {
+    "start_time": "started_us",
+    "structured_logging_overhead_s": "logging_us",
+    "entire_frame_compile_time_s": "dynamo_us",
+    "inductor_compile_time_s": "inductor_us",
+    "code_gen_time_s": "codegen_us",
+}
+_TEXTS = frozenset(
+    ("co_name", "co_filename", "fail_type", "fail_reason", "fail_user_file", "recompile_reason",
+     "cudagraph_skip_reason")
+)  # fmt: skip
+_INTEGERS = frozenset(
+    ("co_firstlineno", "fail_user_line", "graph_op_count", "graph_node_count", "graph_input_count",
+     "guard_count", "shape_env_guard_count", "cache_size")
+)  # fmt: skip
+
+#: Fields that are configurations.
+SECTIONS = ("dynamo_config", "inductor_config", "functorch_config", "compiler_config")
+#: Fields that are versions, and the names they get.
+VERSIONS = {
+    "pytorch_version": "torch",
+    "python_version": "python",
+    "cuda_version": "cuda",
+    "triton_version": "triton",
+}
+NOTHING = b"null"
+
+# A struct of just these fields; whatever else the object holds is stepped over.
+_Fields = msgspec.defstruct(
+    "_Fields", [(name, Any, None) for name in (*COLUMNS, *SECONDS, "is_forward")]
+)
+_Metrics = msgspec.defstruct(
+    "_Metrics",
+    [(name, msgspec.Raw, msgspec.Raw(NOTHING)) for name in (*SECTIONS, *VERSIONS)],
+    bases=(_Fields,),
+)
+#: Of whole envelopes, by their key.
+METRICS: dict[str, msgspec.json.Decoder[Any]] = {
+    key: msgspec.json.Decoder(
+        msgspec.defstruct("_Envelope", [("metrics", _Metrics)], rename={"metrics": key})
+    )
+    for key in ("compilation_metrics", "bwd_compilation_metrics")
+}
+_ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    msgspec.defstruct("_Arguments", [("args", _Fields)])
+)
+
+
+class Metrics(msgspec.Struct, array_like=True, tag="metrics"):
+    """What an envelope tells: the columns; versions by their names; of each section its number."""
+
+    row: dict[str, Any]
+    is_forward: bool
+    versions: dict[str, str]
+    sections: dict[str, int]
+
+
+class Numbers:
+    """Numbers the configurations of one log: the same one as before for what did not change."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[bytes, int]] = {}
+
+    def of(self, section: str, raw: bytes) -> int:
+        """The number of ``raw``."""
+        last, number = self._last.get(section, (b"", 0))
+        if last == raw:
+            return number
+        self._last[section] = raw, number + 1
+        return number + 1
+
+
+def metrics(envelope: bytes, key: str, numbers: Numbers) -> Metrics:
+    """What the envelope tells; msgspec.DecodeError where it is none of that key."""
+    fields = METRICS[key].decode(envelope).metrics
+    sections = sections_of(fields)
+    return metrics_of(fields, {name: numbers.of(name, raw) for name, raw in sections.items()})
+
+
+def metrics_of(fields: msgspec.Struct, sections: dict[str, int]) -> Metrics:
+    """The same of what ``METRICS`` decoded; ``sections`` are its configurations' numbers."""
+    forward = getattr(fields, "is_forward", None) is not False
+    return Metrics(_row(fields), forward, versions_of(fields), sections)
+
+
+def dynamo_row(payload: bytes) -> dict[str, Any]:
+    """The columns that the event which ends ``dynamo`` gives; msgspec.DecodeError if it can't."""
+    return _row(_ARGUMENTS.decode(payload).args)
+
+
+def _row(fields: msgspec.Struct) -> dict[str, Any]:
+    """Columns of table ``compiles`` from metrics fields: an object's attributes."""
+    row: dict[str, Any] = {}
+    for name, column in COLUMNS.items():
+        value = getattr(fields, name)
+        if value is not None and (value := _value(column, value)) is not None:
+            row[column] = value
+    for name, column in SECONDS.items():
+        value = getattr(fields, name)
+        if value is not None and column not in row and isinstance(value, int | float):
+            row[column] = value * 1e6
+    return row
+
+
+def sections_of(fields: msgspec.Struct) -> dict[str, bytes]:
+    """The configurations that there are, as JSON in bytes."""
+    found = {name: bytes(getattr(fields, name)) for name in SECTIONS}
+    return {name: raw for name, raw in found.items() if raw != NOTHING}
+
+
+def versions_of(fields: msgspec.Struct) -> dict[str, str]:
+    """The versions that there are, by the names they get."""
+    found = {name: text_of(bytes(getattr(fields, field))) for field, name in VERSIONS.items()}
+    known = {name: value for name, value in found.items() if value}
+    # The first line of Python's version is enough; the rest is its compiler.
+    if "python" in known:
+        known["python"] = known["python"].split(" ", 1)[0]
+    return known
+
+
+def text_of(raw: bytes) -> str | None:
+    """A JSON string's text; an object as it is; None for what is neither."""
+    if raw[:1] == b"{":
+        return raw.decode("utf-8", "replace")
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if isinstance(value, str) and value else None
+
+
+def _value(column: str, value: object) -> object:
+    """``value`` where it has the column's type, else None: logs are not to be trusted."""
+    if column in _TEXTS:
+        return value if isinstance(value, str) else None
+    if column == "restart_reasons":
+        return [str(item) for item in value] if isinstance(value, list) else None
+    if column == "has_guarded_code":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if column in _INTEGERS:
+        return int(value) if abs(value) < 2**31 else None
+    return float(value)
