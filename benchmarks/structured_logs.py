@@ -39,6 +39,7 @@ _NUMBER = re.compile(rb"(?<=[a-z]_)\d+\b|(?<=\bbuf)\d+\b")
 _IDS = re.compile(rb'(?<="frame_id": )\d+|(?<="compile_id": ")\d+(?=/)')
 _COMPILE = re.compile(rb'"frame_id": \d+, "frame_compile_id": \d+')
 _TROUBLE = ("recompile_reasons", "dynamo_graph_break_reason", "dynamo_error")
+_CONFIGURATION = re.compile(rb'"(\w+_config)": "(?:[^"\\]|\\.)*"')
 _CODE_NAME = re.compile(rb'"co_name": "(\w+)"')
 _ID = re.compile(rb'(?<="id": )\d+')
 _FILES = re.compile(rb'(?<="filename": )\d+')
@@ -64,6 +65,7 @@ def make(path: Path, megabytes: int, shape: str = "large") -> int:
     """Write a log of that size; how many records it has."""
     if shape == "small":
         first = [_small(list(_templates(log, 1, 1))) for log in _recorded(SMALL_LOGS, ())]
+        first = _of_one_process(first)
         again = [_plain(log) for log in first]
     else:
         again = [list(_templates(log, SCALE, TENSORS)) for log in _recorded(LOGS, RUNS)]
@@ -119,6 +121,18 @@ def _plain(log: list[Template]) -> list[Template]:
     """The same without compiles that recompile, break or fail."""
     left_out = {_compile(t) for t in log if t.kind in _TROUBLE} - {b""}
     return [t for t in log if _compile(t) not in left_out]
+
+
+def _of_one_process(logs: list[list[Template]]) -> list[list[Template]]:
+    """The same with torch's configuration of the first of them: a process has but one."""
+    known: dict[bytes, bytes] = {}
+
+    def first(found: re.Match[bytes]) -> bytes:
+        return known.setdefault(found[1], found[0])
+
+    return [
+        [t._replace(envelope=_CONFIGURATION.sub(first, t.envelope)) for t in log] for log in logs
+    ]
 
 
 def _compile(template: Template) -> bytes:
