@@ -49,14 +49,13 @@ def exclusive_phases(compile_: Row, nested_us: float = 0.0) -> dict[str, float]:
     whole = max(compile_["duration_us"] or 0.0, compile_["dynamo_us"] or 0.0, aot)
     if compile_["is_forward"] is False:  # a lazy backward has no tracing of its own
         aot = whole
-    parts = dict(
-        zip(PHASES, (whole - aot, aot - inductor, inductor - codegen, codegen), strict=True)
-    )
-    for name in PHASES:  # a nested compile is called from the outermost phase that is long enough
-        taken = min(parts[name], nested_us)
-        parts[name] -= taken
-        nested_us -= taken
-    return {name: micros / 1e6 for name, micros in parts.items()}
+    parts = [whole - aot, aot - inductor, inductor - codegen, codegen]
+    if nested_us:  # a nested compile is called from the outermost phase that is long enough
+        for number, micros in enumerate(parts):
+            taken = min(micros, nested_us)
+            parts[number] -= taken
+            nested_us -= taken
+    return {name: micros / 1e6 for name, micros in zip(PHASES, parts, strict=True)}
 
 
 def _sum(compiles: list[Row], inside: Mapping[CompileRef, float]) -> dict[str, Any]:

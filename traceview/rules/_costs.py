@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
+from operator import itemgetter
 
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Cost, Severity
@@ -80,7 +82,19 @@ def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:
 
 
 def _compiles(tables: Tables, keys: Collection[str]) -> list[Row]:
-    return first_rank([row for row in rows(tables, "compiles") if row["compile_key"] in keys])
+    """In the table's order: a cause has a few of many thousands of compiles."""
+    by_key = tables.once(_numbered)
+    found = sorted(
+        (numbered for key in set(keys) for numbered in by_key.get(key, ())), key=itemgetter(0)
+    )
+    return first_rank([row for _, row in found])
+
+
+def _numbered(tables: Tables) -> dict[str | None, list[tuple[int, Row]]]:
+    found: dict[str | None, list[tuple[int, Row]]] = defaultdict(list)
+    for number, row in enumerate(rows(tables, "compiles")):
+        found[row["compile_key"]].append((number, row))
+    return found
 
 
 def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = False) -> Cost:

@@ -85,7 +85,7 @@ def causes(tables: Tables, wanted: Family) -> Iterator[Cause]:
     A state flips for all compiled functions below a region at once: there it is one a region.
     """
     regions = _regions(tables) if wanted == "state" else {}
-    whole = _whole_functions(tables)
+    whole = tables.once(_whole_functions)
     found: dict[tuple[object, ...], list[Row]] = {}
     for row in _recompiles.deciding(tables):
         if family(row) == wanted:
@@ -108,15 +108,18 @@ def recompiles(cause: Cause) -> int:
 
 def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:
     """The guards that failed, and what finding one of several variants takes where profiled."""
+    looked_up = [
+        row
+        for row in first_rank(rows(tables, "call_path", part="cache_lookup"))
+        if (row["entries"] or 0) > 1 and row["calls"] and row["ms"]
+    ]
+    if not looked_up:
+        return cause.evidence()
     frame = _recompiles.frame_of(cause.row)
     ids = {
         row["compile_id"] for row in rows(tables, "compiles") if _recompiles.frame_of(row) == frame
     }
-    found = [
-        row
-        for row in first_rank(rows(tables, "call_path", part="cache_lookup"))
-        if row["compile_id"] in ids and (row["entries"] or 0) > 1 and row["calls"] and row["ms"]
-    ]
+    found = [row for row in looked_up if row["compile_id"] in ids]
     if not found:
         return cause.evidence()
     calls = sum(row["calls"] for row in found)

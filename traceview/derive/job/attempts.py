@@ -70,6 +70,8 @@ def in_order(members: Iterable[str]) -> list[str]:
 def ranges(members: Iterable[str]) -> str:
     """``0-16,18-63,p4711``."""
     ordered = in_order(members)
+    if len(ordered) == 1:  # most code objects of a job are compiled on one rank
+        return ordered[0]
     ranks = [int(member) for member in ordered if member.isdigit()]
     others = [member for member in ordered if not member.isdigit()]
     breaks = [index for index, (one, other) in enumerate(pairwise(ranks), 1) if other != one + 1]
@@ -141,7 +143,7 @@ def code_columns(code: Code) -> Row:
 
 def known(spans: list[Span]) -> Iterator[Interval]:
     """When they ran, where that is known."""
-    return (span.interval for span in spans if span.interval is not None)
+    return (interval for span in spans if (interval := span.interval) is not None)
 
 
 def total(spans: Iterator[Span] | list[Span] | tuple[Span, ...]) -> float | None:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from itertools import groupby
 from typing import Any
 
+import polars as pl
+
 from traceview.derive.compiler.first_calls import LABELS, PARTS, parts_of
 from traceview.derive.processes import main_processes, of_process
 from traceview.diagnosis.explanation import Autotuned, FirstCallPart, PhaseSpan, WorkerTime
@@ -63,7 +65,8 @@ def _span(row: Row, zero_us: float, part: str | None, self_us: float) -> PhaseSp
 
 def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
     """What compiled beside each compile: a worker's C++ file is its whose time it fell into."""
-    rows = focus.rows(tables["compile_phases"].select(_PHASE))
+    counts = pl.col("aside") | (pl.col("depth") == 0) | pl.col("name").is_in(_WAITS)
+    rows = focus.rows(tables["compile_phases"].filter(counts).select(_PHASE))
     timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
     tops = [r for r in timed if r["depth"] == 0 and r["compile_id"]]
     waited: dict[str | None, float] = defaultdict(float)

@@ -125,7 +125,7 @@ def late(subject: Subject) -> LateCompiles | None:
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
-    found = sorted((_late(subject, own) for own in groups.values()), key=lambda one: -one.seconds)
+    ranked = sorted(groups.values(), key=lambda own: -sum(row["seconds"] or 0.0 for row in own))
     spans = [
         (int(row["started_us"]), int(row["started_us"] + 1e6 * row["seconds"]))
         for row in rows if row["started_us"] is not None and row["seconds"] is not None
@@ -139,8 +139,8 @@ def late(subject: Subject) -> LateCompiles | None:
         seconds=length(spans) / 1e6,
         rank_seconds=sum(row["seconds"] or 0.0 for row in rows),
         text=_basis(first["late_by"], first["after_step"], after),
-        rows=tuple(found[:MOST]),
-        left_out=max(0, len(found) - MOST),
+        rows=tuple(_late(subject, own) for own in ranked[:MOST]),
+        left_out=max(0, len(ranked) - MOST),
     )
 
 
