@@ -54,14 +54,11 @@ def torch_facts(switches: "list[str]") -> "dict[str, object]":
         read(folder, "_logging", "_registrations.py"),
     )
     inductor = read(folder, "_inductor", "config.py")
-    triton = find("triton")
-    triton_folder = os.path.dirname(triton.origin) if triton and triton.origin else ""  # noqa: PTH120
     return {
         "torch_version": version_in(read(folder, "version.py")),
         "torch_folder": folder,
         "log_names": sorted(set(names)),
         "switches": [name for name in switches if '"' + name + '"' in inductor],
-        "triton_version": version_in(read(triton_folder, "__init__.py")) if triton_folder else None,
     }
 
 

@@ -35,9 +35,7 @@ class Target:
     """A target that can be run. ``script_root`` is None where only Python itself knows it."""
 
     python: str
-    python_version: tuple[int, int, int]
     torch_version: str
-    triton_version: str | None
     log_names: frozenset[str]
     switches: frozenset[str]
     script_root: str | None
@@ -52,9 +50,7 @@ def find_target(options: CollectOptions, console: Console) -> Target:
     _check_target(options, python, facts, console)
     return Target(
         python=python,
-        python_version=tuple(facts["python_version"]),
         torch_version=facts["torch_version"],
-        triton_version=facts.get("triton_version"),
         log_names=frozenset(facts["log_names"]),
         switches=frozenset(facts["switches"]),
         script_root=facts.get("script_root"),

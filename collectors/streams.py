@@ -39,15 +39,6 @@ class StderrTee:
             self._ours, self.child_end = os.pipe()
         self._open = True
 
-    def fileno(self) -> int:
-        """What to wait on."""
-        return self._ours
-
-    @property
-    def ended(self) -> bool:
-        """Every process that could write has closed its end."""
-        return not self._open
-
     def started(self) -> None:
         """The child has its end: close ours, or the end would never be seen."""
         os.close(self.child_end)

@@ -72,6 +72,19 @@ Found = tuple[Way, float, int]  # the best way, its rate (amount per second), it
 
 
 @dataclass(frozen=True)
+class Gauge:
+    """How a device is timed: ``timed(act, runs)`` gives seconds of each run, by this clock.
+
+    ``threads`` of a CPU, in words; ``rest_s`` before a matrix product is measured at length.
+    """
+
+    timed: Timed
+    clock: str
+    threads: str | None = None
+    rest_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Task:
     """What is to be measured: its name for a note, and what measures it by the deadline."""
 
@@ -182,33 +195,22 @@ def copies(torch: Any, arena: Any, size: int) -> Iterator[Way]:
 
 
 def _bandwidth(
-    kind: str,
-    ways: Iterable[Way],
-    timed: Timed,
-    seconds: float,
-    clock: str,
-    threads: str | None,
-    deadline: float,
+    gauge: Gauge, kind: str, ways: Iterable[Way], seconds: float, deadline: float
 ) -> Ceiling:
-    way, rate, runs = best_rate(ways, timed, _share(deadline, seconds))
-    detail = ", ".join(filter(None, (way.detail, threads)))
-    return Ceiling(kind, rate / 1e9, "GB/s", runs, clock, size=way.size, detail=detail)
+    way, rate, runs = best_rate(ways, gauge.timed, _share(deadline, seconds))
+    detail = ", ".join(filter(None, (way.detail, gauge.threads)))
+    return Ceiling(kind, rate / 1e9, "GB/s", runs, gauge.clock, size=way.size, detail=detail)
 
 
 def _matmul(
-    ways: Iterable[Way],
-    timed: Timed,
-    seconds: float,
-    clock: str,
-    dtype: str,
-    settings: list[str],
-    deadline: float,
-    *,
-    rest_s: float = 0.0,
+    gauge: Gauge, dtype: str, precision: str, ways: Iterable[Way], seconds: float, deadline: float
 ) -> Ceiling:
-    way, rate, runs = best_rate(ways, timed, _share(deadline, seconds), rest_s=rest_s)
-    detail = ", ".join(filter(None, (*settings, way.detail)))
-    return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, clock, dtype, way.size, detail)
+    """``precision``: the setting that float32 products depend on."""
+    until = _share(deadline, seconds)
+    way, rate, runs = best_rate(ways, gauge.timed, until, rest_s=gauge.rest_s)
+    settings = (precision if dtype == "float32" else None, gauge.threads, way.detail)
+    detail = ", ".join(filter(None, settings))
+    return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, gauge.clock, dtype, way.size, detail)
 
 
 def byte_words(count: int) -> str:
@@ -230,13 +232,13 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     seed = torch.Generator(device="cuda").manual_seed(0)
     arena = torch.empty(room, dtype=torch.uint8, device="cuda").random_(generator=seed)
     flush = room // 8 // 4096 * 4096  # cleared before every run: as triton.testing.do_bench does
-    timed = partial(seconds_of, torch, arena[-flush:])
+    gauge = Gauge(partial(seconds_of, torch, arena[-flush:]), "device", rest_s=_REST_S)
     arena = arena[:-flush]
     yield Task("launch", partial(_launch, torch))
     yield Task("kernel gap", partial(_kernel_gap, torch))
     ways = copies(torch, arena, arena.numel())
-    yield Task("copy", partial(_bandwidth, "copy", ways, timed, 0.2, "device", None))
-    yield Task("copy in the L2", partial(_l2_copy, torch, arena, timed))
+    yield Task("copy", partial(_bandwidth, gauge, "copy", ways, 0.2))
+    yield Task("copy in the L2", partial(_l2_copy, torch, arena, gauge))
     settings = torch.backends.cuda.matmul
     try:
         tf32 = bool(settings.allow_tf32)  # as the script has set it
@@ -244,9 +246,8 @@ def device_tasks(torch: Any) -> Iterator[Task]:
         tf32 = settings.fp32_precision == "tf32"
     for name in ("bfloat16", "float16", "float32"):
         ways = matmuls(torch, arena, getattr(torch, name), (4096, 8192), seed)
-        precision = [f"tf32 {'on' if tf32 else 'off'}"] if name == "float32" else []
-        measure = partial(_matmul, ways, timed, 0.45, "device", name, precision, rest_s=_REST_S)
-        yield Task(f"matmul {name}", measure)
+        precision = f"tf32 {'on' if tf32 else 'off'}"
+        yield Task(f"matmul {name}", partial(_matmul, gauge, name, precision, ways, 0.45))
 
 
 def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> list[float]:
@@ -263,7 +264,7 @@ def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> 
     return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
-def _l2_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
+def _l2_copy(torch: Any, arena: Any, gauge: Gauge, deadline: float) -> Ceiling:
     """One kernel that copies the same few MiB many times over.
 
     A kernel for each time would end before the next one starts: what is timed would be launches.
@@ -272,7 +273,7 @@ def _l2_copy(torch: Any, arena: Any, timed: Timed, deadline: float) -> Ceiling:
     if not l2 or l2 > arena.numel():
         raise NotMeasured("the size of the L2 cache is unknown")
     ways = [_passes(torch, arena, l2 // part) for part in (4, 2)]
-    return _bandwidth("l2_copy", ways, timed, 0.2, "device", None, deadline)
+    return _bandwidth(gauge, "l2_copy", ways, 0.2, deadline)
 
 
 def _passes(torch: Any, arena: Any, size: int) -> Way:
@@ -344,24 +345,22 @@ def host_tasks(torch: Any) -> Iterator[Task]:
     if size < LEAST_BYTES or size < 2 * last:
         raise NotMeasured(f"only {byte_words(room)} of memory can be used for it")
     count = torch.get_num_threads()
-    threads = f"{count} thread{'s' * (count > 1)}"
-    yield Task("page fault", partial(_page_fault, torch, threads))
+    gauge = Gauge(_timed, "host", f"{count} thread{'s' * (count > 1)}")
+    yield Task("page fault", partial(_page_fault, torch, gauge))
     arena = torch.empty(size, dtype=torch.uint8, device="cpu").fill_(1)  # zeros may be no memory
     ways = copies(torch, arena, arena.numel())
-    yield Task("copy", partial(_bandwidth, "copy", ways, _timed, 0.25, "host", threads))
-    yield Task("copy in the cache", partial(_cached_copy, torch, arena, threads, caches))
+    yield Task("copy", partial(_bandwidth, gauge, "copy", ways, 0.25))
+    yield Task("copy in the cache", partial(_cached_copy, torch, arena, gauge, caches))
+    precision = f"precision {torch.get_float32_matmul_precision()}"
     for name in ("float32", "bfloat16", "float16"):
         seed = torch.Generator(device="cpu").manual_seed(0)
         sizes = (256, 512, 1024, 2048, 4096)
         ways = matmuls(torch, arena, getattr(torch, name), sizes, seed)
-        precision = f"precision {torch.get_float32_matmul_precision()}" if name == "float32" else ""
-        settings = [precision, threads]
-        measure = partial(_matmul, ways, _timed, 0.3, "host", name, settings)
-        yield Task(f"matmul {name}", measure)
+        yield Task(f"matmul {name}", partial(_matmul, gauge, name, precision, ways, 0.3))
 
 
 def _cached_copy(
-    torch: Any, arena: Any, threads: str, caches: dict[int, int], deadline: float
+    torch: Any, arena: Any, gauge: Gauge, caches: dict[int, int], deadline: float
 ) -> Ceiling:
     """Best of a quarter of the last cache, and half of what the threads' own second caches hold."""
     if not caches:
@@ -377,16 +376,16 @@ def _cached_copy(
     last = caches[max(caches)]
     sizes = {last // 4, min(last // 4, caches.get(2, last) * torch.get_num_threads() // 2)}
     ways = [many(way) for size in sizes for way in copies(torch, arena, size)]
-    return _bandwidth("l2_copy", ways, _timed, 0.15, "host", threads, deadline)
+    return _bandwidth(gauge, "l2_copy", ways, 0.15, deadline)
 
 
-def _page_fault(torch: Any, threads: str, deadline: float) -> Ceiling:
+def _page_fault(torch: Any, gauge: Gauge, deadline: float) -> Ceiling:
     """What the first touch of a page takes longer than a later one."""
     seconds = _samples(partial(_fault_seconds, torch), _share(deadline, 0.1))
     value = median(seconds) * 1e6
     if value <= 0:
         raise NotMeasured("other work disturbed the measurement")
-    detail = f"first fill minus the fastest of {_AGAIN} repeats, {threads}"
+    detail = f"first fill minus the fastest of {_AGAIN} repeats, {gauge.threads}"
     size = byte_words(_FRESH_BYTES)
     return Ceiling("page_fault", value, "us", len(seconds), "host", size=size, detail=detail)
 

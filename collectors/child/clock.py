@@ -65,11 +65,6 @@ class BlockTimer:
         self.device = False
         self.step_ms: dict[str, float] = {}
 
-    @property
-    def timing(self) -> bool:
-        """Whether a block is open."""
-        return self._open is not None
-
     def open(
         self, order: OpenBlock, *, step: int, anchor: int | None, compiles: int, calls: int
     ) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.collectors.child.agreement import agreement
+from traceview.collectors.child.trial import agreement
 
 torch = pytest.importorskip("torch")
 

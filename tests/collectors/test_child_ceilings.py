@@ -12,6 +12,8 @@ from traceview.collectors.child.ceilings import NotMeasured, Task, Way, best_rat
 
 torch = pytest.importorskip("torch")
 
+HOST = ceilings.Gauge(ceilings._timed, "host", "1 thread")
+
 
 class Clock:
     """Runs that take what they are said to take; ``rested`` at how many runs there was a rest."""
@@ -186,16 +188,16 @@ def test_a_run_by_the_host_clock_is_as_long_as_it_is():
 
 
 def test_a_page_fault_takes_some_time_and_what_is_not_counted_has_no_cost(monkeypatch):
-    found = ceilings._page_fault(torch, "1 thread", time.monotonic() + 1.0)
+    found = ceilings._page_fault(torch, HOST, time.monotonic() + 1.0)
     assert (found.kind, found.unit, found.size) == ("page_fault", "us", "16 MiB")
     assert 0.01 < found.value < 100.0
     assert found.runs >= ceilings.LEAST_RUNS
     monkeypatch.setattr(ceilings, "page_faults", lambda: 0)
     with pytest.raises(NotMeasured, match="not counted"):
-        ceilings._page_fault(torch, "1 thread", time.monotonic() + 1.0)
+        ceilings._page_fault(torch, HOST, time.monotonic() + 1.0)
 
 
 def test_a_page_fault_that_other_work_disturbs_is_not_measured(monkeypatch):
     monkeypatch.setattr(ceilings, "_fault_seconds", lambda torch: -1e-7)
     with pytest.raises(NotMeasured, match="disturbed"):
-        ceilings._page_fault(torch, "1 thread", time.monotonic() + 0.1)
+        ceilings._page_fault(torch, HOST, time.monotonic() + 0.1)

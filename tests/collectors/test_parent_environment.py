@@ -12,9 +12,7 @@ RAW, CACHE = Path("/run/raw/cold"), Path("/run/cache")
 def target(**changes):
     facts = {
         "python": "/usr/bin/python3",
-        "python_version": (3, 12, 0),
         "torch_version": "2.11.0",
-        "triton_version": None,
         "log_names": KNOWN,
         "switches": frozenset({"INDUCTOR_PROVENANCE"}),
         "script_root": "/home",
