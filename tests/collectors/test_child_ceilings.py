@@ -188,7 +188,12 @@ def test_a_run_by_the_host_clock_is_as_long_as_it_is():
 
 
 def test_a_page_fault_takes_some_time_and_what_is_not_counted_has_no_cost(monkeypatch):
-    found = ceilings._page_fault(torch, HOST, time.monotonic() + 1.0)
+    for left in reversed(range(20)):  # a busy machine may disturb it, which the next test is about
+        try:
+            found = ceilings._page_fault(torch, HOST, time.monotonic() + 1.0)
+            break
+        except NotMeasured:
+            assert left
     assert (found.kind, found.unit, found.size) == ("page_fault", "us", "16 MiB")
     assert 0.01 < found.value < 100.0
     assert found.runs >= ceilings.LEAST_RUNS
