@@ -1,4 +1,4 @@
-"""What of the machine and of the target's environment is usable, as plain data."""
+"""What is usable on this machine and in the target's environment, as plain data."""
 
 from __future__ import annotations
 

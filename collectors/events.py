@@ -1,4 +1,4 @@
-"""The child's events, read as they are written: for the progress line and for what is next."""
+"""The child's events, read as they are written: for the progress line and the choice of passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What collecting is asked to do, and whom it speaks to."""
+"""What collecting is asked to do, and where its messages go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 
 class Console(Protocol):
-    """Where the collector's few words go; the command line decides how they look."""
+    """Where the collector's messages go; the command line decides how they look."""
 
     def say(self, text: str) -> None:
         """One sentence that stays on the screen."""

@@ -1,4 +1,4 @@
-"""Where a run is written. Nothing that we did not write is ever deleted or overwritten."""
+"""Where a run is written. Only files that traceview wrote are ever deleted or overwritten."""
 
 from __future__ import annotations
 

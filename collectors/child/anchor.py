@@ -1,4 +1,4 @@
-"""Whose steps are the steps: one region's outermost calls, or one optimizer's steps."""
+"""What counts as a step: one region's outermost calls, or one optimizer's steps."""
 
 from __future__ import annotations
 

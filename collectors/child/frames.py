@@ -1,4 +1,4 @@
-"""Whose file is it: the user's, torch's, a library's, or ours.
+"""Whose file it is: the user's, torch's, a library's, or ours.
 
 Stacks of the user's frames, and copies of the user's files that the run names.
 """

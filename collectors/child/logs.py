@@ -1,4 +1,4 @@
-"""Keep stderr as the user would have it: torch's log handlers print only what the user asked for.
+"""Keep stderr as it would be without us: torch's handlers print only what the user asked for.
 
 The parent sets TORCH_LOGS so that TORCH_LOGS_OUT gets many artifacts; torch prints them to stderr
 too. A filter on torch's own stderr handlers takes those away again; warnings always pass.

@@ -1,4 +1,4 @@
-"""Runs a kept call once more, on copies, as often as asked, always from the same state.
+"""Runs a kept call again on copies, as often as needed, always from the same state.
 
 Copied is the callable and all that it computes with: its module, or what a function refers to. A
 function of the user's finds its modules and tensors in cells, globals and defaults, often by way of
