@@ -8,6 +8,8 @@ leading ``!n/`` (``torch/_guards.py``, ``CompileId.__str__``): ``0/0``, ``0/0_1`
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -48,3 +50,16 @@ def compile_key(pass_name: str, pid: int, epoch: int, compile_id: CompileId) -> 
     ``epoch`` counts the ``torch._dynamo.reset()`` calls seen in that process, from 0.
     """
     return f"{pass_name}:{pid}:{epoch}:{compile_id}"
+
+
+def process_and_id(compile_keys: Iterable[str | None]) -> dict[str | None, tuple[int, str]]:
+    """Key of a compile → its process and the id that torch gives it.
+
+    Only where no other compile of the process has that id: ids repeat after a reset.
+    """
+    found = {}
+    for key in compile_keys:
+        _, pid, _, compile_id = (key or ":0::").rsplit(":", 3)
+        found[key] = int(pid), compile_id
+    times = Counter(found.values())
+    return {key: known for key, known in found.items() if times[known] == 1}

@@ -8,10 +8,11 @@ import polars as pl
 
 from traceview.derive.windows import Window
 from traceview.tables import Tables
+from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
 _GENERATED = pl.col("category").str.starts_with("generated_")
-_CPP_GRAPH = r"^graph_\d+_(cpp_)"
+
 _MOST_COMMON = pl.col("cpu_op").drop_nulls().mode(maintain_order=True).first()
 
 
@@ -52,7 +53,7 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
     frame = frame.with_columns(
         pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id")).alias("compile_id"),
         pl.when(_GENERATED).then("graph_key").alias("graph_key"),
-        pl.col("name").str.replace(_CPP_GRAPH, "${1}").alias("plain"),
+        pl.col("name").str.replace(PROFILED_CPP, "${1}").alias("plain"),
     )
     total = int(frame[ns].sum()) or 1
     groups = frame.group_by("name", "plain", "category", "compile_id", maintain_order=True).agg(

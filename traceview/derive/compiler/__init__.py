@@ -1,12 +1,11 @@
 """What the compiler did and what it costs: fusion in words, passes, guards, call path, first call.
 
-keys         a compile as the collector knows it
 traffic      bytes that the operations of a graph move
 lowered      one compiled graph: operations, scheduler nodes, kernels
-notes        fusion in words; ``gemms``: epilogues and prologues; ``reasons``: torch's words
+notes        fusion in words, with torch's reasons and the neighbors of GEMMs
 passes       what each pass changed
 call_path    from the user's call into the generated code; ``guards`` on it
-first_calls  the first call's latency; ``phase_names``: parts of a compile
+first_calls  parts of compiling, and where the first call's time went
 trace        all of it on one time axis, as a Chrome trace
 """
 

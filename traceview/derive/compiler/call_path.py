@@ -27,11 +27,13 @@ def call_path(tables: Tables, found: Sequence[Window]) -> list[Row]:
         for row in tables["step_counts"].iter_rows(named=True)
         if row["stance"] == "compiled"
     }
+    cpp = (tables["generated_kernels"]["category"] == "cpp").any()
     rows: list[Row] = []
     for window in found:
         if window.stance != "compiled" or not window.steps:
             continue
-        hidden = not window.on_device and _hides_kernels(tables, window)
+        shown = window.ops["category"].str.starts_with("generated_").any()
+        hidden = not window.on_device and bool(cpp) and not shown
         cost = costs.get((window.pass_name, window.rank))
         for part in _parts(window, hidden=hidden).iter_rows(named=True):
             rows.append(_row(window, part, cost, guards, entries))
@@ -66,10 +68,8 @@ def _entered() -> pl.Expr:
     """A look-up belongs to the region it led to: the next mark on its thread, at its depth."""
     following = [pl.col(column).shift(-1).over("tid") for column in ("name", "depth", "compile_id")]
     led = following[0].str.starts_with(REGION) & (following[1] == pl.col("depth"))
-    return (
-        pl.when(pl.col("name") != LOOKUP).then(pl.col("compile_id"))
-        .when(led).then(following[2])
-    )  # fmt: skip
+    is_lookup = pl.col("name") == LOOKUP
+    return pl.when(~is_lookup).then("compile_id").when(led).then(following[2])
 
 
 def _row(
@@ -81,8 +81,10 @@ def _row(
     less = None if cost is None else micros - cost * part["inner"] / calls
     key = (window.pass_name, window.rank, part["compile_id"])
     region = part["region"]
-    looked = part["part"] == "cache_lookup"
-    count = guards.get(key) if looked else None
+    count = entered = None
+    if part["part"] == "cache_lookup":
+        count = guards.get(key)
+        entered = entries.get((window.pass_name, window.rank, region, part["compile_id"]))
     return {
         "pass": window.pass_name,
         "rank": window.rank,
@@ -95,9 +97,8 @@ def _row(
         "us_less_profiler": less if less is not None and less >= 0 else None,
         "guards": count,
         "ns_per_guard": micros * 1e3 / count if count else None,
-        "entries": entries.get((window.pass_name, window.rank, region, part["compile_id"]))
-        if looked else None,
-    }  # fmt: skip
+        "entries": entered,
+    }
 
 
 def _guards(tables: Tables) -> dict[Any, int]:
@@ -113,9 +114,10 @@ def _guards(tables: Tables) -> dict[Any, int]:
 
 
 def _entries(tables: Tables) -> dict[Any, int]:
-    """(pass, rank, region, compile id) → code variants of the frame; id None: a look-up in vain.
+    """(pass, rank, region, compile id) → code variants of the frame.
 
-    A look-up in vain tells no frame: it is given only where the region has no more than one.
+    A look-up that found nothing has no id and names no frame: it is given only where the region has
+    no more than one.
     """
     rows = [row for row in tables["compiles"].iter_rows(named=True) if row["outcome"] == "ok"]
     frames: dict[Any, int] = {}
@@ -138,8 +140,3 @@ def _entries(tables: Tables) -> dict[Any, int]:
         if len(mine) == 1:
             found[pass_name, rank, region, None] = frames[next(iter(mine))]
     return found
-
-
-def _hides_kernels(tables: Tables, window: Window) -> bool:
-    written = (tables["generated_kernels"]["category"] == "cpp").any()
-    return bool(written) and not window.ops["category"].str.starts_with("generated_").any()

@@ -18,11 +18,7 @@ import polars as pl
 
 from traceview.tables import Tables
 
-#: Order of the parts, as they follow each other in a compile.
-PARTS = (
-    "dynamo", "aot", "inductor", "scheduling", "codegen", "kernel_compile", "autotune",
-    "cudagraph_recording", "backward", "first_run", "unexplained",
-)  # fmt: skip
+#: Parts of compiling, in the order in which they follow each other, as a report names them.
 LABELS = {
     "dynamo": "Dynamo tracing",
     "aot": "AOTAutograd",
@@ -36,6 +32,7 @@ LABELS = {
     "first_run": "first run",
     "unexplained": "unexplained",
 }
+PARTS = tuple(LABELS)
 _EXACT = {
     "dynamo": "dynamo",
     "entire_frame_compile": "dynamo",
@@ -97,10 +94,14 @@ def parts_of(phases: Iterable[Mapping[str, Any]]) -> dict[int, str | None]:
 
 def first_calls(tables: Tables) -> list[Row]:
     """Rows of ``first_calls``; none for a call in which nothing compiled."""
-    firsts = tables["calls"].filter(
+    compiling = tables["calls"].filter(
         (pl.col("call_index") == 0) & (pl.col("compiles_inside") > 0)
-    ).drop_nulls(["started_us", "host_ms"])  # fmt: skip
-    by_process = _phases(tables)
+    )
+    firsts = compiling.drop_nulls(["started_us", "host_ms"])
+    by_process: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    timed = tables["compile_phases"].filter(pl.col("started_us").is_not_null())
+    for row in timed.sort("phase_id").iter_rows(named=True):
+        by_process[row["pass"], row["pid"]].append(row)
     recordings = tables["compile_intervals"].filter(pl.col("trigger") == "cudagraph_recording")
     rows: list[Row] = []
     for call in firsts.iter_rows(named=True):
@@ -116,8 +117,17 @@ def _call(call: Row, phases: list[Row], recorded: list[Row]) -> list[Row]:
     start = call["started_us"]
     end = start + call["host_ms"] * 1e3
     parts = parts_of(phases)
-    backward = _inside_backward(phases)
-    mine = [row for row in phases if _within(row, start, end) and not row["aside"]]
+    backward: set[int] = set()
+    for row in phases:
+        if row["name"] == "entire_backward_compile" or row["parent_id"] in backward:
+            backward.add(row["phase_id"])
+    mine = [
+        row
+        for row in phases
+        if start <= row["started_us"] <= end
+        and row["duration_us"] is not None  # one that never ended is no evidence of its time
+        and not row["aside"]
+    ]
     if not mine:
         return []
     spent: dict[str, float] = defaultdict(float)
@@ -134,24 +144,3 @@ def _call(call: Row, phases: list[Row], recorded: list[Row]) -> list[Row]:
         spent["unexplained"] += spent.pop("first_run")
     base = {name: call[name] for name in ("pass", "rank", "pid", "region_id")}
     return [{**base, "part": part, "ms": spent[part] / 1e3} for part in PARTS if part in spent]
-
-
-def _within(row: Row, start: float, end: float) -> bool:
-    """Begun in the call; one that never ended is no evidence of its time."""
-    return row["duration_us"] is not None and start <= row["started_us"] <= end
-
-
-def _inside_backward(phases: list[Row]) -> set[int]:
-    found: set[int] = set()
-    for row in phases:
-        if row["name"] == "entire_backward_compile" or row["parent_id"] in found:
-            found.add(row["phase_id"])
-    return found
-
-
-def _phases(tables: Tables) -> dict[tuple[str, int], list[Row]]:
-    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    timed = tables["compile_phases"].filter(pl.col("started_us").is_not_null())
-    for row in timed.sort("phase_id").iter_rows(named=True):
-        found[row["pass"], row["pid"]].append(row)
-    return found

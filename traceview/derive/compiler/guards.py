@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.keys import process_and_id
+from traceview.compile_id import process_and_id
 from traceview.tables import Tables
 
 Row = dict[str, Any]
@@ -26,10 +26,8 @@ ASKED = "guards asked for while tracing; torch's tree of them is not in the log"
 AMBIENT = "ambient state"
 
 _HEAD = ("pass", "rank", "compile_key", "compile_id", "co_name")
-_COMPILE = (
-    *_HEAD, "co_filename", "co_firstlineno", "user_file", "is_forward", "guard_count",
-    "guard_latency_us",
-)  # fmt: skip
+_CODE = ("co_filename", "co_firstlineno", "user_file")
+_COMPILE = (*_HEAD, *_CODE, "is_forward", "guard_count", "guard_latency_us")
 _NAME = pl.when(pl.col("source_name") != "").then("source_name").otherwise("guard")
 #: The local or global that a guard starts from: L['self'], G['torch']; ambient for neither.
 _ROOT = r"^[\w(.]*?([LG]\['[^']{1,200}'\])"

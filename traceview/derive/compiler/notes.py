@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.lowered import Kernel, Lowered, named
+from traceview.derive.compiler.lowered import Lowered, named
 from traceview.derive.compiler.traffic import added, traffic
 from traceview.tables import Tables
 from traceview.torchtext.fx import Node, op_name
@@ -46,37 +46,47 @@ def fusion_notes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
 
 
 def _fused(graph: Lowered) -> Iterator[Row]:
-    """Kernels that hold several operations, beside one kernel for each of them."""
+    """Kernels that hold several operations, compared with one kernel for each of them."""
     for kernel in graph.kernels:
         ops = graph.ops(kernel.nodes)
+        nodes = (graph.graph.nodes[name] for name in kernel.nodes)
         mine = [
-            n for n in kernel.nodes if graph.graph.nodes[n].op and n not in kernel.shared.elsewhere
+            node.name
+            for node in nodes
+            if node.op and not node.is_view and node.name not in kernel.shared.elsewhere
         ]
-        mine = [n for n in mine if not graph.graph.nodes[n].is_view]
         if len(mine) < 2 or kernel.category in ("extern", "fallback"):
             continue
+        apart = added(traffic(graph.graph, [name]) for name in mine)
+        together = traffic(graph.graph, kernel.nodes, kernel.shared)
         yield {
             "kind": "fused",
             "text": f"{len(mine)} operations of the lowered graph run as one kernel: {named(ops)}",
             "kernels": [kernel.name] if kernel.name else [],
             "ops": ops,
             "lines": graph.lines(kernel.nodes),
-            "bytes_saved": _saved(graph, kernel, mine),
+            "bytes_saved": _less(apart, together),
             "times": 1,
         }
 
 
-def _saved(graph: Lowered, kernel: Kernel, nodes: list[str]) -> int | None:
-    single = added(traffic(graph.graph, [name]) for name in nodes)
-    together = traffic(graph.graph, kernel.nodes, kernel.shared)
-    return None if single is None or together is None else max(0, single - together)
+def _less(apart: int | None, together: int | None) -> int | None:
+    """Bytes that one kernel saves; None where either is not known."""
+    return None if apart is None or together is None else max(0, apart - together)
 
 
 def _refused(graph: Lowered) -> Iterator[Row]:
     """Groups that were left apart to the end: what another way joined is no refusal."""
     pairs = _pairs(graph)
     if len(pairs) > MOST_PAIRS:
-        yield _left_out(len(pairs) - MOST_PAIRS)
+        left = len(pairs) - MOST_PAIRS
+        yield {
+            "kind": "refused",
+            "text": f"{left:,} more pairs stay apart: they were not looked at",
+            "bytes_saved": None,
+            "times": left,
+            **{name: [] for name in ("ops", "lines", "kernels")},
+        }
     for (first, second), rows in islice(pairs.items(), MOST_PAIRS):
         row = next((r for r in rows if not NOTHING_SHARED.match(r["reason"] or "")), rows[0])
         words, setting = plain(row["reason"])
@@ -98,12 +108,6 @@ def _refused(graph: Lowered) -> Iterator[Row]:
             "setting": setting,
             "times": sum(r["times"] or 1 for r in rows),
         }
-
-
-def _left_out(pairs: int) -> Row:
-    text = f"{pairs:,} more pairs stay apart: what they are was not looked at"
-    lists: Row = {"ops": [], "lines": [], "kernels": []}
-    return {"kind": "refused", "text": text, "bytes_saved": None, "times": pairs, **lists}
 
 
 def _pairs(graph: Lowered) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[Any]]:
@@ -131,9 +135,7 @@ def _would_save(
         return None
     pair = (first, second)
     alone = (traffic(graph.graph, *part) for part in zip(pair, graph.shared(pair), strict=True))
-    single = added(alone)
-    both = traffic(graph.graph, (*first, *second))
-    return None if single is None or both is None else max(0, single - both)
+    return _less(added(alone), traffic(graph.graph, (*first, *second)))
 
 
 def _merged(notes: Iterable[Row]) -> list[Row]:
@@ -168,9 +170,10 @@ def _hints(tables: Tables) -> Iterator[Row]:
             "lines": [],
             "bytes_saved": None,
             "setting": "torch._inductor.config.triton.tile_reductions"
-            if row["kind"] == "non_contiguous_reduction" else None,
+            if row["kind"] == "non_contiguous_reduction"
+            else None,
             "times": row["times"],
-        }  # fmt: skip
+        }
 
 
 GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
@@ -224,7 +227,7 @@ def _decided(graph: Lowered) -> Iterator[Row]:
             "lines": graph.lines(nodes),
             "bytes_saved": _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None,
             "times": 1,
-        }  # fmt: skip
+        }
 
 
 def _outcome(row: Mapping[str, Any], *, fused: bool) -> str:
@@ -266,8 +269,7 @@ def _beside(graph: Lowered, nodes: tuple[str, ...], *, epilogue: bool) -> list[s
 def _passed(graph: Lowered, gemm: str, inside: set[str]) -> int | None:
     """Bytes of what passes between ``inside`` and the GEMM beside them."""
     apart = added((traffic(graph.graph, [gemm]), traffic(graph.graph, inside)))
-    both = traffic(graph.graph, {gemm, *inside})
-    return None if apart is None or both is None else max(0, apart - both)
+    return _less(apart, traffic(graph.graph, {gemm, *inside}))
 
 
 def _library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Iterator[Row]:

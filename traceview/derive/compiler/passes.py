@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from traceview.derive.compiler.keys import process_and_id
+from traceview.compile_id import process_and_id
 from traceview.derive.compiler.lowered import Lowered
 from traceview.derive.compiler.traffic import Parse, added, apart
 from traceview.tables import Tables

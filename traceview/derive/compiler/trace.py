@@ -23,9 +23,9 @@ Row = dict[str, Any]
 Process = tuple[str, int | None]
 #: Tracks of a process from top to bottom.
 TRACKS = (
-    "compile phases", "beside the compile (workers)", "compile intervals", "region calls", "steps",
-    "blocks", "profiler windows",
-)  # fmt: skip
+    *("compile phases", "beside the compile (workers)", "compile intervals"),
+    *("region calls", "steps", "blocks", "profiler windows"),
+)
 _LANES = 100  # tids of one track
 
 
@@ -43,7 +43,11 @@ class Span(msgspec.Struct, frozen=True):
 
 def chrome_trace(tables: Tables) -> dict[str, Any]:
     """The trace as plain data; ``traceEvents`` holds no complete event where nothing was timed."""
-    spans = [span for span in _spans(tables) if _usable(span)]
+    spans = [
+        span
+        for span in _spans(tables)
+        if isfinite(span.start_us) and isfinite(span.duration_us) and span.duration_us >= 0
+    ]
     zero = min((span.start_us for span in spans), default=0.0)
     ranks = {(row["pass"], row["pid"]): row["rank"] for row in tables["runs"].iter_rows(named=True)}
     numbers = _numbers(span.process for span in spans)
@@ -52,7 +56,10 @@ def chrome_trace(tables: Tables) -> dict[str, Any]:
     for span in spans:
         by_track[span.process, span.track].append(span)
     for process, number in numbers.items():
-        events += _named(number, 0, "process", _title(process, ranks.get(process)), number)
+        rank = ranks.get(process)
+        known = [] if rank is None else [f"rank {rank}"]
+        title = " · ".join([process[0], *known, f"pid {process[1]}"])
+        events += _named(number, 0, "process", title, number)
         for at, track in enumerate(TRACKS):
             mine = by_track.get((process, track), [])
             events += _drawn(mine, number, 1 + at * _LANES, track, zero)
@@ -79,10 +86,11 @@ def _drawn(spans: list[Span], pid: int, tid: int, track: str, zero: float) -> It
             yield from _named(pid, tid + lane, "thread", name, tid + lane)
         lanes[lane].append(end)
         yield {
-            "ph": "X", "pid": pid, "tid": tid + lane, "name": span.name, "cat": span.category,
-            "ts": round(span.start_us - zero, 3), "dur": round(span.duration_us, 3),
+            **{"ph": "X", "pid": pid, "tid": tid + lane},
+            **{"name": span.name, "cat": span.category},
+            **{"ts": round(span.start_us - zero, 3), "dur": round(span.duration_us, 3)},
             "args": {key: value for key, value in span.details.items() if value is not None},
-        }  # fmt: skip
+        }
 
 
 def _nests(ends: list[float], start: float, end: float) -> bool:
@@ -111,15 +119,6 @@ def _numbers(processes: Iterable[Process]) -> dict[Process, int]:
         taken.add(number)
         numbers[process] = number
     return numbers
-
-
-def _title(process: Process, rank: int | None) -> str:
-    pass_name, pid = process
-    return " · ".join([pass_name, *([] if rank is None else [f"rank {rank}"]), f"pid {pid}"])
-
-
-def _usable(span: Span) -> bool:
-    return isfinite(span.start_us) and isfinite(span.duration_us) and span.duration_us >= 0
 
 
 def _spans(tables: Tables) -> Iterator[Span]:
@@ -167,6 +166,11 @@ def _timed(tables: Tables, name: str, duration: str) -> Iterator[Row]:
 
 def _span(row: Row, track: str, name: str, category: str | None, duration: str, *more: str) -> Span:
     return Span(
-        (row["pass"], row["pid"]), track, name, category or "unknown", row["started_us"],
-        row[duration] * 1e3, {key: row[key] for key in more},
-    )  # fmt: skip
+        (row["pass"], row["pid"]),
+        track,
+        name,
+        category or "unknown",
+        row["started_us"],
+        row[duration] * 1e3,
+        {key: row[key] for key in more},
+    )

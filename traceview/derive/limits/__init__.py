@@ -1,4 +1,9 @@
-"""What each kernel has to move and to compute, beside what the device can do."""
+"""What each kernel has to move and to compute, next to what the device can do.
+
+kernels    rows of kernel_limits; ``steps``: those of step_limits, with what is left to fuse
+generated  work of generated code; ``operators`` and ``products``: of library operators; ``work``
+ceilings   what the device can do, and how far a kernel is from it
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,9 @@ def limit_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFr
     code, known = GeneratedCode(tables), compile_ids(tables)
     kernels, steps = [], []
     for window in found:
-        ceilings = ceilings_of(tables, window.pass_name, window.rank, _device(window))
+        devices = window.main_kernels["device"].drop_nulls()
+        device = f"cuda:{devices[0] if len(devices) else 0}" if window.on_device else "cpu"
+        ceilings = ceilings_of(tables, window.pass_name, window.rank, device)
         rows = kernel_limits(window, code, known, ceilings)
         kernels += rows
         step = step_limit(tables, window, rows, code, ceilings)
@@ -33,9 +40,3 @@ def limit_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFr
         "kernel_limits": from_rows("kernel_limits", kernels),
         "step_limits": from_rows("step_limits", steps),
     }
-
-
-def _device(window: Window) -> str:
-    """The device that the step is accounted on."""
-    devices = window.main_kernels["device"].drop_nulls()
-    return f"cuda:{devices[0] if len(devices) else 0}" if window.on_device else "cpu"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Argument, Inputs, Tensor, Work
+from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Inputs, Tensor, Work
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.kernel_source import Access, KernelSource, read_kernel
@@ -133,16 +133,11 @@ def library_work(site: Site) -> Work | None:
     arguments = [*site.arguments]
     if name == "convolution":
         arguments += [site.keywords.get(key, SiteArgument()) for key in _CONVOLUTION]
-    inputs = _inputs(arguments)
+    values = (a.value.replace("(", "[").replace(",)", "]").replace(")", "]") for a in arguments)
+    inputs = Inputs(tuple(site_tensors(arguments)), tuple(values))
     work = operator_work(f"{namespace}::{name}", inputs)
     lost = any(a.name and t is None for a, t in zip(arguments, inputs.arguments, strict=True))
     return replace(work, bytes_kind=AT_LEAST) if work and lost else work
-
-
-def _inputs(arguments: Sequence[SiteArgument]) -> Inputs:
-    tensors: list[Argument] = list(site_tensors(arguments))
-    values = (a.value.replace("(", "[").replace(",)", "]").replace(")", "]") for a in arguments)
-    return Inputs(tuple(tensors), tuple(values))
 
 
 def site_work(site: Site, source: KernelSource | None) -> Work | None:

@@ -31,7 +31,7 @@ from traceview.derive.limits.operators import operator_work
 from traceview.derive.limits.work import EXACT, Inputs, Tensor, TensorList, Work, read_inputs
 from traceview.derive.windows import Window
 from traceview.torchtext.kernel_source import KernelSource
-from traceview.torchtext.output_code import Function, Site
+from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
 _INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
@@ -50,7 +50,7 @@ def kernel_limits(
     """
     if not window.steps:
         return []
-    frame = _on_device(window) if window.on_device else _on_host(window)
+    frame = _executions(window)
     key = ["pass", "rank", "graph_key"]
     frame = frame.join(known, on=key, how="left", nulls_equal=True, maintain_order="left")
     compile_id = pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id"))
@@ -59,35 +59,34 @@ def kernel_limits(
     frame = frame.with_columns(column)
     keys = frame.select(_KEY).unique(maintain_order=True).with_row_index("key")
     kinds = [execution(row, window.pass_name, code, sites) for row in keys.iter_rows(named=True)]
-    keys = keys.with_columns(pl.Series("operator", _operators(keys, kinds), dtype=pl.Int32))
+    # A number for every operator at one shape whose kernels stand together.
+    numbers: dict[tuple[object, ...], int] = {}
+    shapes = zip(keys.select(_OPERATOR).iter_rows(), kinds, strict=True)
+    operators = [
+        numbers.setdefault(shape, len(numbers)) if kind.operator else None for shape, kind in shapes
+    ]
+    keys = keys.with_columns(pl.Series("operator", operators, dtype=pl.Int32))
     frame = frame.join(keys, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
     found = _summed(_groups(frame, keys), kinds)
     rows = [_row(window, group, kinds[group["key"]], ceilings) for group in found]
     return sorted(rows, key=lambda row: -row["ms"])
 
 
-def _on_device(window: Window) -> pl.DataFrame:
-    inputs = window.ops.select(pl.col("op_id").alias("cpu_op_id"), *_INPUTS)
-    kernels = window.main_kernels.join(inputs, on="cpu_op_id", how="left", maintain_order="left")
-    return kernels.with_columns(pl.col("duration_ns").alias("ns"))
-
-
-def _on_host(window: Window) -> pl.DataFrame:
+def _executions(window: Window) -> pl.DataFrame:
+    """Kernels, on a CPU operators, with their time ``ns`` and the inputs of their operator."""
+    if window.on_device:
+        inputs = window.ops.select(*_INPUTS, cpu_op_id="op_id")
+        kernels = window.main_kernels.with_columns(ns="duration_ns")
+        return kernels.join(inputs, on="cpu_op_id", how="left", maintain_order="left")
     return window.working_operators.with_columns(
-        pl.col("self_ns").alias("ns"), pl.col("name").alias("cpu_op"), kind=pl.lit("kernel"),
-        bytes=pl.lit(None, dtype=pl.Int64), in_cudagraph=pl.lit(False),
-        correlation=pl.lit(None, dtype=pl.Int64), cpu_op_id=pl.col("op_id"),
-    )  # fmt: skip
-
-
-def _operators(keys: pl.DataFrame, kinds: list[Execution]) -> list[int | None]:
-    """A number for every operator at one shape whose kernels stand together."""
-    numbers: dict[tuple[object, ...], int] = {}
-    shapes = keys.select(_OPERATOR).iter_rows()
-    return [
-        numbers.setdefault(shape, len(numbers)) if kind.operator else None
-        for shape, kind in zip(shapes, kinds, strict=True)
-    ]
+        ns="self_ns",
+        cpu_op="name",
+        cpu_op_id="op_id",
+        kind=pl.lit("kernel"),
+        bytes=pl.lit(None, dtype=pl.Int64),
+        in_cudagraph=pl.lit(False),
+        correlation=pl.lit(None, dtype=pl.Int64),
+    )
 
 
 def _groups(frame: pl.DataFrame, keys: pl.DataFrame) -> Iterator[Row]:
@@ -99,13 +98,14 @@ def _groups(frame: pl.DataFrame, keys: pl.DataFrame) -> Iterator[Row]:
     alone = of_key.filter(pl.col("operator").is_null()).with_columns(times="kernels")
     # In a replay one call is one site of one launch; below 0 it is no operator's number.
     replayed = -(pl.col("correlation") * _MOST_SITES + pl.col("site"))
-    calls = frame.filter(pl.col("operator").is_not_null()).group_by("operator").agg(
-        pl.coalesce(replayed, "cpu_op_id").n_unique().alias("times")
-    )  # fmt: skip
+    served = frame.filter(pl.col("operator").is_not_null())
+    calls = served.group_by("operator").agg(times=pl.coalesce(replayed, "cpu_op_id").n_unique())
     longest_first = of_key.filter(pl.col("operator").is_not_null()).sort("ns", descending=True)
-    together = longest_first.group_by("operator", maintain_order=True).agg(
-        pl.col("key").first(), pl.col("kernels").sum(), pl.col("ns").sum()
-    ).join(calls, on="operator", maintain_order="left")  # fmt: skip
+    together = (
+        longest_first.group_by("operator", maintain_order=True)
+        .agg(pl.col("key").first(), pl.col("kernels").sum(), pl.col("ns").sum())
+        .join(calls, on="operator", maintain_order="left")
+    )
     for groups in (alone, together):
         yield from groups.join(named, on="key", maintain_order="left").iter_rows(named=True)
 
@@ -143,7 +143,6 @@ def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row
     }
 
 
-_CPP_GRAPH = re.compile(r"^graph_\d+_(?=cpp_)")
 _MOST_SHAPES = 8
 
 
@@ -164,7 +163,12 @@ class Execution(msgspec.Struct, frozen=True):
 def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Site]) -> Execution:
     """The execution that ``row`` tells of: a kernel's columns, its operator's inputs, its site."""
     if row["kind"] != "kernel":
-        return _copied(row)
+        if row["bytes"] is None or row["bytes"] < 0:
+            return Execution()
+        # A copy inside the device reads and writes there; one to or from the host does one of both.
+        inside = row["kind"] == "memcpy" and "DtoD" in row["name"]
+        work = Work(row["bytes"] * (2 if inside else 1), EXACT)
+        return Execution(work, "copy", host=row["kind"] == "memcpy" and not inside)
     site = None if row["site"] is None else sites[row["site"]]
     inputs = read_inputs(
         row["input_dims"], row["input_types"], row["input_strides"], row["concrete_inputs"]
@@ -172,29 +176,19 @@ def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Sit
     if row["category"].startswith("generated_"):
         return _generated(row, pass_name, code, site, inputs)
     if site is not None:
-        work = site_work(site, None)
-        return Execution(
-            work, "generated_code", _shapes(site_tensors(site.arguments)), work is not None
-        )
+        known = site_work(site, None)
+        shapes = _shapes(site_tensors(site.arguments))
+        return Execution(known, "generated_code", shapes, known is not None)
     if inputs is None or row["cpu_op"] is None:
         return Execution()
-    work = operator_work(row["cpu_op"], inputs, row["name"])
-    return Execution(work, "input_dims", _shapes(inputs.arguments), work is not None)
-
-
-def _copied(row: Row) -> Execution:
-    """A copy inside the device reads and writes; one to or from the host does one of both here."""
-    if row["bytes"] is None or row["bytes"] < 0:
-        return Execution()
-    inside = row["kind"] == "memcpy" and "DtoD" in row["name"]
-    host = row["kind"] == "memcpy" and not inside
-    return Execution(Work(row["bytes"] * (2 if inside else 1), EXACT), "copy", host=host)
+    known = operator_work(row["cpu_op"], inputs, row["name"])
+    return Execution(known, "input_dims", _shapes(inputs.arguments), known is not None)
 
 
 def _generated(
     row: Row, pass_name: str, code: GeneratedCode, site: Site | None, inputs: Inputs | None
 ) -> Execution:
-    name = _CPP_GRAPH.sub("", row["name"])
+    name = re.sub(PROFILED_CPP, r"\1", row["name"])
     places = (row["graph_key"], row["compile_id"])
     source = code.source(pass_name, name, *places)
     if source is None:
@@ -245,9 +239,10 @@ def replayed_sites(
     rows = kernels.with_row_index("row").filter(
         pl.col("in_cudagraph") & (pl.col("kind") == "kernel") & pl.col("correlation").is_not_null()
     )
-    replays = rows.sort("start_ns").group_by("pass", "correlation", maintain_order=True).agg(
+    by_replay = rows.sort("start_ns").group_by("pass", "correlation", maintain_order=True)
+    replays = by_replay.agg(
         pl.col("graph_key").first(), pl.col("compile_id").first(), pl.col("name"), pl.col("row")
-    )  # fmt: skip
+    )
     sites: list[Site] = []
     known: dict[tuple[object, ...], list[int | None]] = {}
     at: list[tuple[int, int]] = []

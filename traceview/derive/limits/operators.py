@@ -95,15 +95,12 @@ def _pointwise(base: str, inputs: Inputs, *, inplace: bool) -> Work | None:
         return Work(moved + mask, EXACT)
     operands = tensors[: _ARITY[base]]
     read = sum(t.bytes for t in operands)
-    written = first.bytes if inplace else _result(base, operands)
-    return None if written is None else Work(read + written, EXACT)
-
-
-def _result(base: str, operands: list[Tensor]) -> int | None:
+    if inplace:
+        return Work(read + first.bytes, EXACT)
     shape = _broadcast(operands)
     ranked = [(t.dtype, len(t.dims)) for n, t in enumerate(operands) if n != _MASKS.get(base)]
     dtype = "bool" if base in _COMPARISONS else promoted(ranked)
-    return None if shape is None or dtype is None else elements(shape, dtype)
+    return None if shape is None or dtype is None else Work(read + elements(shape, dtype), EXACT)
 
 
 def _broadcast(operands: list[Tensor]) -> tuple[int, ...] | None:
@@ -138,19 +135,13 @@ def _softmax_backward(inputs: Inputs) -> Work | None:
 
 def _layer_norm(inputs: Inputs) -> Work | None:
     """Input and output, weight and bias, mean and rstd of every row in single precision."""
-    x, rows = inputs.tensor(0), _rows(inputs, 0, 1)
-    if x is None or rows is None:
+    x, weight, normalized = inputs.tensor(0), inputs.tensor(2), inputs.value(1)
+    row = prod(normalized) if isinstance(normalized, list) else weight and prod(weight.dims)
+    if x is None or not row:
         return None
+    rows = prod(x.dims) // row
     moved = sum(t.bytes for t in inputs.tensors) + elements(x.dims, x.dtype)
     return Work(moved + 2 * rows * max(4, size_of(x.dtype)), EXACT)
-
-
-def _rows(inputs: Inputs, tensor: int, shape: int) -> int | None:
-    """Rows that are normalised: all elements over those of one row."""
-    x, normalized = inputs.tensor(tensor), inputs.value(shape)
-    weight = inputs.tensor(2)
-    row = prod(normalized) if isinstance(normalized, list) else weight and prod(weight.dims)
-    return prod(x.dims) // row if x is not None and row else None
 
 
 def _layer_norm_backward(inputs: Inputs) -> Work | None:

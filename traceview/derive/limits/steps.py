@@ -23,7 +23,7 @@ from traceview.derive.windows import Window, far_longer
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.kernel_source import KernelSource
-from traceview.torchtext.output_code import Function, Site
+from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
 #: Where more than this part of the idle time has no cause, none of it is said to be launches'.
@@ -41,26 +41,28 @@ def step_limit(
     total = sum(row["ms"] for row in rows)
     if not total:
         return None
-    accounts = _mine(tables, "accounting", window)
+    accounts = window.own(tables["accounting"]).to_dicts()
     busy = _sum(row["ms"] for row in accounts if row["kind"] == "busy")
     scale = 1.0 if busy is None else busy / total
     idle = [row for row in accounts if row["kind"] == "idle"] if window.on_device else []
-    counts = next(iter(_mine(tables, "step_counts", window)), {})
+    counts = next(window.own(tables["step_counts"]).iter_rows(named=True), {})
+    unlike = far_longer(
+        *(counts.get(f"{name}_ms") for name in ("unexplained", "timed_step", "beside_step"))
+    )
+    known = [r["ms"] for r in rows if r["bytes"] is not None or r["flops"] is not None]
+    gap_us = ceilings.gap_us or 0.0
+    limit, left = _limit(rows, gap_us), fusible(window, code)
+    spared = window.ms_per_step(left.ns + left.launches * gap_us * 1e3) if left else None
     return {
         **window.head,
         "step_ms": counts.get("timed_step_ms"),
         "busy_ms": total if busy is None else busy,
-        "known_ms": scale * sum(row["ms"] for row in rows if _is_known(row)),
-        "limit_ms": _scaled(_limit(rows, ceilings.gap_us or 0.0), scale),
-        "fusible_ms": _scaled(_fusible(window, code, ceilings), scale),
+        "known_ms": scale * sum(known),
+        "limit_ms": None if limit is None else limit * scale,
+        "fusible_ms": None if spared is None else spared * scale,
         "idle_ms": _sum(row["ms"] for row in idle),
-        "launch_idle_ms": None if _is_unlike(counts) else _launch_idle(idle),
+        "launch_idle_ms": None if unlike else _launch_idle(idle),
     }
-
-
-def _is_unlike(counts: Row) -> bool:
-    known = (counts.get(f"{name}_ms") for name in ("unexplained", "timed_step", "beside_step"))
-    return far_longer(*known)
 
 
 def _launch_idle(idle: Sequence[Row]) -> float | None:
@@ -72,21 +74,9 @@ def _launch_idle(idle: Sequence[Row]) -> float | None:
     return sum(r["ms"] for r in known if r["category"] == LAUNCH_BOUND) if known else None
 
 
-def _mine(tables: Tables, name: str, window: Window) -> list[Row]:
-    return window.own(tables[name]).to_dicts()
-
-
-def _is_known(row: Row) -> bool:
-    return row["bytes"] is not None or row["flops"] is not None
-
-
 def _sum(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
 
 
 def _limit(rows: Sequence[Row], gap_us: float) -> float | None:
@@ -103,16 +93,6 @@ def _limit(rows: Sequence[Row], gap_us: float) -> float | None:
     return sum(limits) if any(row.get("floor_ms") is not None for row in rows) else None
 
 
-def _fusible(window: Window, code: GeneratedCode, ceilings: Ceilings) -> float | None:
-    """Spared kernel time and, where it was measured, the gap before every launch that goes."""
-    found = fusible(window, code)
-    if found is None:
-        return None
-    gaps_ns = found.launches * (ceilings.gap_us or 0.0) * 1e3
-    return window.ms_per_step(found.ns + gaps_ns)
-
-
-_CPP_GRAPH = r"^graph_\d+_(cpp_)"
 _Moved = list[tuple[str, int | None]]
 
 
@@ -164,11 +144,13 @@ def _kernels(window: Window) -> dict[str, dict[str, tuple[float, int]]]:
     frame, ns = (window.main_kernels, "duration_ns") if window.on_device else (steps, "self_ns")
     keys = pl.concat([part["graph_key"] for part in (frame, steps)]).drop_nulls()
     found: dict[str, dict[str, tuple[float, int]]] = {key: {} for key in keys.unique().sort()}
-    named = pl.col("name").str.replace(_CPP_GRAPH, "${1}")
+    named = pl.col("name").str.replace(PROFILED_CPP, "${1}")
     generated = pl.col("category").str.starts_with("generated_") & pl.col("graph_key").is_not_null()
-    groups = frame.filter(generated).group_by("graph_key", named, maintain_order=True).agg(
-        pl.col(ns).sum(), pl.len()
-    )  # fmt: skip
+    groups = (
+        frame.filter(generated)
+        .group_by("graph_key", named, maintain_order=True)
+        .agg(pl.col(ns).sum(), pl.len())
+    )
     for graph_key, name, total, times in groups.iter_rows():
         found[graph_key][name] = (float(total), times)
     return found
@@ -215,12 +197,10 @@ def _generated(site: Site, source: KernelSource) -> _Call:
         dtype = pointer.dtype or (tensor.dtype if tensor else None)
         for access, moved in ((pointer.read, call.reads), (pointer.written, call.writes)):
             if access:
-                moved.append((name, _bytes(touched(access, tensor), dtype)))
+                places = touched(access, tensor)
+                size = None if places is None or dtype is None else places * size_of(dtype)
+                moved.append((name, size))
     return call
-
-
-def _bytes(places: int | None, dtype: str | None) -> int | None:
-    return None if places is None or dtype is None else places * size_of(dtype)
 
 
 def _of_function(

@@ -1,12 +1,11 @@
 """From kernel to source and back: user lines of operators, groups of kernels that belong together.
 
 tree     what stands around an operator; the forward of a backward
-lines    operators → lines that the lines window saw
-traced   eager operators → lines of the graph that was traced from the same calls
-places   the line of every operator from either
+lines    operators → lines of the user's, as a lines window saw them or the traced graph names them
 work     what did the work in a window, with the kind of work
 calls    executions in compiled graphs → calls in the generated code, their nodes and lines
 groups   keys, and sets of kernels that share them
+matched  all of it for the windows of one rank
 """
 
 from __future__ import annotations

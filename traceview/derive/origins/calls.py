@@ -47,9 +47,11 @@ def with_graphs(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
 
     Before 2.9 torch marks no graph's call in the profile if it has no backward.
     """
-    graphs = calls.drop_nulls(["graph_key", "compile_id"]).group_by(
-        "compile_id", plain="kernel_name"
-    ).agg(known=pl.col("graph_key").first(), graphs=pl.col("graph_key").n_unique())  # fmt: skip
+    graphs = (
+        calls.drop_nulls(["graph_key", "compile_id"])
+        .group_by("compile_id", plain="kernel_name")
+        .agg(known=pl.col("graph_key").first(), graphs=pl.col("graph_key").n_unique())
+    )
     graphs = graphs.filter(pl.col("graphs") == 1).drop("graphs")
     found = work.join(graphs, on=["compile_id", "plain"], how="left", maintain_order="left")
     key = pl.coalesce("graph_key", pl.when(_GENERATED).then("known"))
@@ -78,20 +80,29 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
     library = pl.col("category").is_in(["extern", "fallback"])
     written = pl.col("category") == "user_triton"
     name = pl.col("kernel_name")
-    known = known.with_columns(
-        site=pl.when(library).then(name.replace_strict(words, default=None, return_dtype=pl.String))
-        .when(written).then(name.str.replace(r"_\d+$", "")).otherwise(name),
-        library=library,
-        kind=name.replace_strict(kinds, default=None, return_dtype=pl.String),
-    ).with_columns(
-        ops=pl.when(library | written)
-        .then(pl.concat_list(pl.format("{}.{}", _namespace(), "site"))).otherwise("ops"),
-        line_origin=pl.coalesce(
-            "line_origin",
-            pl.when(pl.col("post_nodes").is_not_null()).then(pl.lit("provenance"))
-            .otherwise(pl.lit("comment")),
-        ),
-    ).sort("order")  # fmt: skip
+    known = (
+        known.with_columns(
+            site=pl.when(library)
+            .then(name.replace_strict(words, default=None, return_dtype=pl.String))
+            .when(written)
+            .then(name.str.replace(r"_\d+$", ""))
+            .otherwise(name),
+            library=library,
+            kind=name.replace_strict(kinds, default=None, return_dtype=pl.String),
+        )
+        .with_columns(
+            ops=pl.when(library | written)
+            .then(pl.concat_list(pl.format("{}.{}", _namespace(), "site")))
+            .otherwise("ops"),
+            line_origin=pl.coalesce(
+                "line_origin",
+                pl.when(pl.col("post_nodes").is_not_null())
+                .then(pl.lit("provenance"))
+                .otherwise(pl.lit("comment")),
+            ),
+        )
+        .sort("order")
+    )
     known = known.with_columns(
         n=pl.int_range(pl.len()).over(*_CODE, "site"), times=pl.len().over(*_CODE, "site")
     )
@@ -119,16 +130,19 @@ def _library(inside: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
     words = {name: operator_word(name) for name in direct["name"].unique()}
     direct = direct.sort("start_ns").select(
-        pl.col("row").alias("direct_row"), "graph_row",
+        pl.col("row").alias("direct_row"),
+        "graph_row",
         pl.col("name").replace_strict(words, default=None, return_dtype=pl.String).alias("site"),
-    )  # fmt: skip
+    )
     direct = direct.with_columns(
         n=pl.int_range(pl.len()).over("graph_row", "site"),
         times=pl.len().over("graph_row", "site"),
-    ).drop("graph_row")  # fmt: skip
-    return inside.select("at", pl.col("top_row").alias("direct_row")).join(
-        direct, on="direct_row", how="inner"
-    ).drop("direct_row")  # fmt: skip
+    ).drop("graph_row")
+    return (
+        inside.select("at", pl.col("top_row").alias("direct_row"))
+        .join(direct, on="direct_row", how="inner")
+        .drop("direct_row")
+    )
 
 
 def _joined(inside: pl.DataFrame, sites: pl.DataFrame, on: tuple[str, ...]) -> pl.DataFrame:
@@ -140,7 +154,7 @@ def _joined(inside: pl.DataFrame, sites: pl.DataFrame, on: tuple[str, ...]) -> p
     return both.with_columns(
         *(pl.coalesce(name, f"{name}_any").alias(name) for name in _CALL),
         how=pl.coalesce("line_origin", "line_origin_any"),
-    ).drop(f"{name}_any" for name in _CALL)  # fmt: skip
+    ).drop(f"{name}_any" for name in _CALL)
 
 
 def _by_order(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
@@ -175,20 +189,29 @@ def _in_gaps(rows: pl.DataFrame, between: pl.Expr, run: tuple[str, ...]) -> pl.D
     )
     gap, kind = (*run, "after", "before"), (*run, "after", "before", "kind")
     return rows.with_columns(
-        of_gap=pl.int_range(pl.len()).over(gap), gap_total=pl.len().over(gap),
-        of_kind=pl.int_range(pl.len()).over(kind), kind_total=pl.len().over(kind),
-    )  # fmt: skip
+        of_gap=pl.int_range(pl.len()).over(gap),
+        gap_total=pl.len().over(gap),
+        of_kind=pl.int_range(pl.len()).over(kind),
+        kind_total=pl.len().over(kind),
+    )
 
 
 def _by_name(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
     """Executions that are not as many as the calls: what all calls of the name have together."""
     named = ("code", "site")
-    merged = sites.drop_nulls("compile_id").group_by(named).agg(
-        pl.col("order").first(),
-        *(pl.col(c).list.explode().drop_nulls().unique(maintain_order=True)
-          for c in ("source_nodes", "ops", "user_lines")),
-        pl.col("line_origin").first(), pl.col("aot_id").first(),
-    )  # fmt: skip
+    merged = (
+        sites.drop_nulls("compile_id")
+        .group_by(named)
+        .agg(
+            pl.col("order").first(),
+            *(
+                pl.col(c).list.explode().drop_nulls().unique(maintain_order=True)
+                for c in ("source_nodes", "ops", "user_lines")
+            ),
+            pl.col("line_origin").first(),
+            pl.col("aot_id").first(),
+        )
+    )
     missed = found.filter(pl.col("order").is_null()).drop(*_CALL, "how")
     missed = missed.join(merged, on=named, how="left").with_columns(
         how=pl.when(pl.col("order").is_not_null()).then(pl.lit("name"))

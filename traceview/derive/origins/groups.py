@@ -82,9 +82,10 @@ def by_shape(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]
             if key[2] in LIBRARY:
                 shapes.setdefault(key, {}).setdefault(row["stance"], set()).add(row["shape"])
     told = {
-        key for key, sides in shapes.items()
+        key
+        for key, sides in shapes.items()
         if sides.get("eager") == sides.get("compiled") and None not in sides["eager"]
-    }  # fmt: skip
+    }
     return [
         [(*key, row["shape"]) if key in told else key for key in mine]
         for row, mine in zip(rows, keyed, strict=True)
@@ -152,9 +153,10 @@ def by_shape_alone(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
         stances.setdefault(root, set()).add(row["stance"])
     return [
         [*mine, ("shape", row["shape"], row["kind"], _way(row))]
-        if row["shape"] and len(stances[root]) == 1 and _homeless(row) else mine
+        if row["shape"] and len(stances[root]) == 1 and _homeless(row)
+        else mine
         for row, mine, root in zip(rows, keyed, roots, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _homeless(row: Row) -> bool:

@@ -53,9 +53,12 @@ def places(
     traced from the same call, for outermost operators. A backward has its forward's place.
     """
     none = pl.Series([None], dtype=pl.String).extend_constant(None, max(0, ops.height - 1))
-    seen = none if sources is None else _by_row(ops, sources.filter(how="line").select(
-        "row", pl.format("{}:{}", "file", "line").alias("place")
-    ))  # fmt: skip
+    if sources is not None:
+        seen_lines = sources.filter(how="line")
+        place = pl.format("{}:{}", "file", "line").alias("place")
+        seen = _by_row(ops, seen_lines.select("row", place))
+    else:
+        seen = none
     told = none if traced is None else _by_row(ops, traced)
     top, forward = ops["top_row"], ops["forward_row"]
     own = _first(seen, seen.gather(top))
@@ -69,10 +72,12 @@ def places(
     return ops.with_columns(
         place=_first(by["own"], by["graph"]),
         how=by.select(
-            pl.when(pl.col("own").is_not_null()).then("how")
-            .when(pl.col("graph").is_not_null()).then(pl.lit("operator"))
+            pl.when(pl.col("own").is_not_null())
+            .then("how")
+            .when(pl.col("graph").is_not_null())
+            .then(pl.lit("operator"))
         ).to_series(),
-    )  # fmt: skip
+    )
 
 
 def _by_row(ops: pl.DataFrame, known: pl.DataFrame) -> pl.Series:
@@ -104,14 +109,9 @@ def op_sources(
     of_forward = backward.join(
         own.drop_nulls("line").select(pl.col("row").alias("forward_row"), "file", "line"),
         on="forward_row",
-    ).join(own.select("row", "line_op_id"), on="row", how="left")  # fmt: skip
-    rest = own.join(backward, on="row", how="anti")
-    found = pl.concat(
-        [
-            rest,
-            of_forward.select("row", "line_op_id", "file", "line", how=pl.lit("forward")),
-        ]
-    )
+    ).join(own.select("row", "line_op_id"), on="row", how="left")
+    of_forward = of_forward.select("row", "line_op_id", "file", "line", how=pl.lit("forward"))
+    found = pl.concat([own.join(backward, on="row", how="anti"), of_forward])
     return found.join(ops.select("row", "op_id"), on="row").sort("row")
 
 
@@ -121,26 +121,27 @@ def _without_first_lines(own: pl.DataFrame, compiles: pl.DataFrame) -> pl.DataFr
     marked = own.join(first, on=["file", "line"], how="left", maintain_order="left")
     found = pl.col("first").is_not_null()
     return marked.select(
-        "row", "line_op_id",
-        file=pl.when(~found).then("file"), line=pl.when(~found).then("line"),
+        "row",
+        "line_op_id",
+        file=pl.when(~found).then("file"),
+        line=pl.when(~found).then("line"),
         how=pl.when(found).then(pl.lit("frame")).otherwise("how"),
-    )  # fmt: skip
+    )
 
 
 def _own_lines(window: Window, ops: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
     """``row``, ``line_op_id``, ``file``, ``line`` of operators that the lines window saw."""
     tids = marked.filter(pl.col("line").is_not_null())["tid"]
     if tids.is_empty() or window.main_tid is None:
-        return pl.DataFrame(schema={
-            "row": pl.UInt32, "line_op_id": pl.Int64, "file": pl.String, "line": pl.Int32,
-        })  # fmt: skip
+        schema = {"row": pl.UInt32, "line_op_id": pl.Int64, "file": pl.String, "line": pl.Int32}
+        return pl.DataFrame(schema=schema)
     marked = marked.sort("start_ns")
     seen = _numbered(marked.with_columns(step=pl.lit(0)), tids.mode().sort()[0])
     seen = seen.select(*_KEY, pl.col("op_id").alias("line_op_id"), "file", "line")
     timed = _numbered(ops.filter(pl.col("step").is_not_null()), window.main_tid)
     return timed.join(seen.filter(pl.col("line").is_not_null()), on=_KEY, how="inner").select(
         "row", "line_op_id", "file", "line"
-    )  # fmt: skip
+    )
 
 
 def _numbered(ops: pl.DataFrame, tid: str) -> pl.DataFrame:
@@ -173,8 +174,9 @@ def traced_lines(
     known = _references(tables, window, compiled_ops, calls)
     items = pl.DataFrame(
         [(way, *item) for way, items in enumerate(known) for item in items],
-        schema={"way": pl.Int32, "word": pl.String, "place": pl.String}, orient="row",
-    )  # fmt: skip
+        schema={"way": pl.Int32, "word": pl.String, "place": pl.String},
+        orient="row",
+    )
     same = ("way", "word")
     items = items.with_columns(n=pl.int_range(pl.len()).over(same), total=pl.len().over(same))
     tops = _outermost(eager_ops).select("row", "step", "word", "start_ns").sort("start_ns")
@@ -190,10 +192,12 @@ def traced_lines(
 def _outermost(ops: pl.DataFrame) -> pl.DataFrame:
     """Outermost forward operators inside regions, outside compiled graphs, with their ``word``."""
     tops = ops.filter(
-        (pl.col("row") == pl.col("top_row")) & pl.col("region").is_not_null()
-        & pl.col("backward_row").is_null() & pl.col("graph_row").is_null()
+        (pl.col("row") == pl.col("top_row"))
+        & pl.col("region").is_not_null()
+        & pl.col("backward_row").is_null()
+        & pl.col("graph_row").is_null()
         & pl.col("step").is_not_null()
-    )  # fmt: skip
+    )
     words = {name: operator_word(name) for name in tops["name"].unique()}
     return tops.with_columns(
         word=pl.col("name").replace_strict(words, default=None, return_dtype=pl.String)
@@ -208,9 +212,10 @@ def _references(
     Steps that differ (other shapes, another branch) are several ways to go.
     """
     marks = ops.filter(
-        (pl.col("row") == pl.col("graph_row")) & pl.col("backward_row").is_null()
+        (pl.col("row") == pl.col("graph_row"))
+        & pl.col("backward_row").is_null()
         & pl.col("step").is_not_null()
-    ).with_columns(word=pl.lit(None, dtype=pl.String))  # fmt: skip
+    ).with_columns(word=pl.lit(None, dtype=pl.String))
     traced = window.own(tables["graphs"]).filter(
         pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
     )

@@ -29,9 +29,9 @@ from traceview.torchtext.output_code import named_operators
 
 Row = dict[str, Any]
 _SAME = (
-    "name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place", "how",
-    "region", "graph_key", "compile_id", "aot_id", "order", "shape", "top", "holder",
-)  # fmt: skip
+    *("name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place"),
+    *("how", "region", "graph_key", "compile_id", "aot_id", "order", "shape", "top", "holder"),
+)
 
 
 def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame]:
@@ -98,26 +98,29 @@ def _rows(
     spelt = names.replace_strict(known, default=None, return_dtype=pl.String)
     top = spelt.gather(work["top_row"])
     work = work.with_columns(
-        word=pl.coalesce(backward, top, "plain"), is_backward=backward.is_not_null(),
-        top=top, holder=spelt.gather(work["parent_row"]),
-    )  # fmt: skip
-    outside, inside = (
-        work.filter(pl.col("graph_key").is_null()), work.filter(pl.col("graph_key").is_not_null())
-    )  # fmt: skip
+        word=pl.coalesce(backward, top, "plain"),
+        is_backward=backward.is_not_null(),
+        top=top,
+        holder=spelt.gather(work["parent_row"]),
+    )
+    outside = work.filter(pl.col("graph_key").is_null())
     place = ops.select("row", "place", "how")
     outside = outside.join(place, on="row", how="left", maintain_order="left")
+    inside = work.filter(pl.col("graph_key").is_not_null())
     inside = with_calls(inside, ops, kernel_calls).with_columns(
         is_backward=pl.coalesce(pl.col("aot_id").str.ends_with("backward"), "is_backward"),
         lined=(pl.col("user_lines").list.len().max().over("graph_key") > 0).fill_null(False),
     )
     compiles = window.own(compile_ids(tables)).drop("pass", "rank")
-    both = pl.concat([outside, inside], how="diagonal_relaxed").join(
-        compiles, on="graph_key", how="left", maintain_order="left"
-    ).with_columns(pl.coalesce("compile_id", "known_compile_id").alias("compile_id"))  # fmt: skip
+    both = pl.concat([outside, inside], how="diagonal_relaxed")
+    both = both.join(compiles, on="graph_key", how="left", maintain_order="left").with_columns(
+        compile_id=pl.coalesce("compile_id", "known_compile_id")
+    )
     alike = both.group_by(_SAME, maintain_order=True).agg(
-        pl.len().alias("times"), pl.col("ns").sum(),
+        pl.col("ns").sum(),
         *(pl.col(name).first() for name in ("source_nodes", "ops", "user_lines", "lined")),
-    )  # fmt: skip
+        times=pl.len(),
+    )
     return [_row(window, row, words, calls) for row in alike.iter_rows(named=True)]
 
 

@@ -43,9 +43,11 @@ def with_context(ops: pl.DataFrame) -> pl.DataFrame:
         backward=name.str.starts_with(marks.AUTOGRAD),
         graph=name.str.starts_with(marks.GRAPH),
         compiled=name.str.starts_with(marks.REGION),
-        plain=(pl.col("kind") == "cpu_op") & ~pl.col("category").is_in(["overhead", "mark"])
-        & name.str.contains("::", literal=True) & ~name.str.contains("autograd::", literal=True),
-    )  # fmt: skip
+        plain=(pl.col("kind") == "cpu_op")
+        & ~pl.col("category").is_in(["overhead", "mark"])
+        & name.str.contains("::", literal=True)
+        & ~name.str.contains("autograd::", literal=True),
+    )
     inside = flags["plain"].gather(above).fill_null(False)
     return ops.with_columns(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"),
@@ -64,8 +66,10 @@ def forward_rows(ops: pl.DataFrame) -> pl.Series:
     that made none carry the same number, so the last one is it.
     """
     numbered = ops.filter(pl.col("sequence").is_not_null() & pl.col("backward_row").is_null())
-    made = numbered.sort("start_ns").group_by("sequence", maintain_order=True).agg(
-        pl.col("row").last().alias("forward_row")
-    )  # fmt: skip
+    made = (
+        numbered.sort("start_ns")
+        .group_by("sequence", maintain_order=True)
+        .agg(pl.col("row").last().alias("forward_row"))
+    )
     around = ops.select(pl.col("sequence").gather(pl.col("backward_row")))
     return around.join(made, on="sequence", how="left", maintain_order="left")["forward_row"]

@@ -11,6 +11,7 @@ import polars as pl
 from traceview.derive.origins.tree import forward_rows, nearest, with_context
 from traceview.derive.windows import Window
 from traceview.parse.kineto.categories import operator_category
+from traceview.torchtext.output_code import PROFILED_CPP
 
 LIBRARY = ("gemm", "convolution", "attention")
 #: Operators that only arrange a library's work: what they copy on the way is no part of it.
@@ -18,7 +19,6 @@ _ARRANGING = (
     r"::_?(?:linear|matmul|einsum|bilinear|conv\d?d|conv_transpose\d?d|convolution)$"
     r"|::scaled_dot_product_attention$|::_scaled_dot_product_attention_math"
 )
-_CPP_GRAPH = r"^graph_\d+_(cpp_)"
 _COMMON = ("step", "name", "category", "start_ns", "graph_key", "compile_id", "region")
 _CAST = r'^\["([^"]*)", ?"([^"]*)"'
 
@@ -70,50 +70,62 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
     ``memory``), ``mark`` (start of the call of its graph) and the columns of its operator.
     """
     context = ops.select(
-        "row", "op_id", "top_row", "backward_row", "forward_row", "graph_row", "parent_row",
-        "within", "above", "is_cast", "shape",
-    ).unique("op_id", keep="none")  # fmt: skip
-    found = _kernels(window) if window.on_device else _operators(window)
+        *("row", "op_id", "top_row", "backward_row", "forward_row", "graph_row", "parent_row"),
+        *("within", "above", "is_cast", "shape"),
+    ).unique("op_id", keep="none")
+    if window.on_device:
+        launched = pl.coalesce("launch_start_ns", "start_ns")
+        found = window.main_kernels.select(
+            *_COMMON,
+            *("cpu_op", "in_cudagraph"),
+            ns="duration_ns",
+            op_id="cpu_op_id",
+            launched_ns=launched,
+        )
+    else:
+        found = window.working_operators.select(
+            *_COMMON,
+            "op_id",
+            cpu_op=pl.lit(None, dtype=pl.String),
+            in_cudagraph=pl.lit(False),
+            ns="self_ns",
+            launched_ns="start_ns",
+        )
     found = found.join(context, on="op_id", how="left").sort(
         "launched_ns", "start_ns", maintain_order=True
     )
-    marks = ops.filter(pl.col("row") == pl.col("graph_row")).select(
-        "graph_key", pl.col("start_ns").alias("mark")
-    ).sort("mark")  # fmt: skip
+    marks = (
+        ops.filter(pl.col("row") == pl.col("graph_row"))
+        .select("graph_key", pl.col("start_ns").alias("mark"))
+        .sort("mark")
+    )
     found = found.join_asof(
-        marks, left_on="launched_ns", right_on="mark", by="graph_key", coalesce=False,
+        marks,
+        left_on="launched_ns",
+        right_on="mark",
+        by="graph_key",
+        coalesce=False,
         check_sortedness=False,
-    )  # fmt: skip
+    )
     return found.with_columns(
-        plain=pl.col("name").str.replace(_CPP_GRAPH, "${1}"),
+        plain=pl.col("name").str.replace(PROFILED_CPP, "${1}"),
         kind=_kind(),
         is_cast=pl.col("is_cast").fill_null(False),
     ).with_columns(shape=pl.when(pl.col("kind").is_in(LIBRARY)).then("shape"))
-
-
-def _kernels(window: Window) -> pl.DataFrame:
-    return window.main_kernels.select(
-        *_COMMON, "cpu_op", "in_cudagraph", ns="duration_ns", op_id="cpu_op_id",
-        launched_ns=pl.coalesce("launch_start_ns", "start_ns"),
-    )  # fmt: skip
-
-
-def _operators(window: Window) -> pl.DataFrame:
-    return window.working_operators.select(
-        *_COMMON, "op_id", cpu_op=pl.lit(None, dtype=pl.String), in_cudagraph=pl.lit(False),
-        ns="self_ns", launched_ns="start_ns",
-    )  # fmt: skip
 
 
 def _kind() -> pl.Expr:
     category = pl.col("category")
     copies = category.is_in(["copy", "memset"])
     return (
-        pl.when(category.is_in([*LIBRARY, "communication"])).then(category)
-        .when(pl.col("within").is_not_null()).then(pl.col("within"))
-        .when(pl.col("above").is_not_null() & ~copies).then(pl.col("above"))
+        pl.when(category.is_in([*LIBRARY, "communication"]))
+        .then(category)
+        .when(pl.col("within").is_not_null())
+        .then(pl.col("within"))
+        .when(pl.col("above").is_not_null() & ~copies)
+        .then(pl.col("above"))
         .otherwise(pl.lit("memory"))
-    )  # fmt: skip
+    )
 
 
 _DIMS = msgspec.json.Decoder(list[object])
