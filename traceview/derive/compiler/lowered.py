@@ -102,7 +102,7 @@ class Lowered(msgspec.Struct, dict=True):
     def shared(self, sets: Sequence[tuple[str, ...]]) -> list[Shared]:
         """What the kernels of these operations, in order of running, have in common.
 
-        A reduction is computed once; anything else that several kernels hold, each computes anew.
+        A reduction is computed once; anything else that several kernels hold, each computes again.
         """
         holding: dict[str, set[str]] = defaultdict(set)
         times = Counter(name for nodes in sets for name in nodes)
@@ -173,22 +173,26 @@ def lowered_graphs(tables: Tables, parse: Parse = read_graph) -> Iterator[Lowere
     graphs = tables["graphs"].filter(pl.col("kind").is_in(["post_grad", "output_code"]))
     for (key,), rows in _by(graphs, "compile_key").items():
         modules = [row for row in rows if row["kind"] == "output_code"]
-        scheduled = _by_index(fusions.get((key,), []))
+        logged: dict[int, list[Row]] = defaultdict(list)
+        for row in fusions.get((key,), []):
+            if row["graph_index"] is not None:
+                logged[row["graph_index"]].append(row)
+        scheduled = [logged[index] for index in sorted(logged)]
         for index, module in enumerate(modules):
             post = [r for r in rows if r["kind"] == "post_grad" and r["aot_id"] == module["aot_id"]]
             if len(post) != 1:
                 continue
             head = {name: module[name] for name in ("pass", "rank", "compile_key", "compile_id")}
             mine = calls.get((key, module["aot_id"]), [])
-            made = Lowered(head, module["aot_id"], parse(post[0]["text"]), mine)
-            if len(scheduled) == len(modules):
-                _add_log(made, scheduled[index])
-            yield made
-
-
-def _add_log(made: Lowered, rows: list[Row]) -> None:
-    made.candidates = {row["node1"]: row for row in rows if row["decision"] == "candidate"}
-    made.decisions = [row for row in rows if row["decision"] not in ("candidate", "round")]
+            log = scheduled[index] if len(scheduled) == len(modules) else []
+            yield Lowered(
+                head,
+                module["aot_id"],
+                parse(post[0]["text"]),
+                mine,
+                candidates={row["node1"]: row for row in log if row["decision"] == "candidate"},
+                decisions=[row for row in log if row["decision"] not in ("candidate", "round")],
+            )
 
 
 def _by(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
@@ -196,11 +200,3 @@ def _by(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
     for row in frame.iter_rows(named=True):
         found[tuple(row[key] for key in keys)].append(row)
     return found
-
-
-def _by_index(rows: list[Row]) -> list[list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["graph_index"] is not None:
-            found[row["graph_index"]].append(row)
-    return [found[index] for index in sorted(found)]

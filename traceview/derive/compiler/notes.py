@@ -216,12 +216,13 @@ def _decided(graph: Lowered) -> Iterator[Row]:
         gemms = _beside(graph, nodes, epilogue=before)
         if not gemms:
             continue
-        ops = graph.ops(nodes)
+        ops, speedup = graph.ops(nodes), row["speedup"]
+        timed = f"{speedup:.3f}x" if speedup else "no time for the fused kernel"
         yield {
             "kind": f"{side}_{'fused' if fused else 'apart'}",
             "text": f"{named(ops) or 'a pointwise operation'} "
             f"{'after' if before else 'before'} the GEMM template: {_outcome(row, fused=fused)}",
-            "reason": _benchmark(row["speedup"]) if row["decision"] == "benchmarked" else None,
+            "reason": f"benchmark: {timed}" if row["decision"] == "benchmarked" else None,
             "kernels": graph.kernel_names(nodes),
             "ops": ops,
             "lines": graph.lines(nodes),
@@ -237,10 +238,6 @@ def _outcome(row: Mapping[str, Any], *, fused: bool) -> str:
         return "tried, and no fused kernel could be timed: left apart"
     tried = f"tried both ways, fused {row['speedup']:.2f}× as fast as apart"
     return tried if fused else f"{tried}: left apart"
-
-
-def _benchmark(speedup: float | None) -> str:
-    return f"benchmark: {speedup:.3f}x" if speedup else "benchmark: no time for the fused kernel"
 
 
 def _members(graph: Lowered, name: str) -> list[str]:

@@ -45,7 +45,12 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     fused: dict[str, list[Lowered]] = defaultdict(list)
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)
-    counted, ids = _patterns(tables["pattern_counts"]), process_and_id(by_compile)
+    # (pass, rank, process, compile id) → stage → patterns that its passes matched, in order
+    counted: dict[tuple[object, ...], dict[str, list[int]]]
+    counted = defaultdict(lambda: defaultdict(list))
+    for *compile_, stage, patterns in tables["pattern_counts"].select(_COUNTED).iter_rows():
+        counted[tuple(compile_)][stage].append(patterns)
+    ids = process_and_id(by_compile)
     moved = cache(apart)
     rows: list[Row] = []
     for key, graphs in by_compile.items():
@@ -58,19 +63,11 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     return rows
 
 
-def _patterns(counts: pl.DataFrame) -> dict[tuple[object, ...], dict[str, list[int]]]:
-    """(pass, rank, process, compile id) → stage → patterns that its passes matched, in order."""
-    found: dict[tuple[object, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for *compile, stage, patterns in counts.select(_COUNTED).iter_rows():
-        found[tuple(compile)][stage].append(patterns)
-    return found
-
-
 def _count(rows: list[Row], counted: dict[str, list[int]]) -> None:
     """Put into the rows of a compile how many patterns each matched: the n-th pass, the n-th row.
 
-    Where there are more passes than graphs, or fewer, nothing is told; a stage whose graphs torch
-    does not log gets rows of its own.
+    Where there are more passes than graphs, or fewer, nothing is claimed; a stage whose graphs
+    torch does not log gets rows of its own.
     """
     for stage, found in counted.items():
         same = [row for row in rows if row["stage"] == stage]

@@ -70,7 +70,9 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
     and launched by its own. A row without ``compile_id`` stands for any compile, where the code is
     of only one.
     """
-    words = {name: _word(name) for name in calls["kernel_name"].drop_nulls().unique()}
+    names = calls["kernel_name"].drop_nulls().unique()
+    called = {name: operator_word(library_operator(name)) for name in names}
+    words = {name: _OPERATORS.get(word, word) for name, word in called.items()}
     kinds = {name: operator_category(f"aten::{word}") for name, word in words.items()}
     backward = pl.col("aot_id").str.ends_with("backward").fill_null(False)
     known = calls.with_columns(code=pl.coalesce("graph_key", _of_way(backward)))
@@ -80,6 +82,12 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
     library = pl.col("category").is_in(["extern", "fallback"])
     written = pl.col("category") == "user_triton"
     name = pl.col("kernel_name")
+    # mylib of torch.ops.mylib.shift.default; extern kernels are ATen's.
+    namespace = pl.coalesce(
+        name.str.extract(r"^torch\.ops\.(\w+)\."),
+        pl.when(written).then(pl.lit("triton")),
+        pl.lit("aten"),
+    )
     known = (
         known.with_columns(
             site=pl.when(library)
@@ -92,7 +100,7 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(
             ops=pl.when(library | written)
-            .then(pl.concat_list(pl.format("{}.{}", _namespace(), "site")))
+            .then(pl.concat_list(pl.format("{}.{}", namespace, "site")))
             .otherwise("ops"),
             line_origin=pl.coalesce(
                 "line_origin",
@@ -109,18 +117,6 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
     single = known.filter(pl.col("compile_id").n_unique().over("code") == 1)
     anyone = single.with_columns(compile_id=pl.lit(None, dtype=pl.String))
     return pl.concat([known, anyone])
-
-
-def _namespace() -> pl.Expr:
-    """``mylib`` of ``torch.ops.mylib.shift.default``; extern kernels are ATen's."""
-    named = pl.col("kernel_name").str.extract(r"^torch\.ops\.(\w+)\.")
-    other = pl.when(pl.col("category") == "user_triton").then(pl.lit("triton"))
-    return pl.coalesce(named, other, pl.lit("aten"))
-
-
-def _word(kernel_name: str) -> str:
-    word = operator_word(library_operator(kernel_name))
-    return _OPERATORS.get(word, word)
 
 
 def _library(inside: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:

@@ -75,7 +75,7 @@ def lost_keys(rows: Iterable[Row]) -> dict[str, set[Key]]:
 
 
 def by_shape(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
-    """``keyed`` with a library's keys told apart by shape, where both stances have the same."""
+    """``keyed`` with a library's keys split by shape, where both stances have the same."""
     shapes: dict[Key, dict[str, set[str | None]]] = {}
     for row, mine in zip(rows, keyed, strict=True):
         for key in mine:
@@ -93,7 +93,7 @@ def by_shape(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]
 
 
 def by_operator(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
-    """``keyed`` with the memory-bound work of a line told apart by operator.
+    """``keyed`` with the memory-bound work of a line split by operator.
 
     A line is left whole where any kernel of it would be without a partner.
     """
@@ -110,14 +110,12 @@ def by_operator(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Ke
         both &= {word for words in compiled for word in words}
         if all(words & both for words in (*eager, *compiled)):
             shared[key] = both
-    return [
-        [told for key in mine for told in _told_apart(key, words & shared.get(key, set()))]
-        for mine, words in zip(keyed, spelt, strict=True)
-    ]
-
-
-def _told_apart(key: Key, words: set[str]) -> list[Key]:
-    return [(*key, word) for word in sorted(words)] or [key]
+    split: list[list[Key]] = []
+    for mine, words in zip(keyed, spelt, strict=True):
+        split.append([])
+        for key in mine:
+            split[-1] += [(*key, word) for word in sorted(words & shared.get(key, set()))] or [key]
+    return split
 
 
 def operators_of(row: Row) -> set[str]:
@@ -253,7 +251,13 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
     """
     sets: dict[int, _Set] = {}
     for number, root in enumerate(components(keyed)):
-        _add(sets.setdefault(root, _Set()), number, rows[number])
+        row, found = rows[number], sets.setdefault(root, _Set())
+        every = operators_of(row)
+        own = every & {operator_word(op) for op in row["ops"]}
+        found.rows.append(number)
+        found.words[row["stance"]].append(_Words(own, every - own))
+        if row["region"] is not None:
+            found.places.add((row["region"], bool(row["is_backward"])))
     given = [list(mine) for mine in keyed]
     for root, left in sets.items():
         partner = _partner(left, sets.values())
@@ -264,15 +268,6 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
         for number in (*left.rows, *partner.rows):
             given[number].append(("leftover", str(root)))
     return given
-
-
-def _add(found: _Set, number: int, row: Row) -> None:
-    found.rows.append(number)
-    every = operators_of(row)
-    own = every & {operator_word(op) for op in row["ops"]}
-    found.words[row["stance"]].append(_Words(own, every - own))
-    if row["region"] is not None:
-        found.places.add((row["region"], bool(row["is_backward"])))
 
 
 def _partner(left: _Set, sets: Iterable[_Set]) -> _Set | None:

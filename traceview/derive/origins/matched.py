@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -47,7 +47,8 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
     # Lines that one stance alone knows would tear apart what is the same in both.
     known = all(frame["line"].count() for frame in sources.values())
     calls = region_lines(tables, lead)
-    words = {word for frame in ops.values() for word in _words(frame)}
+    called = {name for frame in ops.values() for name in frame.filter(kind="cpu_op")["name"]}
+    words = {name.rpartition("::")[2].rstrip("_") for name in called if "::" in name}
     rows: list[Row] = []
     for window in windows:
         traced = None
@@ -62,11 +63,6 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
         "matched_kernels": from_rows("matched_kernels", members),
         "match_groups": from_rows("match_groups", groups),
     }
-
-
-def _words(ops: pl.DataFrame) -> Iterator[str]:
-    names = ops.filter(pl.col("kind") == "cpu_op")["name"].unique()
-    return (name.rpartition("::")[2].rstrip("_") for name in names if "::" in name)
 
 
 def _headed(window: Window, sources: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +148,7 @@ def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, st
 
 
 def _grouped(rows: list[Row], head: Row) -> tuple[list[Row], list[Row]]:
-    """Rows of matched_kernels and of match_groups, groups dearest first."""
+    """Rows of matched_kernels and of match_groups, slowest groups first."""
     lost = lost_keys(rows)
     keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
     told = by_shape_alone(rows, by_operator(rows, keyed))

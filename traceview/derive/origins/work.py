@@ -146,17 +146,13 @@ def library_shape(kind: str, operator: str, dims: str | None) -> str | None:
     if operator.rpartition("::")[2].startswith(_ADDED):
         listed = listed[1:]
     sizes = [
-        size for each in listed if isinstance(each, list) and (size := _sizes(each)) is not None
+        each
+        for each in listed
+        if isinstance(each, list) and len(each) > 1 and all(isinstance(n, int) for n in each)
     ]
-    sizes = [size for size in sizes if len(size) > 1]
     if kind != "gemm":
         return ", ".join("x".join(map(str, size)) for size in sizes[:3]) or None
     if len(sizes) < 2 or sizes[0][-1] != sizes[1][-2]:
         return None
     outer = sorted((sizes[0][-2], sizes[1][-1]))
     return "x".join(map(str, (*sizes[0][:-2], *outer))) + f", {sizes[0][-1]}"
-
-
-def _sizes(listed: list[object]) -> list[int] | None:
-    sizes = [size for size in listed if isinstance(size, int)]
-    return sizes if len(sizes) == len(listed) else None
