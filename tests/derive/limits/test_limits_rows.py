@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from traceview.derive.limits import limit_tables
-from traceview.derive.limits.ceilings import Ceilings, beside
+from traceview.derive.limits.ceilings import Ceilings, compared
 from traceview.derive.limits.work import Work
 from traceview.derive.windows import windows
 from traceview.diagnosis.explained.limits import sentence
@@ -161,17 +161,17 @@ def test_the_limit_takes_known_kernels_at_their_ceiling_and_others_as_they_are()
     ],
 )
 def test_which_ceiling_decides(work, us, ceiling, bound):
-    row = beside(work, count=3.0, ms=3 * us / 1e3, ceilings=MEASURED)
+    row = compared(work, count=3.0, ms=3 * us / 1e3, ceilings=MEASURED)
     assert (row["ceiling"], row["bound"]) == (ceiling, bound)
     assert row["of_ceiling"] == pytest.approx(row["floor_ms"] / (3 * us / 1e3))
 
 
 def test_operations_in_a_dtype_that_was_not_measured_give_no_floor():
-    row = beside(Work(1000, flops=1000, dtype="float64"), 1.0, 0.01, MEASURED)
+    row = compared(Work(1000, flops=1000, dtype="float64"), 1.0, 0.01, MEASURED)
     assert "floor_ms" not in row
     assert row["tflop_s"] is not None
-    assert beside(Work(1000), 0.0, 0.01, MEASURED) == {}
-    assert beside(None, 1.0, 0.01, MEASURED) == {}
+    assert compared(Work(1000), 0.0, 0.01, MEASURED) == {}
+    assert compared(None, 1.0, 0.01, MEASURED) == {}
 
 
 SOURCE = """

@@ -53,7 +53,7 @@ def _parts(window: Window, *, hidden: bool) -> pl.DataFrame:
         .with_columns(part=part, compile_id=_entered())
         .join(children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left")
     )
-    if hidden:  # the C++ kernels' time is in there, and nothing tells it from the wrapper's
+    if hidden:  # the C++ kernels' time is part of the wrapper's here
         parts = parts.filter(pl.col("part") != "generated_wrapper")
     whole = name.is_in(_WHOLE)
     functions = name.str.starts_with(FORWARD)  # a training graph's wrappers: one call

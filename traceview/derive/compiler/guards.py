@@ -120,12 +120,12 @@ def _branches(compile_: Row, timed: list[Row], guards: pl.DataFrame) -> list[Row
         below = mine.filter(pl.col("source_name").str.contains(name, literal=True))
         places = below.group_by("file", "line", maintain_order=True).agg(guards=pl.len())
         inner = any(name in other["source_name"] for other in timed if other is not row)
-        told = {
+        described = {
             "guard": _starting(name, whole=not inner),
             "us": row["us"],
             "how": APART.format(row["evaluations"]),
         }
-        rows.append(_of_source(compile_, name, row["guards"] or 0, places.to_dicts()) | told)
+        rows.append(_of_source(compile_, name, row["guards"] or 0, places.to_dicts()) | described)
     return rows
 
 
@@ -149,11 +149,11 @@ def _starting(name: str, *, whole: bool) -> str:
 
 def _of_source(compile_: Row, name: str, guards: int, places: list[Row]) -> Row:
     """What reads one source, with the line of most of these guards."""
-    told = Counter[tuple[str, int]]()
+    counts = Counter[tuple[str, int]]()
     for row in places:
         if place := _place(compile_, row["file"], row["line"]):
-            told[place] += row["guards"]
-    file, line = told.most_common(1)[0][0] if told else (None, None)
+            counts[place] += row["guards"]
+    file, line = counts.most_common(1)[0][0] if counts else (None, None)
     return {"source_name": name, "guards": guards, "file": file, "line": line}
 
 

@@ -202,7 +202,7 @@ def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:
 def _decided(graph: Lowered) -> Iterator[Row]:
     """Decisions of the log about a template and a neighbour.
 
-    Scans and sorts stand in the log as templates do: the neighbour must have a GEMM beside it.
+    Scans and sorts stand in the log as templates do: the neighbor must have a GEMM next to it.
     """
     templates = {op for op, row in graph.candidates.items() if row["kind"] == "other"}
     for row in graph.decisions:
@@ -264,7 +264,7 @@ def _beside(graph: Lowered, nodes: tuple[str, ...], *, epilogue: bool) -> list[s
 
 
 def _passed(graph: Lowered, gemm: str, inside: set[str]) -> int | None:
-    """Bytes of what passes between ``inside`` and the GEMM beside them."""
+    """Bytes of what passes between ``inside`` and the GEMM next to them."""
     apart = added((traffic(graph.graph, [gemm]), traffic(graph.graph, inside)))
     return _less(apart, traffic(graph.graph, {gemm, *inside}))
 

@@ -86,7 +86,7 @@ def apart(graph: Graph) -> int | None:
 
 
 def added(sizes: Iterable[int | None]) -> int | None:
-    """The sum; None if one of them is not known, or where no machine has so many bytes."""
+    """The sum; None if one of them is not known, or where it is more than any machine has."""
     total = 0
     for size in sizes:
         if size is None or size > MOST_BYTES:

@@ -12,7 +12,7 @@ from traceview.derive.limits.work import Work
 from traceview.tables import Tables
 
 Row = dict[str, Any]
-#: A kernel within so many µs of the shortest that the device runs is too short for its ceilings.
+#: A kernel within this many µs of the shortest that the device runs is too short for its ceilings.
 NEAR_LAUNCH_US = 3.0
 #: Below this part of its ceiling a short kernel is bound by its own start and end.
 FAR_FROM_CEILING = 0.5
@@ -85,7 +85,7 @@ def _bytes(size: str | None) -> int | None:
     return int(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
-def beside(
+def compared(
     work: Work | None, count: float, ms: float, ceilings: Ceilings, *, fixed: bool = False
 ) -> Row:
     """Achieved rates, floor and bound of kernels that take ``ms`` in ``count`` executions.

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.limits.ceilings import Ceilings, beside
+from traceview.derive.limits.ceilings import Ceilings, compared
 from traceview.derive.limits.generated import (
     GeneratedCode,
     common_work,
@@ -44,7 +44,7 @@ _GENERATED = pl.col("category").str.starts_with("generated_")
 def kernel_limits(
     window: Window, code: GeneratedCode, known: pl.DataFrame, ceilings: Ceilings
 ) -> list[Row]:
-    """Rows of table ``kernel_limits`` for one window, dearest first; none without marked steps.
+    """Rows of table ``kernel_limits`` for one window, slowest first; none without marked steps.
 
     ``known`` are the compile ids of graph keys, as ``compile_ids(tables)`` gives them.
     """
@@ -139,7 +139,7 @@ def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row
         "bytes_from": kind.origin if work and work.bytes is not None else None,
         "flops": work and work.flops,
         "flops_from": kind.origin if work and work.flops is not None else None,
-        **beside(work, count, ms, ceilings, fixed=kind.host),
+        **compared(work, count, ms, ceilings, fixed=kind.host),
     }
 
 
@@ -161,7 +161,7 @@ class Execution(msgspec.Struct, frozen=True):
 
 
 def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Site]) -> Execution:
-    """The execution that ``row`` tells of: a kernel's columns, its operator's inputs, its site."""
+    """The execution of ``row``: a kernel's columns, its operator's inputs, its site."""
     if row["kind"] != "kernel":
         if row["bytes"] is None or row["bytes"] < 0:
             return Execution()
@@ -274,7 +274,7 @@ def _numbered(found: Sequence[Site | None], sites: list[Site]) -> list[int | Non
 
 
 def aligned(names: Sequence[str], functions: Sequence[Function]) -> list[Site | None]:
-    """The call of every kernel of one replay; None where order and names do not tell."""
+    """The call of every kernel of one replay; None where order and names do not show it."""
     for function in functions:
         defined = [site.kernel for site in function.sites if not site.library]
         anchors = [n for n, name in enumerate(names) if name in set(defined)]

@@ -26,7 +26,7 @@ _NAMESPACES = frozenset(("aten", "mkldnn", "mkl"))
 def operator_work(name: str, inputs: Inputs, kernel_name: str = "") -> Work | None:
     """What operator ``name`` (``aten::addmm``) has to do; None where no formula or shape is known.
 
-    ``kernel_name`` is a kernel that it launched: of lists of tensors only that tells the dtype.
+    ``kernel_name`` is a kernel that it launched: only its name shows the dtype of listed tensors.
     """
     namespace, _, base = name.partition("::")
     if namespace not in _NAMESPACES or not base:
@@ -114,7 +114,7 @@ def _broadcast(operands: list[Tensor]) -> tuple[int, ...] | None:
     return tuple(reversed(shape))
 
 
-#: c10::ScalarType as a number, where an operator is told a dtype.
+#: c10::ScalarType as a number, where an operator takes a dtype.
 _SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
 
 

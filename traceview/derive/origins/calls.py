@@ -169,9 +169,9 @@ def _by_order(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
         for calls, on in ((gaps, (n, total)), (gaps.filter(pl.col(total) == 1), ())):
             left = left.drop(*_CALL, "how")
             joined = _joined(left, calls, ("after", "before", *kind, *on))
-            told = pl.col("order").is_not_null()
-            settled.append(joined.filter(told).with_columns(how=pl.lit("order")))
-            left = joined.filter(~told)
+            found_call = pl.col("order").is_not_null()
+            settled.append(joined.filter(found_call).with_columns(how=pl.lit("order")))
+            left = joined.filter(~found_call)
     return pl.concat([*settled, left], how="diagonal_relaxed")
 
 

@@ -35,7 +35,7 @@ _ARRANGING = {operator_word(op) for op in VIEWS} | {"contiguous", "to", "linear"
 
 
 def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:
-    """Keys of one aggregated execution; none for what a graph's call does beside its code.
+    """Keys of one aggregated execution; none for what a graph's call does outside its code.
 
     Without a line it has its operators' names. ``lost`` are those keys of the other stance: whoever
     holds such an operator has its name as a key too.
@@ -81,13 +81,13 @@ def by_shape(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]
         for key in mine:
             if key[2] in LIBRARY:
                 shapes.setdefault(key, {}).setdefault(row["stance"], set()).add(row["shape"])
-    told = {
+    alike = {
         key
         for key, sides in shapes.items()
         if sides.get("eager") == sides.get("compiled") and None not in sides["eager"]
     }
     return [
-        [(*key, row["shape"]) if key in told else key for key in mine]
+        [(*key, row["shape"]) if key in alike else key for key in mine]
         for row, mine in zip(rows, keyed, strict=True)
     ]
 

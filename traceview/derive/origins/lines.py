@@ -59,10 +59,10 @@ def places(
         seen = _by_row(ops, seen_lines.select("row", place))
     else:
         seen = none
-    told = none if traced is None else _by_row(ops, traced)
+    by_graph = none if traced is None else _by_row(ops, traced)
     top, forward = ops["top_row"], ops["forward_row"]
     own = _first(seen, seen.gather(top))
-    graph = told.gather(top)
+    graph = by_graph.gather(top)
     is_backward = pl.col("forward_row").is_not_null()
     by = ops.select(
         own=pl.when(is_backward).then(own.gather(forward)).otherwise(own),

@@ -81,7 +81,7 @@ def _rows(
     words: Container[str],
     calls: Mapping[str, str],
 ) -> list[Row]:
-    """Executions of a window, added up where they are alike in all that the tables tell.
+    """Executions of a window, added up where they are alike in all that the tables show.
 
     ``words`` are the operators that names of kernels may hold; ``calls`` the lines of the regions'
     calls: those of a graph's kernels where none of its nodes stands in a line of the user's.
@@ -151,8 +151,8 @@ def _grouped(rows: list[Row], head: Row) -> tuple[list[Row], list[Row]]:
     """Rows of matched_kernels and of match_groups, slowest groups first."""
     lost = lost_keys(rows)
     keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
-    told = by_shape_alone(rows, by_operator(rows, keyed))
-    roots = components(with_leftovers(rows, told))
+    split = by_shape_alone(rows, by_operator(rows, keyed))
+    roots = components(with_leftovers(rows, split))
     sets: dict[int, list[Row]] = {}
     for root, row in zip(roots, rows, strict=True):
         sets.setdefault(root, []).append(row)
