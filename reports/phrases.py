@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from traceview.derive.causes import UNNAMED
-from traceview.diagnosis.explanation import Ceiling, Effect, FusionNote, KernelLimit, MatchGroup
-from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup
-from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.explanation import Ceiling, FusionNote, KernelLimit, MatchGroup
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line
@@ -187,27 +184,6 @@ def some(names_: Sequence[str], most: int) -> str:
     """``a, b and 3 more``."""
     said = ", ".join(one_line(name, 100) for name in names_[:most])
     return f"{said} and {len(names_) - most} more" if len(names_) > most else said
-
-
-def largest_effects(diagnosis: Diagnosis, most: int = 2) -> str | None:
-    """Where the time went, in one line: the largest effects and the step's share of each.
-
-    None where there is no waterfall, where the verdict's sentence says it already, or where as much
-    is explained by no cause: the profiled steps were not like the timed ones then.
-    """
-    kinds = kinds_of_speedup(diagnosis.explanation.waterfall)
-    if kinds and kinds in diagnosis.verdict.sentence:
-        return None
-    found = [e for e in diagnosis.explanation.waterfall if fmt.given(e.ms) and e.ms]
-    found = sorted(found, key=lambda effect: -abs(effect.ms))[:most]
-    if not found or any(effect.effect in UNNAMED for effect in found):
-        return None
-    return ", ".join(map(effect_ms, found))
-
-
-def effect_ms(row: Effect) -> str:
-    """``fusion −3.05 ms``."""
-    return f"{names.effect(row.effect, row.ms).partition(':')[0]} {fmt.signed(row.ms)}"
 
 
 def bytes_of(row: KernelLimit) -> str:

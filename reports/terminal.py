@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from traceview.diagnosis.model import Diagnosis, Verdict
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, brief, phrases, words
+from traceview.reports import agreement, brief, words
 from traceview.reports.job.terminal import lines as job_lines
 from traceview.rules.finding import Finding
 from traceview.words import numbers as fmt
@@ -90,9 +90,6 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
         yield from wrap(_times(verdict), width, "  ")
     if timed:
         yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
-    effects = phrases.largest_effects(diagnosis)
-    if effects:
-        yield from wrap(one_line(f"where the time went, per step: {effects}", 200), width, "  ")
     yield from _limit(diagnosis, width)
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
     for said in (agreement.summary(diagnosis), " · ".join(parts)):

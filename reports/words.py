@@ -303,12 +303,11 @@ def unchecked(diagnosis: Diagnosis) -> list[tuple[str, str | None, list[str]]]:
     return sorted(rows, key=lambda row: -len(row[2]))
 
 
-def pieces(sentence: str) -> tuple[str, str]:
-    """A verdict's first clause and what stands in brackets at its end: how much and how sure."""
-    head, opened, tail = one_line(sentence).rstrip(".").rpartition(" (")
-    if opened and tail.endswith(")") and "%" in tail:
-        return head, tail[:-1]
-    return sentence, ""
+def verdict(d: Diagnosis) -> tuple[str, str]:
+    """The headline with what it rests on, and what follows it."""
+    v = d.verdict
+    opening = f"{v.headline} ({v.support})." if v.support else f"{v.headline}."
+    return said(opening, d), said(" ".join(v.remarks), d)
 
 
 def ended(d: Diagnosis) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import phrases, words
+from traceview.reports import words
 from traceview.reports.job import markdown as postmortem
 from traceview.reports.markdown.explained import explained
 from traceview.reports.markdown.sections import ROWS, around, more, sections
@@ -45,14 +45,11 @@ def _head(d: Diagnosis) -> str:
     verdict = d.verdict
     mark, word = words.outcome(verdict.outcome)
     times = (("Eager", verdict.eager_ms), ("Compiled", verdict.compiled_ms))
-    first, rest = words.first_sentence(words.said(verdict.sentence, d))
+    first, rest = words.verdict(d)
     lines = [f"## {mark} {word}\n\n{f'**{prose(first)}** {prose(rest)}'.rstrip()}\n"]
     ended = words.ended(d)
     if ended:
         lines.append(f"How it ended: {escape(ended, 300)}\n")
-    effects = phrases.largest_effects(d)
-    if effects:
-        lines.append(f"Where the time went, per step: {escape(effects, 300)}\n")
     rows = [
         ("Target", code(words.target(d)) or fmt.MISSING),
         *((f"{name} per step", fmt.milliseconds(ms)) for name, ms in times if ms is not None),

@@ -78,7 +78,7 @@ def test_the_schema_is_one_and_the_file_is_it():
         lambda data: data["verdict"].update(speedup="6.9"),
         lambda data: data["findings"][0].update(severity="fatal"),
         lambda data: data["verdict"].update(speedup_interval=[1.0]),
-        lambda data: data.update(format=2),
+        lambda data: data.update(format=1),
         lambda data: data["explanation"].pop("waterfall"),
         lambda data: data["explanation"]["matching"].update(groups=None),
     ],
@@ -93,7 +93,7 @@ def test_the_schema_is_strict(full, break_it):
 def test_the_keys_of_the_contract(full):
     data = to_json(full)
     assert list(data)[:4] == ["format", "verdict", "break_even_steps", "compile_seconds"]
-    assert data["format"] == 1
+    assert data["format"] == 2
     assert data["verdict"].keys() >= {
         "outcome", "speedup", "speedup_interval", "eager_ms", "compiled_ms", "clock", "blocks",
         "sentence",
@@ -125,11 +125,28 @@ def test_numbers_that_are_not_finite_are_null(full):
     json.dumps(data, allow_nan=False)
 
 
-@pytest.mark.parametrize("data", [{}, [], {"format": 2}, {"format": 1, "verdict": 3}])
+@pytest.mark.parametrize("data", [{}, [], {"format": 3}, {"format": 2, "verdict": 3}])
 def test_foreign_data_is_refused_in_words(data):
     with pytest.raises(NothingToAnalyse) as caught:
         from_json(data)
     assert caught.value.slug == "foreign-diagnosis"
+
+
+def test_format_1_is_read_and_its_reasons_are_those_of_its_waterfall(explained):
+    data = to_json(explained)
+    new = ("headline", "support", "remarks", "difference_ms", "why", "unexplained_ms", "advice")
+    data["format"] = 1
+    data["verdict"] = {key: data["verdict"][key] for key in data["verdict"] if key not in new}
+    verdict = from_json(data).verdict
+    assert verdict.headline == explained.verdict.sentence.rstrip(".")
+    change = verdict.compiled_ms - verdict.eager_ms
+    named = {part.effect: part.ms for part in verdict.why}
+    assert verdict.difference_ms == change
+    assert sum(named.values()) + verdict.unexplained_ms == pytest.approx(change)
+    waterfall = explained.explanation.waterfall
+    assert named
+    for name, ms in named.items():
+        assert ms == sum(e.ms for e in waterfall if e.effect == name)
 
 
 def test_every_key_is_documented():

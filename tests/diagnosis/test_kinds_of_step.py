@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from traceview.diagnosis.focus import Focus
-from traceview.diagnosis.kinds_of_step import other_steps
 from traceview.diagnosis.model import Verdict
+from traceview.diagnosis.verdict import other_steps
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None, "pid": 7}

@@ -20,6 +20,7 @@ from traceview.diagnosis.model import (
     NotChecked,
     Reading,
     ReadingRow,
+    Reason,
     RecompileChain,
     RecompileLink,
     Region,
@@ -59,6 +60,15 @@ class GraphModule(torch.nn.Module):
         sigmoid: "f32[1024, 4096]" = torch.sigmoid(l_x_)
         return (sigmoid,)
 """
+
+
+def verdict(outcome, headline, support="", *remarks, **figures):
+    """A verdict whose sentence is made of its parts."""
+    headline = headline.rstrip(".")
+    opening = f"{headline} ({support})." if support else f"{headline}."
+    sentence = " ".join((opening, *remarks))
+    words = {"sentence": sentence, "headline": headline, "support": support, "remarks": remarks}
+    return Verdict(outcome, **words, **figures)
 
 
 def finding(code="TV101", rule="gb-item", severity="warning", **changes):
@@ -140,11 +150,25 @@ PHASES = {"dynamo": 0.61, "aot": 0.42, "inductor": 1.3, "codegen": 2.2}
 def helped():
     """Everything filled in, as from a GPU run."""
     return Diagnosis(
-        verdict=Verdict(
-            "helped", "torch.compile helped: a step takes 0.790 ms instead of 4.55 ms (5.76×, 95 % "
-            "interval 5.71–5.80, device time, 8 block pairs). Main reason: 37 kernels became 3.",
-            5.76, (5.71, 5.80), 4.55, 0.79, "device", 8, 9, 640, "paired_blocks",
-            "stopped when the plan was complete",
+        verdict=verdict(
+            "helped",
+            "torch.compile helped: a step takes 0.790 ms instead of 4.55 ms",
+            "5.76×, 95 % interval 5.71× to 5.80×, device time, 8 block pairs",
+            "The 3.76 ms saved come from fusion 3.16 ms (84 %).",
+            speedup=5.76,
+            speedup_interval=(5.71, 5.80),
+            eager_ms=4.55,
+            compiled_ms=0.79,
+            clock="device",
+            blocks=8,
+            blocks_measured=9,
+            steps_timed=640,
+            basis="paired_blocks",
+            ended="stopped when the plan was complete",
+            difference_ms=-3.76,
+            why=(Reason("fusion", -3.16, 0.84, "measured", None),),
+            unexplained_ms=-0.6,
+            advice=("TV101",),
         ),
         break_even_steps=1206,
         compile_time=CompileTime(4.53, 1.1, PHASES, (
@@ -222,12 +246,21 @@ def helped():
 
 def hurt():
     """Slower, with a recompile chain."""
-    verdict = Verdict(
+    hurts = verdict(
         "hurt",
-        "torch.compile hurt: a step takes 3.82 ms instead of 2.10 ms (0.55×).", 0.55, (0.52, 0.61),
-        2.10, 3.82, "host", 8, 8, 320, "paired_blocks",
-    )  # fmt: skip
-    return structs.replace(helped(), verdict=verdict, break_even_steps=None, target="loop.py")
+        "torch.compile hurt: a step takes 3.82 ms instead of 2.10 ms",
+        "0.55×",
+        speedup=0.55,
+        speedup_interval=(0.52, 0.61),
+        eager_ms=2.10,
+        compiled_ms=3.82,
+        clock="host",
+        blocks=8,
+        blocks_measured=8,
+        steps_timed=320,
+        basis="paired_blocks",
+    )
+    return structs.replace(helped(), verdict=hurts, break_even_steps=None, target="loop.py")
 
 
 def failed():
@@ -235,7 +268,7 @@ def failed():
     sentence = "The target failed before a step was timed: RuntimeError in model.py:43."
     return structs.replace(
         empty(),
-        verdict=Verdict("failed", sentence, ended="exit code 1 after 4.2 s"),
+        verdict=verdict("failed", sentence, ended="exit code 1 after 4.2 s"),
         findings=(finding(cost=Cost(), severity="error"),),
         target="crash.py",
         reading=Reading(12, 0),
@@ -246,7 +279,7 @@ def not_compiled():
     """A script that never compiles."""
     return structs.replace(
         empty(),
-        verdict=Verdict("not_compiled", "Nothing was compiled: no torch.compile call was made."),
+        verdict=verdict("not_compiled", "Nothing was compiled: no torch.compile call was made"),
         target="plain.py",
     )
 
@@ -254,7 +287,7 @@ def not_compiled():
 def empty():
     """What an empty run folder gives."""
     return Diagnosis(
-        verdict=Verdict("not_measured", "Nothing was measured."),
+        verdict=verdict("not_measured", "Nothing was measured"),
         break_even_steps=None,
         compile_time=CompileTime(None, None, {}, ()),
         accounting={},

@@ -35,7 +35,7 @@ from traceview.diagnosis.job.model import (
     Tuning,
     Wait,
 )
-from traceview.diagnosis.model import Reading, ReadingRow, Verdict
+from traceview.diagnosis.model import Reading, ReadingRow
 
 SCRIPT = "/home/ada/train/train.py"
 KINDS = ("compile", "compile_alone", "wait", "failed")
@@ -184,7 +184,7 @@ def postmortem(count=4):
     """The diagnosis of such a job."""
     return structs.replace(
         sample.empty(),
-        verdict=Verdict("not_measured", "Nothing was measured: only logs were read."),
+        verdict=sample.verdict("not_measured", "Nothing was measured: only logs were read"),
         job=job(count),
         findings=(sample.finding(),),
         target="logs/job-17",

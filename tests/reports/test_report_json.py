@@ -12,7 +12,7 @@ def test_it_is_the_diagnosis_with_sorted_keys():
     text = json_report.render(sample.helped())
     data = json.loads(text)
     assert list(data) == sorted(data)
-    assert data["format"] == 1
+    assert data["format"] == 2
     assert from_json(data).verdict == sample.helped().verdict
 
 

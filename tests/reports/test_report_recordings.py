@@ -45,7 +45,7 @@ def test_page_is_whole_and_its_first_screen_names_no_unknown(diagnosis, source, 
     assert page.problems == []
     assert len(source.encode()) < 1_500_000
     header = Page(re.search(r"<header.*?</header>", source, re.S).group()).text
-    assert diagnosis.verdict.sentence.split(" (")[0].split("/")[0] in header
+    assert diagnosis.verdict.headline.split("/")[0].replace('"', "”") in header.replace('"', "”")
     for words in ("not recorded", "not known", "None"):
         assert words not in header
 

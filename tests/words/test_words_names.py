@@ -47,10 +47,11 @@ def test_categories_are_words():
 
 
 def test_an_effect_that_went_the_other_way_is_called_so():
-    assert names.effect("launches_saved", -0.2) == "launches saved"
-    assert names.effect("launches_saved", 0.2) == "launching takes longer"
-    assert names.effect("overheads_added", 0.2) == "overheads of the compiled call"
-    assert names.effect("overheads_added", -0.2) == "overheads saved"
+    assert names.effect("launches_saved", -0.2) == "less launching"
+    assert names.effect("launches_saved", 0.2) == "more launching"
+    assert names.effect("overheads_added", 0.2) == "overhead of compiled calls"
+    assert names.effect("overheads_added", -0.2) == "less call overhead"
+    assert names.effect("overheads_added", 0.2, "overhead_cache_lookup") == "guard checks"
     assert names.effect("of_a_new_kind", 0.2) == "of a new kind"
 
 

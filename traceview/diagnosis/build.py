@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from msgspec.structs import replace
-
 import traceview
 from traceview.diagnosis.accounts import accounting, counts
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
@@ -17,7 +15,6 @@ from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.job.build import job_story
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
-from traceview.diagnosis.kinds_of_step import other_steps
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
 from traceview.diagnosis.notes import notes, order_note
 from traceview.diagnosis.order import job_steps
@@ -25,9 +22,9 @@ from traceview.diagnosis.outputs import compared_outputs
 from traceview.diagnosis.reading import links, reading
 from traceview.diagnosis.regions import regions
 from traceview.diagnosis.ruling import ruling
-from traceview.diagnosis.sentence import sentence
+from traceview.diagnosis.sentence import worded
 from traceview.diagnosis.tree import everyone, tree
-from traceview.diagnosis.verdict import verdict_of
+from traceview.diagnosis.verdict import explained, measured, other_steps
 from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
@@ -44,14 +41,19 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     Without a ``choice``, traceview's own rules are checked, all with their default settings.
     """
     focus = Focus.of(tables)
-    (verdict, reason), steps = verdict_of(tables, focus), job_steps(tables)
+    (verdict, reason), steps = measured(tables, focus), job_steps(tables)
     rules = ruling(run, tables, choice)
     findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
-    explained, story = explanation(tables, focus), job_story(tables, focus.pass_name)
-    told = story.sentence if story else None
-    said = sentence(verdict, reason, accounts, per_step, findings, explained.waterfall, told)
-    verdict = replace(verdict, sentence=f"{said} {other_steps(tables, focus, verdict)}".rstrip())
+    story = job_story(tables, focus.pass_name)
+    verdict = worded(
+        explained(verdict, reason, tables, focus, findings, rules.explains),
+        reason,
+        findings,
+        accounts,
+        others=other_steps(tables, focus, verdict),
+        story=story.sentence if story else None,
+    )
     (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)
     callables = regions(tables, focus)
     remarks = [*notes(run, tables, focus, verdict, per_step), *rules.used.notes]
@@ -77,7 +79,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         graphs=shown,
         pairs=_pairs(tables, focus),
         outputs=compared_outputs(tables, focus),
-        explanation=explained,
+        explanation=explanation(tables, focus),
         job=story,
         notes=tuple(remarks),
         **_origin(run),

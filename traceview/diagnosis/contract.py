@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from traceview import contracts
 from traceview.diagnosis.model import FORMAT, Diagnosis
+from traceview.diagnosis.verdict import difference
 from traceview.errors import NothingToAnalyse
 
 #: Keys of the contract that repeat what another key holds, for readers who want just the figure.
@@ -24,6 +26,7 @@ _WORDS: dict[tuple[str, str], tuple[str | None, ...]] = {
     ),
     ("Verdict", "clock"): ("device", "host", None),
     ("Verdict", "basis"): ("paired_blocks", "two_runs", "none"),
+    ("Reason", "basis"): ("measured", "derived", "heuristic"),
 }  # fmt: skip
 
 
@@ -44,14 +47,40 @@ def to_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Diagnosis:
-    """The diagnosis that ``to_json`` made ``data`` of; NothingToAnalyse for anything else."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise _foreign("its format is not " + str(FORMAT))
+    """The diagnosis that ``to_json`` made ``data`` of; NothingToAnalyse for anything else.
+
+    Format 1 is read, too: what its verdict lacks is made from its figures and its waterfall.
+    """
+    found = data.get("format") if isinstance(data, dict) else None
+    if found not in (1, FORMAT):
+        raise _foreign(f"its format is neither 1 nor {FORMAT}")
     kept = {key: value for key, value in data.items() if key not in _REPEATED}
     try:
-        return msgspec.convert(kept, Diagnosis)
+        diagnosis = msgspec.convert(kept, Diagnosis)
     except (msgspec.ValidationError, ValueError) as error:
         raise _foreign(str(error)) from error
+    return diagnosis if found == FORMAT else _of_format_1(diagnosis)
+
+
+def _of_format_1(diagnosis: Diagnosis) -> Diagnosis:
+    """``diagnosis`` with the parts of its verdict that format 1 lacks; it names no finding."""
+    verdict = diagnosis.verdict
+    eager, compiled = verdict.eager_ms, verdict.compiled_ms
+    change = None if eager is None or compiled is None else compiled - eager
+    effects = [effect for effect in diagnosis.explanation.waterfall if change is not None]
+    rows = [{"effect": effect.effect, "what": "", "ms": effect.ms} for effect in effects]
+    why = difference(rows, {e.effect: e.confidence for e in effects}, change, {})
+    left = None if change is None else change - sum(reason.ms or 0.0 for reason in why)
+    return replace(
+        diagnosis,
+        verdict=replace(
+            verdict,
+            headline=verdict.sentence.rstrip("."),
+            difference_ms=change,
+            why=why,
+            unexplained_ms=left,
+        ),
+    )
 
 
 def schema() -> dict[str, Any]:
@@ -69,7 +98,7 @@ def schema() -> dict[str, Any]:
 
 
 def write_schema() -> None:
-    """Write schema.json anew, after a change of the model."""
+    """Write schema.json again, after a change of the model."""
     contracts.write_beside(__file__, schema())
 
 

@@ -15,14 +15,39 @@ from traceview.diagnosis.job.model import Job
 from traceview.rules.finding import Finding
 from traceview.rules.used import RulesUsed
 
-FORMAT = 1
+FORMAT = 2
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One named part of the difference between an eager and a compiled step.
+
+    ``effect`` is one of the waterfall, ``what`` the category of the accounting within it where the
+    effect has several. ``ms`` is compiled less eager, ``share`` its part of the difference: parts
+    that go the other way are negative. ``basis``: measured, derived or heuristic. ``finding``: code
+    of the finding that explains most of it.
+
+    Where there is no difference to explain, the effect is ``not_captured`` (what kept code from
+    being compiled) or ``failure``, and ``ms`` and ``share`` are None.
+    """
+
+    effect: str
+    ms: float | None
+    share: float | None
+    basis: str
+    finding: str | None
+    what: str | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Did it help: ``outcome`` is helped, neutral, hurt, failed, not_compiled or not_measured."""
+    """Did it help: ``outcome`` is helped, neutral, hurt, failed, not_compiled or not_measured.
+
+    ``why`` and ``unexplained_ms`` add up to ``difference_ms`` (compiled less eager). ``advice``:
+    codes of findings on what could still be gained; they explain no part of the difference.
+    ``sentence`` is the ``headline``, its ``support`` in brackets, and the ``remarks``.
+    """
 
     outcome: str
-    sentence: str
+    sentence: str = ""
     speedup: float | None = None
     speedup_interval: tuple[float, float] | None = None
     eager_ms: float | None = None
@@ -33,6 +58,13 @@ class Verdict(msgspec.Struct, frozen=True):
     steps_timed: int = 0
     basis: str = "none"
     ended: str | None = None
+    headline: str = ""
+    support: str = ""
+    remarks: tuple[str, ...] = ()
+    difference_ms: float | None = None
+    why: tuple[Reason, ...] = ()
+    unexplained_ms: float | None = None
+    advice: tuple[str, ...] = ()
 
 
 class AccountRow(msgspec.Struct, frozen=True):

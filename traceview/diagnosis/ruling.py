@@ -25,12 +25,13 @@ _PER_STEP = ("accounting", "account_details", "kernel_groups", "matched_kernels"
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """``follows``: rule → the rules whose findings are its cause."""
+    """``follows``: rule → the rules whose findings are its cause; ``explains``: → effects."""
 
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...]
     used: RulesUsed
     follows: Mapping[str, frozenset[str]]
+    explains: Mapping[str, frozenset[str]]
 
 
 def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
@@ -58,6 +59,7 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
         ),
         rules_used(choice, silenced, unused),
         {rule.name: rule.follows for rule in choice.rules},
+        {rule.name: rule.explains for rule in choice.rules},
     )
 
 

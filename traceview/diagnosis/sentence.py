@@ -1,116 +1,99 @@
-"""The verdict in plain words, read in ten seconds: what happened, the figures, the main cause."""
+"""The verdict in words, made from the verdict's own data: read in ten seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from traceview.derive.causes import UNNAMED
-from traceview.diagnosis.explanation import Effect
-from traceview.diagnosis.kinds_of_speedup import kinds_of_speedup, largest_loss
-from traceview.diagnosis.model import AccountRow, StanceCounts, Verdict
+from msgspec.structs import replace
+
+from traceview.derive.causes import PYTHON
+from traceview.diagnosis.model import AccountRow, Reason, Verdict
+from traceview.diagnosis.tree import everyone
+from traceview.diagnosis.verdict import NOT_CAPTURED
 from traceview.rules.finding import Finding
-from traceview.words.names import category
-from traceview.words.numbers import count, milliseconds, plural, ratio, ratio_interval, together
+from traceview.words.names import category, effect
+from traceview.words.numbers import milliseconds, percent, plural, ratio, together
 
 #: A category that fills this part of both steps leaves torch.compile nothing to win.
 DOMINANT = 0.6
-#: Fewer kernels by this ratio are named as the reason.
-FEWER_KERNELS = 1.3
-
 #: An interval from 0.95 to 1.05 is wide, but still says "about the same"; a wider one does not.
 NOISY = 1.1
 #: That compiling helped or hurt is sure when the interval says so; by how much, not if it is wide.
 VERY_NOISY = 1.5
-FEW_BLOCKS = 6
-#: Host time outside of every operator: the script's own code, data loading, dispatch.
-PYTHON = "python"
+#: Parts of the difference that a sentence has room for, and the least share worth a word.
+MOST_PARTS, LEAST_SHARE = 3, 0.03
+#: Gains and losses below this part of an eager step are not worth saying that they cancel out.
+CANCELLED = 0.05
 
 Accounting = Mapping[str, Sequence[AccountRow]]
-Counts = Mapping[str, StanceCounts]
 
 
-def sentence(
+def worded(
     verdict: Verdict,
     reason: str | None,
-    accounting: Accounting,
-    counts: Counts,
     findings: Sequence[Finding],
-    effects: Sequence[Effect] = (),
+    accounting: Accounting,
+    *,
+    others: str = "",
     story: str | None = None,
-) -> str:
-    """The sentence for ``verdict``; ``findings`` in their final order, ``effects`` all of them.
+) -> Verdict:
+    """``verdict`` with its headline, remarks and sentence.
 
-    ``story``: what a post-mortem says instead of that there is no verdict.
+    ``reason`` of an outcome that is no measured one; ``findings`` give their titles; ``others``:
+    a sentence on other callables; ``story``: what a post-mortem says in place of "no verdict".
     """
-    cause = _first("What costs most", findings)
-    if verdict.outcome == "failed":
-        errors = [found for found in findings if found.severity == "error"]
-        why = _first("The cause", errors)
-        return _join(f"{_upper(reason or 'the script failed')}.", why, _until_then(verdict))
-    if verdict.outcome == "not_compiled":
-        others = [found for found in findings if found.rule != "cap-nothing-compiled"]
-        used = "gained nothing" if any(_costs_a_step(f) for f in others) else "had no effect"
-        used = used if findings else "was not used"
-        return _join(f"torch.compile {used}: {reason}.", _first("The reason", others))
-    if verdict.outcome == "not_measured":
-        told = story or f"No verdict: {reason or 'no step was timed'}."
-        return _join(told, _one_sided(verdict), _first("First finding", findings))
-    if verdict.outcome == "helped":
-        opening = f"torch.compile helped: a step takes {_instead(verdict)} ({_support(verdict)})."
-        why = kinds_of_speedup(effects) or _saving(accounting, counts)
-        left = _first("What still costs most", findings)
-        return _join(opening, _noise(verdict, VERY_NOISY), why, left)
-    if verdict.outcome == "hurt":
-        why = cause or kinds_of_speedup(effects) or largest_loss(effects) or _growth(accounting)
-        step = f"a step takes {_instead(verdict)} ({_support(verdict)})."
-        opening = f"torch.compile hurt: {f'{reason}, and ' if reason else ''}{step}"
-        return _join(opening, _noise(verdict, VERY_NOISY), why)
-    same = _dominant(accounting)
-    return _join(_neutral(verdict, same), _noise(verdict, NOISY), cause)
+    headline = story or _headline(verdict, reason)
+    timed = verdict.speedup is not None and verdict.outcome in ("helped", "hurt", "neutral")
+    support = _support(verdict) if timed else ""
+    titles = {found.code: found.title.rstrip(".") for found in reversed([*everyone(findings)])}
+    remarks = tuple(filter(None, (*_remarks(verdict, reason, titles, accounting), others)))
+    opening = f"{headline} ({support})." if support else headline.rstrip(".") + "."
+    return replace(
+        verdict,
+        headline=headline.rstrip("."),
+        support=support,
+        remarks=remarks,
+        sentence=" ".join((opening, *remarks)),
+    )
 
 
-def _costs_a_step(finding: Finding) -> bool:
-    """Whether a step was seen to pay for it: no effect is something else."""
-    return finding.confidence == "measured" and bool(finding.cost.ms_per_step)
-
-
-def _neutral(verdict: Verdict, same: tuple[str, float] | None) -> str:
-    figures = f"a step takes {_instead(verdict)} ({_support(verdict)})."
-    if same is None:
-        return f"{_no_difference(verdict)}: {figures}"
-    name, part = same
-    both = f"{part:.0%} of the step is {category(name)} in both".replace("%", " %")
-    return f"{_no_difference(verdict)}: {both}; {figures}"
-
-
-def _no_difference(verdict: Verdict) -> str:
-    """What a neutral interval allows to be said: it may lie to one side of 1."""
+def _headline(verdict: Verdict, reason: str | None) -> str:
+    step = ""
+    if verdict.eager_ms is not None and verdict.compiled_ms is not None:
+        compiled, eager = together(verdict.compiled_ms, verdict.eager_ms)
+        step = f"a step takes {compiled} instead of {eager}"
+    match verdict.outcome:
+        case "helped":
+            return f"torch.compile helped: {step}"
+        case "hurt":
+            return f"torch.compile hurt: {step}"
+        case "failed":
+            said = reason or "the script failed"
+            return said[:1].upper() + said[1:]
+        case "not_compiled":
+            return f"Nothing was compiled: {reason}"
+        case "not_measured":
+            return f"No verdict: {reason or 'no step was timed'}"
     low, high = verdict.speedup_interval or (1.0, 1.0)
+    if _is_noisy(verdict):
+        return f"Too noisy to tell: {ratio(low)} to {ratio(high)}"
     if low <= 1.0 <= high:
-        return "torch.compile made no measurable difference"
-    if high / low < NOISY and max(high, 1 / low) < NOISY:
-        return "torch.compile made next to no difference"
-    return f"torch.compile may have {'helped' if low > 1.0 else 'hurt'}, which is not certain"
+        return f"torch.compile made no measurable difference: {step}"
+    return f"torch.compile made next to no difference: {step}"
 
 
-def _noise(verdict: Verdict, most: float) -> str:
+def _is_noisy(verdict: Verdict) -> bool:
+    """Whether the interval allows no statement on a neutral outcome."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if high <= most * low:
-        return ""
-    blocks = "few blocks, which" if verdict.blocks < FEW_BLOCKS else "the blocks"
-    return f"That is noisy ({blocks} differ widely): a longer run on a quiet machine would tell."
-
-
-def _instead(verdict: Verdict) -> str:
-    compiled, eager = together(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
-    return f"{compiled} instead of {eager}"
+    return verdict.outcome == "neutral" and high > NOISY * low
 
 
 def _support(verdict: Verdict) -> str:
-    """6.9×, 95 % interval 6.7–7.0, device time, 12 block pairs."""
-    parts = [f"{ratio(verdict.speedup)}"]
-    if verdict.speedup_interval is not None:
-        parts.append(f"95 % interval {ratio_interval(verdict.speedup_interval)}")
+    """6.90×, 95 % interval 6.70× to 7.00×, device time, 12 block pairs."""
+    parts = [f"median {ratio(verdict.speedup)}" if _is_noisy(verdict) else ratio(verdict.speedup)]
+    if verdict.speedup_interval is not None and not _is_noisy(verdict):
+        low, high = verdict.speedup_interval
+        parts.append(f"95 % interval {ratio(low)} to {ratio(high)}")
     parts.append("device time" if verdict.clock == "device" else "host time")
     if verdict.basis == "two_runs":
         parts.append(f"two runs, {plural(verdict.steps_timed, 'step')}")
@@ -119,61 +102,122 @@ def _support(verdict: Verdict) -> str:
     return ", ".join(parts)
 
 
-def _until_then(verdict: Verdict) -> str:
-    """The figures measured before the end, if there are both."""
-    if verdict.speedup is None:
-        return ""
-    return f"Measured until then: a step takes {_instead(verdict)} ({_support(verdict)})."
+def _remarks(
+    verdict: Verdict, reason: str | None, titles: Mapping[str, str], accounting: Accounting
+) -> Iterable[str]:
+    """What follows the headline: noise, reasons, advice."""
+    low, high = verdict.speedup_interval or (1.0, 1.0)
+    match verdict.outcome:
+        case "failed":
+            yield from (f"Cause: {titles[why.finding]}." for why in verdict.why if why.finding)
+            if verdict.eager_ms is not None and verdict.compiled_ms is not None:
+                compiled, eager = together(verdict.compiled_ms, verdict.eager_ms)
+                figures = f"{compiled} instead of {eager} ({_support(verdict)})"
+                yield f"Until then, a step took {figures}."
+            return
+        case "not_compiled":
+            yield _not_captured(verdict, titles)
+        case "not_measured":
+            yield _one_sided(verdict)
+        case "helped" | "hurt":
+            if reason:
+                yield f"{reason}."
+                yield _not_captured(verdict, titles)
+            if high > VERY_NOISY * low:
+                yield "By how much is uncertain: run longer or on a quieter machine."
+            yield _difference(verdict)
+        case "neutral" if _is_noisy(verdict):
+            compiled, eager = together(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
+            yield f"The medians are {compiled} compiled and {eager} in eager."
+            yield "Run longer or on a quieter machine."
+        case "neutral":
+            yield _same_in_both(accounting) or _cancelled(verdict)
+    yield _top_finding(verdict, titles)
 
 
-def _one_sided(verdict: Verdict) -> str:
-    if verdict.speedup is not None:
-        return f"What there is: a step takes {_instead(verdict)} ({_support(verdict)})."
-    known = [
-        f"{name} {milliseconds(ms)}"
-        for name, ms in (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
-        if ms is not None
+def _not_captured(verdict: Verdict, titles: Mapping[str, str]) -> str:
+    """The first cause of code that was not captured."""
+    causes = [why.finding for why in verdict.why if why.effect == NOT_CAPTURED and why.finding]
+    # What cap-nothing-compiled finds is the headline already.
+    return next((f"Cause: {titles[code]}." for code in causes if code != "TV110"), "")
+
+
+def _difference(verdict: Verdict) -> str:
+    """Where a difference comes from, the largest part first; or that it is not explained.
+
+    "The extra 1.75 ms go to slower fused kernels 0.900 ms (51 %) and guard checks 0.300 ms (17 %,
+    TV301)". Shares are left out where gains and losses make one of them larger than the whole.
+    """
+    change, left = verdict.difference_ms or 0.0, verdict.unexplained_ms or 0.0
+    if not verdict.difference_ms or not any(why.ms for why in verdict.why):
+        return "Where the time went was not recorded: no profile covers both sides."
+    if abs(left) > 0.5 * abs(change):
+        whole, unexplained = together(abs(change), abs(left))
+        return (
+            f"Less than half of the {whole} is explained: the profile leaves {unexplained} "
+            "unexplained. Compare the step timelines in the report."
+        )
+    reasons = [why for why in verdict.why if why.ms and abs(why.share or 0.0) >= LEAST_SHARE]
+    along = [why for why in reasons if (why.share or 0.0) > 0][:MOST_PARTS]
+    against = [why for why in reversed(reasons) if (why.share or 0.0) < 0][:MOST_PARTS]
+    rest = [left] if abs(left) >= LEAST_SHARE * abs(change) else []
+    shown = [*along, *against]
+    whole, *parts = together(change, *(why.ms or 0.0 for why in shown), *rest)
+    shares = all(abs(why.share or 0.0) <= 1.0 for why in shown)
+    said = [
+        _part(why, ms, shares=shares) for why, ms in zip(shown, parts[: len(shown)], strict=True)
     ]
-    steps = plural(verdict.steps_timed, "step")
-    return f"A step takes {', '.join(known)} (host time, {steps})." if known else ""
-
-
-def _saving(accounting: Accounting, counts: Counts) -> str:
-    """Fewer kernels, else the category that shrank most."""
-    eager, compiled = counts.get("eager"), counts.get("compiled")
-    before, after = (side.kernels if side else None for side in (eager, compiled))
-    if before and after and before >= FEWER_KERNELS * after:
-        noun = "operators" if eager and eager.launches is None else "kernels"  # on a CPU
-        return f"The main reason: {count(before)} {noun} became {count(after)}."
-    name, change = _largest(accounting, sign=-1)
-    return _change(name, -change, "less")
-
-
-def _growth(accounting: Accounting) -> str:
-    name, change = _largest(accounting, sign=1)
-    return _change(name, change, "more")
-
-
-def _change(name: str | None, ms: float, word: str) -> str:
-    return (
-        f"The main reason: {milliseconds(ms)} {word} per step for {category(name)}." if name else ""
+    opening = (
+        f"The extra {whole} go to" if change > 0 else f"The {_unsigned(whole)} saved come from"
     )
+    clauses = [f"{opening} {_listed(said[: len(along)])}"]
+    if against:
+        how = "saved elsewhere" if change > 0 else "lost again"
+        clauses.append(f"{how}: {_listed(said[len(along) :])}")
+    if rest:
+        more = "" if left * change > 0 else "another "
+        clauses.append(f"{more}{_unsigned(parts[-1])} unexplained")
+    return "; ".join(clauses) + "."
 
 
-def _largest(accounting: Accounting, sign: int) -> tuple[str | None, float]:
-    """The category whose ms per step changed most in the direction of ``sign``."""
-    eager, compiled = _by_category(accounting, "eager"), _by_category(accounting, "compiled")
-    if not eager or not compiled:
-        return None, 0.0
-    change = {name: compiled.get(name, 0.0) - eager.get(name, 0.0) for name in eager | compiled}
-    name = max(change, key=lambda key: sign * change[key])
-    return (name, change[name]) if sign * change[name] > 0 else (None, 0.0)
+def _part(why: Reason, ms: str, *, shares: bool) -> str:
+    """``guard checks 0.300 ms (17 %, TV301)``."""
+    notes = [percent(abs(why.share or 0.0)) if shares else None, why.finding]
+    bracket = ", ".join(filter(None, notes))
+    said = f"{effect(why.effect, why.ms or 0.0, why.what)} {_unsigned(ms)}"
+    return f"{said} ({bracket})" if bracket else said
 
 
-def _dominant(accounting: Accounting) -> tuple[str, float] | None:
-    """(category, part) of the work, or of Python between it, that fills most of both steps.
+def _unsigned(figure: str) -> str:
+    return figure.removeprefix("−")
 
-    None where the profile found more of it than the timed step is long.
+
+def _listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def _cancelled(verdict: Verdict) -> str:
+    """What one effect saves and another one costs, where both count in a step."""
+    least = CANCELLED * (verdict.eager_ms or 0.0)
+    saved = [why for why in verdict.why if (why.ms or 0.0) < -least]
+    lost = [why for why in verdict.why if (why.ms or 0.0) > least]
+    if not saved or not lost or not least:
+        return ""
+
+    def named(parts: list[Reason]) -> str:
+        top = max(parts, key=lambda why: abs(why.ms or 0.0))
+        name = effect(top.effect, top.ms or 0.0, top.what)
+        return f"{name} ({milliseconds(abs(top.ms or 0.0))})"
+
+    largest = f"the largest gain is {named(saved)}, the largest loss {named(lost)}"
+    return f"Gains and losses cancel out: {largest}."
+
+
+def _same_in_both(accounting: Accounting) -> str:
+    """The category of work, or Python between it, that fills most of both steps.
+
+    Empty where there is none, or where the profile found more of it than the timed step is long.
     """
     parts: dict[str, list[float]] = {}
     for stance in ("eager", "compiled"):
@@ -184,31 +228,24 @@ def _dominant(accounting: Accounting) -> tuple[str, float] | None:
                 parts.setdefault(row.category, []).append(row.ms / total)
     both = {name: min(found) for name, found in parts.items() if len(found) == 2}
     name = max(both, key=lambda key: both[key], default=None)
-    return (name, both[name]) if name is not None and DOMINANT <= both[name] <= 1 else None
+    if name is None or not DOMINANT <= both[name] <= 1:
+        return ""
+    return f"In eager and compiled alike, {percent(both[name])} of the step is {category(name)}."
 
 
-def _by_category(accounting: Accounting, stance: str) -> dict[str, float]:
-    rows = accounting.get(stance, ())
-    return {row.category: row.ms for row in rows if row.kind not in UNNAMED}
+def _one_sided(verdict: Verdict) -> str:
+    known = [
+        f"{milliseconds(ms)} {name}"
+        for name, ms in (("in eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+        if ms is not None
+    ]
+    steps = plural(verdict.steps_timed, "step")
+    return f"A step takes {' and '.join(known)} (host time, {steps})." if known else ""
 
 
-def _first(opening: str, findings: Sequence[Finding]) -> str:
-    """The first cause that is more than information or weighs like one, as the reports list them.
-
-    What is wrong with the measurement or the script's own timer (TV9xx) slows no step down. A
-    result that is wrong (TV7xx) costs nothing either, and weighs more.
-    """
-    causes = (f for f in findings if f.severity != "info" or f.weighs)
-    serious = [f for f in causes if not f.code.startswith("TV9")]
-    wrong = [f for f in serious if f.code.startswith("TV7")]
-    first = next(iter((*wrong, *serious)), None)
-    opening = "What matters more" if wrong else opening
-    return f"{opening}: {first.title.rstrip('.')}." if first else ""
-
-
-def _join(*sentences: str) -> str:
-    return " ".join(text for text in sentences if text)
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _top_finding(verdict: Verdict, titles: Mapping[str, str]) -> str:
+    """The first piece of advice; that a result is wrong (TV7xx) matters more than any cost."""
+    wrong = [code for code in verdict.advice if code.startswith("TV7")]
+    if wrong:
+        return f"More important: {titles[wrong[0]]}."
+    return f"Top finding: {titles[verdict.advice[0]]}." if verdict.advice else ""

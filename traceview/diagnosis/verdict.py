@@ -1,14 +1,41 @@
-"""The verdict's figures, and the rest of what table ``speedups`` says, for one process."""
+"""The verdict as data: what happened, the parts of the difference, and what could still be gained.
+
+The reasons are parts of what changed between eager and compiled (tables ``waterfall`` and
+``waterfall_rows``), never the first entry of a list of advice.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from statistics import median
 from typing import Any
 
-from traceview.diagnosis.focus import Focus
-from traceview.diagnosis.model import Verdict
-from traceview.tables import Tables
+from msgspec.structs import replace
 
+from traceview.derive.causes import UNNAMED
+from traceview.derive.effects.parts import OTHER_IDLE, OVERHEADS
+from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.model import Reason, Verdict
+from traceview.diagnosis.tree import everyone
+from traceview.rules.finding import Finding
+from traceview.tables import Tables
+from traceview.words.numbers import plural, ratio
+
+Explains = Mapping[str, frozenset[str]]
+
+#: Effects that gather several causes: each category of the accounting in them is a part.
+GATHERED = frozenset({OVERHEADS, OTHER_IDLE})
+#: A finding explains a part of the difference if it accounts for this much of it.
+EXPLAINED = 0.5
+#: The effect of a reason that is no part of a difference: why code was not compiled.
+NOT_CAPTURED = "not_captured"
+#: Stage of the rules on what Dynamo captures: only these can be why nothing was compiled.
+CAPTURE = "TV1"
+#: Pairs of another callable below which nothing is said of it.
+ENOUGH_PAIRS = 3
+MOST_NAMED = 3
 ENDINGS = {
     "stopped": "stopped by traceview when the plan was complete",
     "timeout": "ended by the time limit",
@@ -16,23 +43,34 @@ ENDINGS = {
     "killed": "killed",
 }
 
+Row = dict[str, Any]
 
-def verdict_of(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
-    """(the verdict without its sentence, the reason of an outcome that is no measured one)."""
+
+def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
+    """(outcome and figures of the verdict, the reason of an outcome that is no measured one)."""
     row = focus.first(tables["speedups"])
     if not row:
-        return Verdict("not_measured", ""), "there are logs, but no timed run"
-    row = _worst(tables, row)
+        return Verdict("not_measured"), "there are logs, but no timed run"
+    # A rank that failed failed the job, whichever rank the figures are of.
+    failures = (
+        other
+        for other in tables["speedups"].iter_rows(named=True)
+        if other["outcome"] == "failed" and other["pass"] == row["pass"]
+    )
+    other = None if row["outcome"] == "failed" else next(failures, None)
+    if other:
+        row = {**row, "outcome": "failed", "reason": f"rank {other['rank']}: {other['reason']}"}
     if row["outcome"] == "not_compiled":  # both sides ran the same code: their ratio says nothing
         row = {**row, "speedup": None, "speedup_low": None, "compiled_ms": None}
     low, high = row["speedup_low"], row["speedup_high"]
+    eager, compiled = row["eager_ms"], row["compiled_ms"]
     verdict = Verdict(
         outcome=row["outcome"],
-        sentence="",
+        difference_ms=None if eager is None or compiled is None else compiled - eager,
         speedup=row["speedup"],
         speedup_interval=None if low is None or high is None else (low, high),
-        eager_ms=row["eager_ms"],
-        compiled_ms=row["compiled_ms"],
+        eager_ms=eager,
+        compiled_ms=compiled,
         clock=row["clock"],
         blocks=row["pairs_used"] or 0,
         blocks_measured=row["pairs_measured"] or 0,
@@ -43,7 +81,81 @@ def verdict_of(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
     return verdict, row["reason"]
 
 
-def ending(run: dict[str, Any]) -> str | None:
+def explained(
+    verdict: Verdict,
+    reason: str | None,
+    tables: Tables,
+    focus: Focus,
+    findings: Sequence[Finding],
+    explains: Explains,
+) -> Verdict:
+    """``verdict`` with its reasons and, apart from them, its advice.
+
+    ``reason`` as ``measured`` gives it; ``findings`` in their final order; ``explains``: rule →
+    effects or categories that its findings account for.
+    """
+    why: tuple[Reason, ...]
+    unexplained = None
+    if verdict.outcome == "failed":
+        errors = [found for found in findings if found.severity == "error"]
+        why = tuple(Reason("failure", None, None, f.confidence, f.code) for f in errors[:1])
+    elif verdict.outcome == "not_compiled":
+        why = _not_captured(findings)
+    else:
+        rows = focus.rows(tables["waterfall_rows"])
+        bases = {row["effect"]: row["confidence"] for row in focus.rows(tables["waterfall"])}
+        why = difference(rows, bases, verdict.difference_ms, _accounts(findings, explains))
+        unexplained = verdict.difference_ms
+        if unexplained is not None:
+            unexplained -= sum(part.ms or 0.0 for part in why)
+        if reason:  # it hurt although nothing was captured
+            why += _not_captured(findings)
+    named = {reason.finding for reason in why}
+    serious = (found.code for found in findings if is_serious(found))
+    advice = tuple(code for code in dict.fromkeys(serious) if code not in named)
+    return replace(verdict, why=why, unexplained_ms=unexplained, advice=advice)
+
+
+def difference(
+    rows: Sequence[Row],
+    bases: Mapping[str, str],
+    difference_ms: float | None,
+    accounts: Mapping[str, Mapping[str, float]],
+) -> tuple[Reason, ...]:
+    """The named parts of ``difference_ms`` (compiled less eager), those along with it first.
+
+    ``rows`` are of ``waterfall_rows``; ``bases``: effect → confidence; ``accounts``: effect or
+    category → code of findings → ms that they account for.
+    """
+    parts: dict[tuple[str, str | None], float] = defaultdict(float)
+    for row in rows:
+        if row["effect"] not in UNNAMED:
+            what = (row["what"].lower() or None) if row["effect"] in GATHERED else None
+            parts[row["effect"], what] += row["ms"]
+    sign = -1.0 if (difference_ms or 0.0) < 0 else 1.0
+    return tuple(
+        Reason(
+            effect=effect,
+            what=what,
+            ms=ms,
+            share=ms / difference_ms if difference_ms else None,
+            basis=bases.get(effect, "derived"),
+            finding=_finding(ms, {**accounts.get(effect, {}), **accounts.get(what or "", {})}),
+        )
+        for (effect, what), ms in sorted(parts.items(), key=lambda item: -sign * item[1])
+        if ms
+    )
+
+
+def is_serious(finding: Finding) -> bool:
+    """Whether there is something to do about it for the sake of the step.
+
+    What is wrong with the measurement or the script's own timer (TV9xx) slows no step down.
+    """
+    return (finding.severity != "info" or finding.weighs) and not finding.code.startswith("TV9")
+
+
+def ending(run: Row) -> str | None:
     """How the process ended, in a few words."""
     kind, error = run.get("exit_kind"), run.get("error_type")
     if error not in (None, "SystemExit") and (kind != "exit" or run["exit_code"]):
@@ -57,12 +169,48 @@ def ending(run: dict[str, Any]) -> str | None:
     return ENDINGS.get(str(kind))
 
 
-def _worst(tables: Tables, row: dict[str, Any]) -> dict[str, Any]:
-    """``row``, but failed if another rank of the same pass failed: one rank's end is the job's."""
-    if row["outcome"] == "failed":
-        return row
-    for other in tables["speedups"].iter_rows(named=True):
-        if other["outcome"] == "failed" and other["pass"] == row["pass"]:
-            reason = f"rank {other['rank']}: {other['reason']}"
-            return {**row, "outcome": "failed", "reason": reason}
-    return row
+def other_steps(tables: Tables, focus: Focus, verdict: Verdict) -> str:
+    """A sentence on the callables that the verdict is not about; empty where there is one only."""
+    if verdict.basis != "paired_blocks" or verdict.outcome not in ("helped", "neutral", "hurt"):
+        return ""
+    ratios: dict[int, list[float]] = defaultdict(list)
+    mine: set[int] = set()
+    for row in focus.rows(tables["block_pairs"]):
+        anchor = row["anchor_region_id"]
+        if anchor is None or row["speedup"] is None or row["compiles_inside"]:
+            continue
+        ratios[anchor].append(row["speedup"])
+        if row["used"]:
+            mine.add(anchor)
+    names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
+    others = [
+        f"{names.get(anchor) or f'region {anchor}'} {ratio(median(values))} "
+        f"({plural(len(values), 'block pair')})"
+        for anchor, values in ratios.items()
+        if anchor not in mine and len(values) >= ENOUGH_PAIRS
+    ]
+    if not others or len(mine) != 1:
+        return ""
+    about = names.get(next(iter(mine))) or "one callable"
+    return f"This is about calls of {about}; timed as well: {', '.join(others[:MOST_NAMED])}."
+
+
+def _not_captured(findings: Sequence[Finding]) -> tuple[Reason, ...]:
+    """What kept code from being captured."""
+    causes = [f for f in findings if f.code.startswith(CAPTURE) and is_serious(f)]
+    return tuple(Reason(NOT_CAPTURED, None, None, f.confidence, f.code) for f in causes)
+
+
+def _accounts(findings: Sequence[Finding], explains: Explains) -> dict[str, dict[str, float]]:
+    """Effect or category → code → ms of a step that the findings of that code account for."""
+    accounts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for finding in everyone(findings):
+        for name in explains.get(finding.rule, ()):
+            accounts[name][finding.code] += finding.cost.ms_per_step or 0.0
+    return accounts
+
+
+def _finding(ms: float, accounts: Mapping[str, float]) -> str | None:
+    """The code that accounts for most of ``ms``, if it is enough to explain it."""
+    code = max(accounts, key=lambda code: accounts[code], default=None)
+    return code if code and ms > 0 and accounts[code] >= EXPLAINED * ms else None

@@ -40,6 +40,7 @@ from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})
+EXPLAINS = frozenset({"overheads_added"})
 #: Each break adds an entry, each variant of a function one more set of guards to try; and where
 #: nothing is generated, nothing pays for entering.
 FOLLOWS = GRAPH_BREAKS | {

@@ -41,6 +41,7 @@ from traceview.words.text import shorten
 
 CODE = "TV113"
 NEEDS = frozenset({"regions", "compiles", "compile_regions"})
+EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 #: A break that gave a frame up names the user's line; then this is what follows from it.
 FOLLOWS = frozenset({"gb-frame-skipped"})
 

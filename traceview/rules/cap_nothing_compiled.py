@@ -46,6 +46,7 @@ from traceview.words.numbers import milliseconds, seconds, times
 
 CODE = "TV110"
 NEEDS = frozenset({"regions", "runs"})
+EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 
 _EAGER = Cost(about="all of what compiling could save; not measured, since nothing is compiled")
 _IN_TORCH = (

@@ -43,6 +43,7 @@ from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV108"
 NEEDS = frozenset({"graph_breaks"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 HOT_SHARE = 0.20
 #: Work of libraries, which runs in the same kernels compiled.

@@ -43,6 +43,7 @@ from traceview.tables import Tables
 
 CODE = "TV106"
 NEEDS = frozenset({"graph_breaks"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SWITCH = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 #: ``aten.nonzero.default`` as torch's explanation names the operator.

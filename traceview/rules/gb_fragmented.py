@@ -44,6 +44,7 @@ from traceview.words.numbers import milliseconds, percent, plural
 
 CODE = "TV105"
 NEEDS = frozenset({"graph_breaks", "compiles", "step_counts", "region_costs"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 FOLLOWS = GRAPH_BREAKS
 
 #: One break makes two graphs and a second one three: that is gb-item's and its like's business.

@@ -38,6 +38,7 @@ from traceview.words.text import shorten
 
 CODE = "TV104"
 NEEDS = frozenset({"graph_breaks", "compiles"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SKIPS = "torch.compile will skip tracing the frame"
 _FUNCTORCH = "functorch"

@@ -42,6 +42,7 @@ from traceview.words.numbers import milliseconds, plural
 
 CODE = "TV109"
 NEEDS = frozenset({"graph_breaks"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 
 def check(tables: Tables) -> Iterator[Finding]:

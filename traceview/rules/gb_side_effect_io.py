@@ -44,6 +44,7 @@ from traceview.tables import Tables
 
 CODE = "TV103"
 NEEDS = frozenset({"graph_breaks"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 #: Around a compiled training step, which is the thing to change, there is Python as a rule.
 FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 

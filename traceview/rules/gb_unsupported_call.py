@@ -46,6 +46,7 @@ from traceview.words.text import shorten
 
 CODE = "TV107"
 NEEDS = frozenset({"graph_breaks"})
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _CUSTOM_OP = """\
 @torch.library.custom_op("mylib::my_call", mutates_args=())

@@ -51,6 +51,7 @@ from traceview.words.numbers import milliseconds, percent, plural
 
 CODE = "TV301"
 NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_counts"})
+EXPLAINS = frozenset({"overhead_cache_lookup", "idle_guards"})
 #: Many variants of one function: a look-up checks the guards of each until one fits.
 FOLLOWS = RECOMPILES | {"rc-limit-hit"}
 

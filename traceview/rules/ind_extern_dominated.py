@@ -54,6 +54,7 @@ from traceview.words.text import shorten
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
+EXPLAINS = frozenset({"library_choice"})
 
 #: Below half, something else is the step's main cost.
 LEAST_SHARE = 0.50

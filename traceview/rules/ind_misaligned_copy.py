@@ -49,6 +49,7 @@ from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV404"
 NEEDS = frozenset({"cpu_ops", "kernels", "kernel_calls", "step_counts"})
+EXPLAINS = frozenset({"copies_added"})
 GPU_ONLY = True
 
 #: Below a hundredth of a step nobody would see the difference.

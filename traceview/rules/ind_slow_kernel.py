@@ -47,6 +47,7 @@ from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
+EXPLAINS = frozenset({"fusion"})
 GPU_ONLY = True
 
 #: Less of a step is not worth a look at one kernel.

@@ -43,6 +43,7 @@ from traceview.words.text import shorten
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompiles"})
+EXPLAINS = frozenset({"compile", "idle_compile", "overhead_cache_lookup", "idle_guards"})
 FOLLOWS = RECOMPILES | {"rc-resumed-value"}
 
 #: Values that a title has room for.

@@ -42,6 +42,8 @@ class Rule(msgspec.Struct, frozen=True):
     """One rule: ``sections`` maps the headings of its docstring, in order, to their text.
 
     ``follows``: rules whose findings are its cause where both are about the same function.
+    ``explains``: effects of the waterfall, or categories of the accounting, whose time its findings
+    account for.
     ``gpu_only``: it is about kernels or launches on a GPU, which a run on a CPU can neither show
     nor deny.
     ``settings``: the keyword-only parameters of ``check`` with the values in force, which are the
@@ -55,6 +57,7 @@ class Rule(msgspec.Struct, frozen=True):
     check: Callable[..., Iterator[Finding]]
     module: str
     follows: frozenset[str] = frozenset()
+    explains: frozenset[str] = frozenset()
     gpu_only: bool = False
     settings: Mapping[str, Setting] = {}
     origin: str = OWN
@@ -106,6 +109,7 @@ def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
         module.check,
         module.__name__,
         follows=getattr(module, "FOLLOWS", frozenset()),
+        explains=getattr(module, "EXPLAINS", frozenset()),
         gpu_only=getattr(module, "GPU_ONLY", False),
         settings=settings,
         origin=origin,

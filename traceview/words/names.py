@@ -57,7 +57,7 @@ CATEGORIES = {
     "idle_gc": "idle: garbage collection",
     "idle_communication": "idle: waiting for other ranks",
     "idle_python": "idle: other Python",
-    "idle_device": "idle: between queued kernels",
+    "idle_device": "idle: gaps between queued kernels",
     "idle_inside_graph": "idle: inside a cudagraph",
     "idle_unlinked": "idle: cause not recorded",
     "overhead_cache_lookup": "overhead: guard checks",
@@ -66,33 +66,23 @@ CATEGORIES = {
     "overhead_compiled_region": "overhead: entering compiled code",
     "overhead_runtime_wrappers": "overhead: AOTAutograd wrappers",
 }
+#: What an effect of the waterfall is called where it saves time, and where it costs time.
 EFFECTS = {
-    "fusion": "fusion: fewer, shorter kernels",
-    "page_faults": "less memory touched for the first time",
-    "library_choice": "other library kernels",
-    "launches_saved": "launches saved",
-    "cudagraphs": "cudagraphs",
-    "less_work": "less work",
-    "casts_saved": "casts saved",
-    "overheads_added": "overheads of the compiled call",
-    "copies_added": "copies added",
-    "recompute": "recompute instead of saved activations",
-    "other_kernels": "other kernels",
-    "other_idle": "other idle time",
-    "machine_speed": "the machine's speed at the windows",
-    "unexplained": "unexplained",
+    "fusion": ("fusion", "slower fused kernels"),
+    "page_faults": ("less new memory touched", "more new memory touched"),
+    "library_choice": ("faster library kernels", "slower library kernels"),
+    "launches_saved": ("less launching", "more launching"),
+    "cudagraphs": ("cudagraphs", "cudagraphs"),
+    "less_work": ("less work", "more work"),
+    "casts_saved": ("fewer casts", "more casts"),
+    "overheads_added": ("less call overhead", "overhead of compiled calls"),
+    "copies_added": ("fewer copies", "added copies"),
+    "recompute": ("less recomputation", "recomputed activations"),
+    "other_kernels": ("other kernels", "other kernels"),
+    "other_idle": ("less other idle time", "more other idle time"),
+    "machine_speed": ("machine speed at the windows", "machine speed at the windows"),
+    "unexplained": ("unexplained", "unexplained"),
 }
-# What an effect is called where it went the other way.
-_TURNED = {
-    "fusion": "fused kernels that take longer",
-    "page_faults": "more memory touched for the first time",
-    "launches_saved": "launching takes longer",
-    "casts_saved": "casts added",
-    "less_work": "more work",
-    "overheads_added": "overheads saved",
-    "copies_added": "copies saved",
-}
-_ADDED = ("overheads_added", "copies_added")
 RECOMPILES = {
     "module_int": "int attribute of a module",
     "type_id": "type",
@@ -128,13 +118,21 @@ def category(name: str) -> str:
     return name.replace("_", " ")
 
 
-def effect(name: str, ms: float) -> str:
-    """An effect of the waterfall as words: ``fusion: fewer, shorter kernels``; ``ms`` is compiled
-    less eager."""
-    turned = ms < 0 if name in _ADDED else ms > 0
-    if turned and name in _TURNED:
-        return _TURNED[name]
-    return EFFECTS.get(name, name.replace("_", " "))
+def effect(name: str, ms: float, what: str | None = None) -> str:
+    """An effect of the waterfall: ``fusion``, or ``slower fused kernels`` where it costs time.
+
+    ``ms`` is compiled less eager; ``what`` the category of the accounting that the effect is about.
+    """
+    if what is not None:
+        return cause(what)
+    saves, costs = EFFECTS.get(name, (name.replace("_", " "),) * 2)
+    return costs if ms > 0 else saves
+
+
+def cause(name: str) -> str:
+    """A category of idle time or overhead by what causes it: ``guard checks``."""
+    label = category(name)
+    return label.removeprefix("idle: ").removeprefix("overhead: ")
 
 
 def what(said: str) -> str:

@@ -152,7 +152,7 @@ def times(number: int) -> str:
 def together(*values_ms: float) -> tuple[str, ...]:
     """Durations to be compared: all in the unit that the smallest of them reads best in."""
     small = min(abs(value) for value in values_ms)
-    if 0 < small < 0.1 and max(map(abs, values_ms)) < 1:
+    if 0 < small < 0.09995 and max(map(abs, values_ms)) < 1:
         return tuple(f"{_three(value * 1000)} µs" for value in values_ms)
     if max(map(abs, values_ms)) >= 1000 > small >= 1:
         return tuple(f"{_three(value)} ms" for value in values_ms)
