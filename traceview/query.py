@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from traceview.schema import all_tables
 from traceview.tables import Tables
 
 _FILE_FUNCTION = re.compile(r"\b(?:read|scan)_\w+\"?\s*\(", re.IGNORECASE)
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
 CELL_WIDTH = 60
 
 
@@ -39,7 +41,7 @@ def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
 
     Every declared table is there; one that was not recorded has no rows.
     """
-    if _FILE_FUNCTION.search(_without_literals(sql)):
+    if _FILE_FUNCTION.search(_LITERAL.sub("''", sql)):
         fact = "A query reads the run's tables only, no other files."
         raise UsageError(fact, _tables_remedy(), slug="bad-query")
     names = all_tables()
@@ -111,8 +113,12 @@ def format_csv(frame: pl.DataFrame) -> str:
 
 def format_json(frame: pl.DataFrame) -> str:
     """A JSON list of objects, one a line; what is no number (NaN) is null."""
-    rows = (json.dumps(_finite(row), ensure_ascii=False, default=str) for row in frame.to_dicts())
-    return "[" + ",\n ".join(rows) + "]\n"
+    rows = (
+        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+        for row in frame.to_dicts()
+    )
+    texts = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+    return "[" + ",\n ".join(texts) + "]\n"
 
 
 def _usage(sql: str, error: BaseException) -> UsageError:
@@ -131,10 +137,6 @@ def _tables_remedy() -> str:
     return f"Tables are {', '.join(all_tables())}; `traceview tables RUN` explains their columns."
 
 
-def _without_literals(sql: str) -> str:
-    return re.sub(r"'(?:[^']|'')*'", "''", sql)
-
-
 def _cell(value: Any, width: int) -> str:  # noqa: ANN401
     if value is None:
         return ""
@@ -142,10 +144,3 @@ def _cell(value: Any, width: int) -> str:  # noqa: ANN401
         return f"{value:.6g}"
     text = " ".join(str(value).split())
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and value - value != 0 else value
-        for key, value in row.items()
-    }

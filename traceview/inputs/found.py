@@ -8,6 +8,7 @@ says the same again. What lies in an archive is treated alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 import msgspec
 from msgspec.structs import replace
@@ -141,13 +142,13 @@ def _same_bytes(found: Found) -> None:
 def _same(one: Source, other: Source) -> bool:
     try:
         with one.open() as a, other.open() as b:
-            return all(x == y for x, y in _side_by_side(_blocks(a.read), _blocks(b.read)))
+            return all(x == y for x, y in zip_longest(_blocks(a.read), _blocks(b.read)))
     except READ_ERRORS:
         return False
 
 
 def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Blocks of one size, whatever ``read`` gives; then one empty block."""
+    """Blocks of one size, whatever ``read`` gives, but for the last."""
     held = b""
     while piece := read(_BLOCK):
         held += piece
@@ -155,12 +156,3 @@ def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
             yield held[:_BLOCK]
             held = held[_BLOCK:]
     yield held
-    yield b""
-
-
-def _side_by_side(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    while True:
-        x, y = next(a, b""), next(b, b"")
-        yield x, y
-        if not x and not y:
-            return

@@ -95,7 +95,8 @@ def look(head: bytes, name: str) -> Look:
     if archive := archive_of(text):
         return Look("unknown", packed, archive=archive)
     style = style_of(text)
-    kind = kind_of(stripped(text, style) if style else text, _inner(name) if packed else name)
+    inner = (name.rpartition(".")[0] or name) if packed else name  # without what packing added
+    kind = kind_of(stripped(text, style) if style else text, inner)
     beginning = blake2b(text[:_PLACE_BYTES], digest_size=16).hexdigest()
     return Look(kind, packed, style, beginning=beginning)
 
@@ -126,8 +127,3 @@ def _unpacked(head: bytes, packed: Packing) -> bytes:
         while len(text) < _UNPACKED_BYTES and (piece := stream.read(_UNPACKED_BYTES)):
             text += piece
     return text
-
-
-def _inner(name: str) -> str:
-    """The name without what the packing added."""
-    return name.rpartition(".")[0] or name

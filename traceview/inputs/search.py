@@ -33,7 +33,7 @@ def find(
 
     ``scratch`` is a folder for copies of what lies in archives or comes from standard input; who
     made it removes it after reading. Without one, standard input is skipped and members of archives
-    are found anew whenever they are opened.
+    are found again whenever they are opened.
     """
     found = Found()
     search = _Search(found, scratch, several=len(arguments) > 1)
@@ -60,7 +60,9 @@ class _Search:
 
     def argument(self, argument: str) -> None:
         """A path, or the paths that a pattern finds."""
-        paths = [argument] if os.path.lexists(argument) else _matching(argument)
+        paths = [argument]
+        if not os.path.lexists(argument):  # a pattern, absolute perhaps
+            paths = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207
         if not paths:
             self._found.skip(argument, "there is no such file")
         for text in paths:
@@ -107,7 +109,7 @@ class _Search:
         return is_new
 
     def _file(self, path: Path, name: str) -> None:
-        name = _decodable(name)
+        name = os.fsencode(name).decode("utf-8", "replace")  # it may be any bytes
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -136,17 +138,8 @@ class _Search:
             self._found.add(source, seen.beginning)
 
 
-def _matching(pattern: str) -> list[str]:
-    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
-
-
 def _shown(prefix: str, path: str | Path, folder: Path) -> str:
     return Path(prefix, os.path.relpath(path, folder)).as_posix()
-
-
-def _decodable(name: str) -> str:
-    """A file's name may be any bytes."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 #: An archive, and archives in it.

@@ -83,21 +83,12 @@ def _record(event: dict[str, Any]) -> bytes:
     found = CompileId.parse(named) if isinstance(named, str) else None
     payload = msgspec.json.encode(event)
     digest = md5(payload).hexdigest()
-    envelope: dict[str, object] = {"chromium_event": {}, **_context(found), "has_payload": digest}
+    names = ("compiled_autograd_id", "frame_id", "frame_compile_id", "attempt")
+    context = {name: getattr(found, name) for name in names} if found else {}
+    envelope: dict[str, object] = {"chromium_event": {}, **context, "has_payload": digest}
     seconds, micro = divmod(int(event["ts"]), 1_000_000)
     stamp = time.strftime("%m%d %H:%M:%S", time.gmtime(max(0, min(seconds, 2**33))))
     pid = event.get("pid")
     process = pid if isinstance(pid, int) and 0 <= pid < 2**31 else 0
     head = f"V{stamp}.{micro:06} {process} torch/_dynamo/utils.py:1] ".encode()
     return head + msgspec.json.encode(envelope) + b"\n\t" + payload + b"\n"
-
-
-def _context(found: CompileId | None) -> dict[str, int | None]:
-    if found is None:
-        return {}
-    return {
-        "compiled_autograd_id": found.compiled_autograd_id,
-        "frame_id": found.frame_id,
-        "frame_compile_id": found.frame_compile_id,
-        "attempt": found.attempt,
-    }

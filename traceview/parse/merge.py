@@ -103,13 +103,11 @@ def autotune(structured: pl.DataFrame, text: pl.DataFrame) -> pl.DataFrame:
     A table is recognised by operator and shapes; one that never reached stderr is kept as it is.
     """
     same = ["op", "shapes"]
-    known = structured.filter(pl.col("compile_key").is_not_null()).unique(
-        same, keep="first", maintain_order=True
+    found = (
+        structured.filter(pl.col("compile_key").is_not_null())
+        .unique(same, keep="first", maintain_order=True)
+        .select(*same, _rank="rank", _key="compile_key", _id="compile_id")
     )
-    found = known.select(
-        *same, pl.col("rank").alias("_rank"), pl.col("compile_key").alias("_key"),
-        pl.col("compile_id").alias("_id"),
-    )  # fmt: skip
     joined = text.with_row_index("_row").join(found, on=same, how="left").sort("_row")
     named = joined.with_columns(
         pl.coalesce("rank", "_rank").alias("rank"),

@@ -42,10 +42,10 @@ _EXPECTED = re.compile(
 #: torch appends advice to the values of a guard on a parameter (torch/csrc/dynamo/guards.cpp).
 _ON_PARAMETER = ". Guard failed on a parameter, "
 _TENSOR_KINDS = {
-    "size": "size", "stride": "stride", "dtype": "dtype", "rank": "rank",
-    "requires_grad": "requires_grad", "dispatch key set": "dispatch_keys",
-    "Tensor device index": "device", "device": "device",
-}  # fmt: skip
+    **{kind: kind for kind in ("size", "stride", "dtype", "rank", "requires_grad", "device")},
+    "dispatch key set": "dispatch_keys",
+    "Tensor device index": "device",
+}
 _NOT_TENSOR = re.compile(
     r"expected type of '(?P<name>.*)' to be (?P<old>.*?),?\s*'? but found (?P<new>.*)"
 )
@@ -70,7 +70,7 @@ _BACKEND = re.compile(
 _STATE = re.compile(
     r"(?:GLOBAL_STATE changed: (?P<name>[\w ,()]*?)|___check_global_state\(\))\s*\Z"
 )
-#: Guards on torch's state that stand beside GLOBAL_STATE: how they begin → what they look at.
+#: Guards on torch's state apart from GLOBAL_STATE: how they begin → what they look at.
 _AMBIENT = {
     "___check_torch_function": "torch_function_mode_stack",
     "utils_device.CURRENT_DEVICE ": "default_device",
@@ -129,7 +129,8 @@ def parse_guard(text: str) -> GuardText:
     comment = _COMMENT.search(line) or _PLAIN_COMMENT.search(line) or _NO_SOURCE.search(line)
     guard = line[: comment.start()] if comment else line.split(" (HINT: ")[0]
     guard = _AS_TENSOR.sub(r"\g<name>", _LOCAL.sub(r"\1", guard)).strip()
-    found = _meaning(guard)
+    meanings = (read(guard[:_MEANING_LIMIT]) for read in _READERS)
+    found = next(filter(None, meanings), _Meaning())
     kind = "module_int" if found.kind == "value" and _MODULE_INT in line else found.kind
     quoted = comment.groupdict() if comment else {}
     compile_id = CompileId.parse(named["id"]) if named else None
@@ -151,10 +152,6 @@ def _closed_over(source: str | None, line: str) -> str | None:
     """``scale`` for ``fn.__closure__[0].cell_contents``: torch's hint has the variable's name."""
     hint = _VARIABLE.search(line) if source and "__closure__" in source else None
     return hint["name"] + hint["rest"] if hint else source
-
-
-def _meaning(guard: str) -> _Meaning:
-    return next((found for read in _READERS if (found := read(guard[:_MEANING_LIMIT]))), _Meaning())
 
 
 def _tensor(guard: str) -> _Meaning | None:
@@ -244,6 +241,6 @@ def _value(guard: str) -> _Meaning | None:
 
 
 _READERS: tuple[Callable[[str], _Meaning | None], ...] = (
-    _tensor, _not_a_tensor, _backend, _state, _identity, _length, _keys, _sizes, _device, _alias,
-    _value,
-)  # fmt: skip
+    *(_tensor, _not_a_tensor, _backend, _state, _identity, _length, _keys, _sizes, _device),
+    *(_alias, _value),
+)

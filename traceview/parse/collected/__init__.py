@@ -1,21 +1,24 @@
 """The collector's own events (``raw/PASS/events-*.jsonl``) and what the manifest says of the pass.
 
 Nothing is taken for granted: a process may have been killed in the middle of a line, may never have
-written ``end``, may be one of many ranks, and a later collector may write events unknown here.
+written ``end``, may be one of many ranks, and a later collector may write events unknown here. A
+value of the wrong type becomes null, never an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.parse.collected.events import Process, read_process, read_processes
-from traceview.parse.collected.rows import Row, batch_rows, table_of
 from traceview.parse.collected.runs import run_rows
 from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
+from traceview.tables import from_rows, spec_of
 
 _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
 #: Tables that a run has only where there was such an event.
@@ -160,3 +163,45 @@ def _sources(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
             if isinstance(event.get("file"), str) and event["file"] not in seen:
                 seen.add(event["file"])
                 yield {**event, **_head(record, process)}
+
+
+Row = dict[str, Any]
+_INTEGER_LIMIT = {pl.Int32: 2**31, pl.Int64: 2**63}
+
+
+def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Table ``name``; of every row the declared columns, each as its dtype or null."""
+    schema = spec_of(name).polars_schema.items()
+    declared = ({name: _as(dtype, row.get(name)) for name, dtype in schema} for row in rows)
+    return from_rows(name, declared)
+
+
+def batch_rows(
+    event: Mapping[str, Any], columns: tuple[str, ...], file: str, damage: Damage
+) -> Iterator[Row]:
+    """The rows of a batch event (``calls``, ``steps``): lists, named by ``columns``."""
+    rows = event.get("rows")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) >= len(columns):
+            yield dict(zip(columns, row, strict=False))
+        else:
+            damage.count(file, "bad_event", None, f"{event.get('event')}: {row!r}"[:200])
+
+
+def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
+    if value is None:
+        return None
+    if dtype == pl.String:
+        nested = isinstance(value, (list, dict))
+        return msgspec.json.encode(value).decode() if nested else str(value)
+    if dtype == pl.Boolean:
+        return value if isinstance(value, bool) else None
+    if isinstance(dtype, pl.List):
+        items = value if isinstance(value, list) else ()
+        return [item for item in items if isinstance(item, str)]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if dtype == pl.Float64:
+        return float(value)
+    whole = int(value) if value == value and abs(value) != float("inf") else None
+    return whole if whole is not None and abs(whole) < _INTEGER_LIMIT[dtype] else None

@@ -61,17 +61,21 @@ _OPERATORS = tuple(
          r"|uniform|normal|randn|rand|atan|atan2|asin|acos|sinh|cosh|polar|complex)(?:_backward)?$",
          "elementwise"),
     )
-)  # fmt: skip
+)  # fmt: skip  # the patterns are as wide as a line already
 _KERNELS = tuple(
     (re.compile(pattern, re.IGNORECASE), category)
     for pattern, category in (
         (r"nccl", "communication"),
         (r"flash|fmha|attention|sdpa|compute_dot_do_o|convert_dq_to", "attention"),
         (r"multi_tensor_apply|fused_?adam", "optimizer"),
-        (r"layer_?norm|batch_?norm|group_?norm|rms_?norm|bn_(?:fw|bw)|RowwiseMoments|GammaBeta",
-         "normalization"),
-        (r"implicit_gemm|conv|wgrad|dgrad|fprop|winograd|nchwToNhwc|nhwcToNchw|cudnn",
-         "convolution"),
+        (
+            r"layer_?norm|batch_?norm|group_?norm|rms_?norm|bn_(?:fw|bw)|RowwiseMoments|GammaBeta",
+            "normalization",
+        ),
+        (
+            r"implicit_gemm|conv|wgrad|dgrad|fprop|winograd|nchwToNhwc|nhwcToNchw|cudnn",
+            "convolution",
+        ),
         (r"nvjet|cutlass|xmma|gemm|gemv|cublas|splitK|dot_kernel", "gemm"),
         (r"softmax|reduce|argmax|cunn_|nll_loss|scan|cumsum", "reduction"),
         (r"index|embedding|gather|scatter|compute_grad_weight", "indexing"),
@@ -79,7 +83,7 @@ _KERNELS = tuple(
         (r"FillFunctor", "memset"),
         (r"elementwise|dropout|distribution", "elementwise"),
     )
-)  # fmt: skip
+)
 #: Namespaces of torch's own operators and events.
 _TORCHS = frozenset(
     {
@@ -88,7 +92,7 @@ _TORCHS = frozenset(
         "mkldnn_prepacked", "onednn", "mkl", "profiler", "rngprims", "streams", "static_runtime",
         "prepacked", "sparse", "symm_mem", "fsdp", "_dtensor", "debug_prims", "bundled_sequence",
     }
-)  # fmt: skip
+)  # fmt: skip  # names, of which none needs a line of its own
 USER_KERNEL = "user_kernel"
 #: Kernels of NVIDIA's libraries, which launch through the driver too.
 _LIBRARY = re.compile(r"nvjet|cutlass|xmma|cublas|cudnn|splitK|sm\d\d_", re.IGNORECASE)

@@ -257,11 +257,10 @@ def _in_order(host: pl.DataFrame) -> pl.DataFrame:
 def _writings(joined: Iterable[bytes], names: Sequence[str]) -> pl.DataFrame:
     """The single texts of ``written``, by number; the file, no list, without its quotes."""
     last = len(names) - 1
-    rows = [[*map(_written, text.split(JOINT, last))] for text in joined]
+    rows = [
+        [part.decode(errors="replace") or None for part in text.split(JOINT, last)]
+        for text in joined
+    ]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     files = pl.col("kernel_file").str.strip_chars('"')
     return frame.with_columns(files) if "kernel_file" in names else frame
-
-
-def _written(text: bytes) -> str | None:
-    return text.decode(errors="replace") or None

@@ -74,7 +74,10 @@ def read_pass(
     logs, stderr = find(run.raw(record), LOGS), find(run.raw(record), STDERR)
     if logs is not None:
         sink.raw_file = run.relative(logs)
-        sink.looked(_enabled(record.environment.get("TORCH_LOGS", "")))
+        # TORCH_LOGS names artifacts: ``name`` and ``+name`` are on, ``-name`` is off
+        asked = re.split(r"[\s,]+", record.environment.get("TORCH_LOGS", ""))
+        for artifact in asked:
+            sink.looked(TABLES_OF.get(artifact.removeprefix("+"), ()))
         _read_logs(logs, sink, readers, seen, damage)
     if stderr is not None:
         sink.raw_file = run.relative(stderr)
@@ -188,12 +191,6 @@ def _messages(
 
 def _identity(message: Message) -> tuple[int, str, str, int]:
     return (message.pid, message.stamp, message.source, message.source_line)
-
-
-def _enabled(torch_logs: str) -> Iterator[str]:
-    """Tables that the artifacts in TORCH_LOGS fill (``name``, ``+name``; ``-name`` is off)."""
-    for name in re.split(r"[\s,]+", torch_logs):
-        yield from TABLES_OF.get(name.removeprefix("+"), ())
 
 
 class Between(Protocol):

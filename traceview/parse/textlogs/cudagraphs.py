@@ -16,33 +16,55 @@ _EVENTS = tuple(
     (event, re.compile(pattern))
     for event, pattern in (
         ("skip", r"^(?:skipping cudagraphs? due to (?!function \d)|disabling cudagraphs )"),
-        ("rerecord_limit", r"^skipping cudagraph due to function (?P<function>\d{1,9}) exceeding "
-         r"max re-recording limit \(=(?P<count>\d{1,9})\)"),
+        (
+            "rerecord_limit",
+            r"^skipping cudagraph due to function (?P<function>\d{1,9}) exceeding "
+            r"max re-recording limit \(=(?P<count>\d{1,9})\)",
+        ),
         ("tree", _ID + r"Recording cudagraph tree for "),
         ("record", _ID + r"Recording function="),
         ("rerecord", _ID + r"Re-recording function="),
         ("warmup", _ID + r"Running (?:warmup|eager) function="),
-        ("checkpoint", r"^Checkpointing cuda caching allocator state\. Number of checkpoints "
-         r"(?P<count>\d{1,9})"),
+        (
+            "checkpoint",
+            r"^Checkpointing cuda caching allocator state\. Number of checkpoints "
+            r"(?P<count>\d{1,9})",
+        ),
         ("partition", r"^Created (?P<count>\d{1,9}) graph partitions: "),
         ("partition", r"^ *Partition \d{1,9}(?::| has )"),
         ("partition", r"^ {4}\S+: reason="),
-        ("dynamic_shapes", r"^CUDAGraph supports dynamic shapes by recording .*"
-         r"We have observed (?P<count>\d{1,9}) distinct sizes"),
-        ("overwritten", r"^Error: accessing (?:gradient )?tensor output of CUDAGraphs that has "
-         r"been overwritten"),
+        (
+            "dynamic_shapes",
+            r"^CUDAGraph supports dynamic shapes by recording .*"
+            r"We have observed (?P<count>\d{1,9}) distinct sizes",
+        ),
+        (
+            "overwritten",
+            r"^Error: accessing (?:gradient )?tensor output of CUDAGraphs that has "
+            r"been overwritten",
+        ),
     )
-)  # fmt: skip
+)
 _INSTANCES = re.compile(r"\((\d{1,9}) instances\)")
 _STACK_LINE, _STACK_LINES = " " * 9, 200
 _FOUND_FROM = re.compile(r"\.? ?Found from ?:")
 _ADVICE = "torch.compiler.cudagraph_mark_step_begin()"
 _OVERWRITE_LINES = 40
 _HEADS = heads(
-    "skipping cudagraph", "disabling cudagraphs ", "Recording ", "Re-recording ", "Running ",
-    "Checkpointing ", "Created ", "  Partition ", "Partition ", "    op", "[",
-    "CUDAGraph supports ", _STACK_LINE,
-)  # fmt: skip
+    "skipping cudagraph",
+    "disabling cudagraphs ",
+    "Recording ",
+    "Re-recording ",
+    "Running ",
+    "Checkpointing ",
+    "Created ",
+    "  Partition ",
+    "Partition ",
+    "    op",
+    "[",
+    "CUDAGraph supports ",
+    _STACK_LINE,
+)
 
 
 class Cudagraphs:
