@@ -20,6 +20,8 @@ from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
 from traceview.tables import from_rows, spec_of
 
+Row = dict[str, Any]
+_INTEGER_LIMIT = {pl.Int32: 2**31, pl.Int64: 2**63}
 _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
 #: Tables that a run has only where there was such an event.
 _OPTIONAL = (
@@ -40,7 +42,7 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
-        return {"runs": table_of("runs", run_rows(record, processes))}
+        return {"runs": _table("runs", run_rows(record, processes))}
     return _tables(record, processes, damage)
 
 
@@ -54,7 +56,7 @@ def read_file(path: Path, name: str, damage: Damage) -> dict[str, pl.DataFrame]:
 def _tables(
     record: PassRecord, processes: list[Process], damage: Damage
 ) -> dict[str, pl.DataFrame]:
-    tables = {"runs": table_of("runs", run_rows(record, processes))}
+    tables = {"runs": _table("runs", run_rows(record, processes))}
     rows: dict[str, list[Row]] = {
         "environment": list(_plain(record, processes, "setting")),
         "regions": list(_regions(record, processes)),
@@ -72,7 +74,7 @@ def _tables(
     for name, kind in _OPTIONAL:
         if found := list(_plain(record, processes, kind)):
             rows[name] = found
-    return tables | {name: table_of(name, found) for name, found in rows.items()}
+    return tables | {name: _table(name, found) for name, found in rows.items()}
 
 
 def _head(record: PassRecord, process: Process) -> Row:
@@ -99,12 +101,17 @@ def _batches(
     columns: tuple[str, ...],
     damage: Damage,
 ) -> Iterator[Row]:
+    """The rows of batch events (``calls``, ``steps``): lists, named by ``columns``."""
     for process in processes:
         head, file = _head(record, process), f"{record.raw}/events-{process.pid}.jsonl"
         for event in process.of(kind):
             shared = {key: event.get(key) for key in ("region_id", "phase", "stance")}
-            for row in batch_rows(event, columns, file, damage):
-                yield {**shared, **row, **head}
+            rows = event.get("rows")
+            for row in rows if isinstance(rows, list) else ():
+                if isinstance(row, list) and len(row) >= len(columns):
+                    yield {**shared, **dict(zip(columns, row, strict=False)), **head}
+                else:
+                    damage.count(file, "bad_event", None, f"{kind}: {row!r}"[:200])
 
 
 def _regions(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
@@ -165,27 +172,11 @@ def _sources(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
                 yield {**event, **_head(record, process)}
 
 
-Row = dict[str, Any]
-_INTEGER_LIMIT = {pl.Int32: 2**31, pl.Int64: 2**63}
-
-
-def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """Table ``name``; of every row the declared columns, each as its dtype or null."""
     schema = spec_of(name).polars_schema.items()
     declared = ({name: _as(dtype, row.get(name)) for name, dtype in schema} for row in rows)
     return from_rows(name, declared)
-
-
-def batch_rows(
-    event: Mapping[str, Any], columns: tuple[str, ...], file: str, damage: Damage
-) -> Iterator[Row]:
-    """The rows of a batch event (``calls``, ``steps``): lists, named by ``columns``."""
-    rows = event.get("rows")
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, list) and len(row) >= len(columns):
-            yield dict(zip(columns, row, strict=False))
-        else:
-            damage.count(file, "bad_event", None, f"{event.get('event')}: {row!r}"[:200])
 
 
 def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401

@@ -29,6 +29,10 @@ _WORLD = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 _DEVICE = re.compile(rb'"deviceProperties"\s*:\s*\[\s*(?=\{)')
 #: Older torch counts ``ts`` from 1970: no computer has run since then, none is older than 2001.
 _UNIX_NS = 10**18
+#: A longer event than a day is damage: CUPTI has written durations of centuries.
+LONGEST_US = 86_400 * 10**6
+#: Times up to here are exact to the ns in a float64.
+FARTHEST_US = 2**52
 
 
 class About(msgspec.Struct, frozen=True):
@@ -46,7 +50,7 @@ class About(msgspec.Struct, frozen=True):
         return ts_ns + (self.base_ns or 0)
 
 
-def about(text: bytes) -> About:
+def _about(text: bytes) -> About:
     """What ``text`` says, which surrounds the list of events."""
     world, device = _object(_WORLD, text), _object(_DEVICE, text)
     base = _BASE.search(text)
@@ -73,49 +77,6 @@ def _object(before: re.Pattern[bytes], text: bytes) -> dict[str, Any]:
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and 0 <= value < 2**31 else None
-
-
-def main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[Any]) -> Any:  # noqa: ANN401
-    """The process that the trace tells of; None where no event names one.
-
-    ``what``: of every host event the number of its name and process, in ``names`` and ``pids``.
-    """
-    known = set(pids) - {None}
-    if len(known) < 2:
-        return next(iter(known), None)
-    times = dict(what.value_counts().iter_rows())
-    weights = dict.fromkeys(known, (0, 0))
-    for number, (name, pid) in enumerate(zip(names, pids, strict=True)):
-        if pid is not None:
-            count, (steps, events) = times.get(number, 0), weights[pid]
-            marks = count if is_step(name or "") else 0
-            weights[pid] = (steps + marks, events + count)
-    return max(weights, key=lambda pid: (weights[pid], str(pid)))
-
-
-def without(
-    host: pl.DataFrame, device: pl.DataFrame, others: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both less what is of other processes; ``others`` says so of every host event.
-
-    Device events do not tell their process. One is of the process whose call has its correlation;
-    where both have one, of the call nearest in time.
-    """
-    calls = host.select("correlation", others.alias("other"), called="start_ns")
-    rows = device.select("correlation", "start_ns").with_row_index("row")
-    nearest = (
-        rows.join(calls.drop_nulls("correlation"), on="correlation")
-        .sort((pl.col("start_ns") - pl.col("called")).abs(), "row")
-        .unique("row", keep="first")
-    )
-    theirs = rows["row"].is_in(nearest.filter("other")["row"].implode())
-    return host.filter(~others), device.filter(~theirs)
-
-
-#: A longer event than a day is damage: CUPTI has written durations of centuries.
-LONGEST_US = 86_400 * 10**6
-#: Times up to here are exact to the ns in a float64.
-FARTHEST_US = 2**52
 
 
 class Events(msgspec.Struct):
@@ -166,7 +127,7 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
     host = _events(gathered.host, INPUTS, name, damage)
     memory = gathered.memory.frame()
     pids = _pids(gathered.host)
-    pid = main_process(host.rows["what"], host.whats["name"].to_list(), pids)
+    pid = _main_process(host.rows["what"], host.whats["name"].to_list(), pids)
     others = 0, 0
     if more := len(set(pids) - {None, pid}):
         others = more, _of_one_process(host, device, pid, pids)
@@ -178,7 +139,44 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
     host.rows = _in_order(host.rows)
     memory = memory.sort("ts", nulls_last=True)
     known = pid if isinstance(pid, int) else None
-    return RawFrames(device, host, memory, zero, known, about(parts.head + parts.tail), others)
+    return RawFrames(device, host, memory, zero, known, _about(parts.head + parts.tail), others)
+
+
+def _main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[Any]) -> Any:  # noqa: ANN401
+    """The process that the trace tells of; None where no event names one.
+
+    ``what``: of every host event the number of its name and process, in ``names`` and ``pids``.
+    """
+    known = set(pids) - {None}
+    if len(known) < 2:
+        return next(iter(known), None)
+    times = dict(what.value_counts().iter_rows())
+    weights = dict.fromkeys(known, (0, 0))
+    for number, (name, pid) in enumerate(zip(names, pids, strict=True)):
+        if pid is not None:
+            count, (steps, events) = times.get(number, 0), weights[pid]
+            marked = count if is_step(name or "") else 0
+            weights[pid] = (steps + marked, events + count)
+    return max(weights, key=lambda pid: (weights[pid], str(pid)))
+
+
+def _without(
+    host: pl.DataFrame, device: pl.DataFrame, others: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both less what is of other processes; ``others`` says so of every host event.
+
+    Device events do not tell their process. One is of the process whose call has its correlation;
+    where both have one, of the call nearest in time.
+    """
+    calls = host.select("correlation", others.alias("other"), called="start_ns")
+    rows = device.select("correlation", "start_ns").with_row_index("row")
+    nearest = (
+        rows.join(calls.drop_nulls("correlation"), on="correlation")
+        .sort((pl.col("start_ns") - pl.col("called")).abs(), "row")
+        .unique("row", keep="first")
+    )
+    theirs = rows["row"].is_in(nearest.filter("other")["row"].implode())
+    return host.filter(~others), device.filter(~theirs)
 
 
 def _pids(columns: Columns) -> list[Any]:
@@ -200,7 +198,7 @@ def _of_one_process(
 ) -> int:
     """Leaves the events of process ``pid``; how many host events are of others."""
     others = _others(host.rows, pids, pid)
-    host.rows, device.rows = without(host.rows, device.rows, others)
+    host.rows, device.rows = _without(host.rows, device.rows, others)
     mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
     host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
     return int(others.sum())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import asdict
+
 from traceview.parse.messages import Message
 from traceview.parse.textlogs.sink import SAID_BY_RANKS, Row, Sink, heads, split_at, user_columns
 from traceview.torchtext.frames import first_user_frame
@@ -99,15 +101,6 @@ def _entries(text: str) -> Iterator[tuple[int, str, str]]:
 
 @SAID_BY_RANKS
 def _guard(text: str) -> Row:
-    read = parse_guard(text)
-    return {
-        "guard": read.guard,
-        "kind": read.kind,
-        "source_name": read.source_name,
-        "dim": read.dim,
-        "old": read.old,
-        "new": read.new,
-        "user_file": read.user_file,
-        "user_line": read.user_line,
-        "user_code": read.user_code,
-    }
+    row = asdict(parse_guard(text))
+    del row["failed_compile_id"]  # the entry's head has it
+    return row
