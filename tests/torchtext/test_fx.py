@@ -211,6 +211,8 @@ def test_collectives_are_named_with_their_arguments_and_what_they_give():
 """
     assert fx.collectives(text) == ["all_reduce(x, 'sum', '0') f32[16]"]
     assert fx.collectives(text.replace("c10d", "d01c")) == []
+    gather = "_c10d_functional.all_gather_into_tensor.default(x, 4, '0')"
+    assert (fx.default_group_size(gather), fx.default_group_size(text)) == (4, None)
 
 
 #: Their schema returns an alias, but they copy where the memory is not as it has to be; passes

@@ -42,6 +42,8 @@ VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
 ITEM = "getitem"
 #: Comments above nodes, as a pattern for whole lines.
 COMMENT_LINES = r"(?m)^\s*# File: .*$"
+#: A line that ``Node.is_operation`` holds for, as a pattern for what counts faster than Python.
+OPERATION_LINE = r" +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 
 _PLACE = r"# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,\n]+)"
 #: One line of a graph: an assignment (after an in-place operation, maybe), a comment, or another.
@@ -77,6 +79,11 @@ _SIGNATURE = re.compile(r"^[^\S\n]*def forward\(.*", re.MULTILINE)
 _PLACED = re.compile(
     r"\n *(?:(?:\w+ \S{1,2}= [^;\n]+;  )?(?P<node>\w+)(?: *:[^=\n]*)? = "
     r"|# File: (?P<place>.+?:\d{1,9}) in |(?=\n))"
+)
+#: A collective whose arguments end with its group's size and the default group's name.
+_OF_DEFAULT_GROUP = re.compile(
+    r"_c10d_functional\.(?:all_gather_into_tensor|reduce_scatter_tensor)\.default"
+    r"\([^()\n]*, (\d{1,7}), '0'\)"
 )
 _LOWERED_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
 
@@ -431,3 +438,9 @@ def collectives(text: str) -> list[str]:
         for node in read_nodes(text)
         if node.op.lstrip("_").startswith("c10d_functional.") and "wait_tensor" not in node.op
     ]
+
+
+def default_group_size(text: str) -> int | None:
+    """Ranks of the default process group, where a collective of the graph names it (``'0'``)."""
+    found = _OF_DEFAULT_GROUP.search(text)
+    return int(found[1]) if found else None

@@ -12,6 +12,7 @@ each kind is kept: what comes after it usually follows from it.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -38,6 +39,8 @@ _KIND = "dynamo_output"
 #: In ASCII: other alphabets' letters and digits cost twice the time.
 _DEVICE = r"(?-u:\b)(?:cuda|xpu|hpu|mps)(?::|, index=)[0-9]+|(?-u:\b)device=[0-9]+"
 _ADDRESS = r"0x[0-9a-fA-F]+|(?-u:\b)[0-9]{7,}(?-u:\b)"
+#: What differs between ranks that do the same: device indexes and addresses.
+NOISE = re.compile(f"{_DEVICE}|{_ADDRESS}".replace(r"(?-u:\b)", r"\b"), re.ASCII)
 _HEAD = ("pass", "rank", "compile_key", "compile_id")
 _PID = r":(\d{1,18}):[^:]*:[^:]*$"
 #: In this order: where collectives differ so do graphs, and with those the guards.

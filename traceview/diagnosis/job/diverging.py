@@ -8,13 +8,13 @@ from operator import itemgetter
 
 import polars as pl
 
+from traceview.derive.job.divergence import NOISE
 from traceview.diagnosis.job.model import Divergence, RankGroup
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.words import cut, function
 from traceview.torchtext.fx import collectives, lines
 
 MOST, MOST_GROUPS = 30, 8
-_NOISE = re.compile(r"(?:cuda|xpu|hpu|mps)(?::|, index=)\d+|\bdevice=\d+|0x[0-9a-fA-F]+|\b\d{7,}\b")
 #: Characters around the first difference of two long lines.
 _AROUND = 60
 _KINDS = {
@@ -95,9 +95,9 @@ def _parting(
         return _first_line(*(_texts(graphs, key, "text") for key in keys))
     if kind == "guards":
         guards = [_texts(subject.frame("guards"), key, "guard") for key in keys]
-        known = [{_NOISE.sub("", text) for text in found} for found in guards]
-        before = next((text for text in guards[0] if _NOISE.sub("", text) not in known[1]), None)
-        after = next((text for text in guards[1] if _NOISE.sub("", text) not in known[0]), None)
+        known = [{NOISE.sub("", text) for text in found} for found in guards]
+        before = next((text for text in guards[0] if NOISE.sub("", text) not in known[1]), None)
+        after = next((text for text in guards[1] if NOISE.sub("", text) not in known[0]), None)
         return before, after, None, None
     orders = [_orders(subject, key) for key in keys]
     for number, (one, other) in enumerate(zip_longest(*orders), 1):
@@ -127,7 +127,7 @@ def _first_line(
         file, line = place[:2] if place and place.user_line else (None, None)
         if (one is None or other is None) and (before and after):
             return one, other, file, line
-        if one is not None and other is not None and _NOISE.sub("", one) != _NOISE.sub("", other):
+        if one is not None and other is not None and NOISE.sub("", one) != NOISE.sub("", other):
             return *_around(one.strip(), other.strip()), file, line
     return None, None, None, None
 

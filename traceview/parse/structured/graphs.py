@@ -12,6 +12,7 @@ from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured import world
 from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
+from traceview.torchtext.fx import OPERATION_LINE
 
 # Envelope key to ``kind`` in table ``graphs``.
 KEYS = {
@@ -35,7 +36,6 @@ ARTIFACTS = re.compile(
 # Written while one graph is lowered, so they belong to the next generated code.
 _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
-_NODE = r" +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 _NO_GRAPHS = ("fx_graph_runnable", "output_code")
 
 
@@ -106,5 +106,6 @@ def with_node_counts(graphs: pl.DataFrame) -> pl.DataFrame:
     """
     counted = ~pl.col("kind").is_in(_NO_GRAPHS)
     text = pl.when(counted).then(pl.col("text"))
-    nodes = text.str.count_matches(rf"\n{_NODE}") + text.str.contains(rf"\A{_NODE}")
+    is_first = text.str.contains(rf"\A{OPERATION_LINE}")
+    nodes = text.str.count_matches(f"\n{OPERATION_LINE}") + is_first
     return graphs.with_columns(node_count=nodes.cast(pl.Int32))

@@ -13,6 +13,7 @@ from traceview.parse.cutting import Record
 from traceview.parse.structured.decode import text_of
 from traceview.parse.structured.settings import keep_changed
 from traceview.parse.structured.state import Reader
+from traceview.torchtext.fx import default_group_size
 
 #: torch/_inductor/fx_passes: node_runtime_estimation.py and spmd_check.py.
 ARTIFACTS = re.compile(r"fx_collectives_\w+|inductor_spmd_graph_mismatch")
@@ -21,10 +22,6 @@ _TOLD = re.compile(r"\A# World size: (\d{1,7})$|, world_size=(\d{1,7})$", re.MUL
 #: A runnable script makes the groups that its graph names, in its last lines.
 _MAKES_GROUPS = "setup_fake_process_groups({"
 _DEFAULT_GROUP = re.compile(r"'0': \{'size': (\d{1,7}),")
-_COLLECTIVE = re.compile(
-    r"_c10d_functional\.(?:all_gather_into_tensor|reduce_scatter_tensor)\.default"
-    r"\([^()\n]*, (\d{1,7}), '0'\)"
-)
 
 
 def told(reader: Reader, record: Record) -> None:
@@ -36,13 +33,14 @@ def told(reader: Reader, record: Record) -> None:
 
 def of_graph(reader: Reader, record: Record, kind: str, text: str) -> None:
     """The default group, where a graph's collectives or its runnable script name it."""
-    found = None
+    size = None
     if kind == "fx_graph_runnable" and (start := text.rfind(_MAKES_GROUPS)) >= 0:
         found = _DEFAULT_GROUP.search(text, start, text.find("\n", start))
+        size = int(found[1]) if found else None
     elif kind == "post_grad":
-        found = _COLLECTIVE.search(text)
-    if found is not None:
-        _keep(reader, record, int(found[1]))
+        size = default_group_size(text)
+    if size is not None:
+        _keep(reader, record, size)
 
 
 def _keep(reader: Reader, record: Record, size: int) -> None:
