@@ -31,8 +31,10 @@ def median_interval(values: Sequence[float]) -> Interval:
     low, high = _interval(lambda: median(random.choices(sample, k=len(sample))))
     if len(values) - 1 not in _STUDENT:
         return low, high
-    least, most = _student(values)
-    return min(low, least), max(high, most)
+    # The 95 % interval of the geometric mean of two to five values.
+    logs = [log(value) for value in values]
+    half = _STUDENT[len(values) - 1] * stdev(logs) / sqrt(len(logs))
+    return min(low, exp(mean(logs) - half)), max(high, exp(mean(logs) + half))
 
 
 def ratio_interval(over: Sequence[float], under: Sequence[float]) -> Interval:
@@ -51,13 +53,6 @@ def thin(values: Sequence[float], most: int = MOST_VALUES) -> list[float]:
     if len(values) <= most:
         return list(values)
     return [values[index * len(values) // most] for index in range(most)]
-
-
-def _student(values: Sequence[float]) -> Interval:
-    """The 95 % interval of the geometric mean of two to five ``values``."""
-    logs = [log(value) for value in values]
-    half = _STUDENT[len(values) - 1] * stdev(logs) / sqrt(len(logs))
-    return exp(mean(logs) - half), exp(mean(logs) + half)
 
 
 def _interval(draw: Callable[[], float]) -> Interval:

@@ -1,4 +1,4 @@
-"""Names of what a step's time is spent on, beside the kernel categories of table ``kernels``."""
+"""Names of what a step's time is spent on, besides the kernel categories of table ``kernels``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ IN_GRAPH = "idle_inside_graph"
 UNLINKED = "idle_unlinked"  # the launch of what comes next was not recorded
 
 IDLE = (
-    LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE,
-    COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, COMMUNICATION, OTHER_PYTHON, DEVICE, IN_GRAPH,
-    UNLINKED,
-)  # fmt: skip
+    *(LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE),
+    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, COMMUNICATION, OTHER_PYTHON),
+    *(DEVICE, IN_GRAPH, UNLINKED),
+)
 
 #: Categories of a host's time (on a CPU) that are no kernel categories.
 HOST_DATA_LOADING = "data_loading"
@@ -36,11 +36,11 @@ HOST_GC = "gc"
 HOST_OPTIMIZER = "optimizer_python"
 PYTHON = "python"  # neither an operator nor a mark of torch.compile's
 HOST = (
-    HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_COMPILE_ELSEWHERE, HOST_GC,
-    HOST_OPTIMIZER, PYTHON,
-)  # fmt: skip
+    *(HOST_DATA_LOADING, HOST_GRAPH_BREAK, HOST_COMPILE, HOST_COMPILE_ELSEWHERE),
+    *(HOST_GC, HOST_OPTIMIZER, PYTHON),
+)
 
-#: The timed step less that of the blocks beside the profiler window: how much slower the machine
+#: The timed step less that of the blocks next to the profiler window: how much slower the machine
 #: was in all blocks than around the window; may be negative.
 SPEED = "machine_speed"
 #: What no category accounts for: timed step less the sum of all others; may be negative.

@@ -7,7 +7,6 @@ A parameter is known by its name, as Dynamo makes it of where the parameter was 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -18,24 +17,24 @@ from traceview.torchtext.fx import read_graph, read_nodes, signature
 
 def ddp_buckets(tables: Tables) -> pl.DataFrame:
     """One row a piece, numbered in the order in which a forward runs them."""
-    return from_rows("ddp_buckets", _rows(tables))
-
-
-def _rows(tables: Tables) -> Iterator[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
     met: Counter[tuple[str | None, int | None]] = Counter()
     children = tables["graphs"].filter(pl.col("kind") == "ddp_split_child")
+    head = ("pass", "rank", "compile_key", "compile_id", "attempt", "raw_file", "raw_line")
     for row in children.iter_rows(named=True):
         attempt, text = (row["compile_key"], row["attempt"]), row["text"] or ""
         parameters = [node for node in read_graph(text).inputs if "_parameters_" in node.name]
         sizes = [node.bytes for node in parameters if node.bytes is not None]
         has_signature = signature(text) is not None
         whole = has_signature and len(sizes) == len(parameters)
-        yield {
-            **{key: row[key] for key in ("pass", "rank", "compile_key", "compile_id", "attempt")},
-            "bucket": met[attempt],
-            "op_count": len(read_nodes(text)),
-            "parameters": len(parameters) if has_signature else None,
-            "parameter_bytes": sum(sizes) if whole else None,
-            **{key: row[key] for key in ("raw_file", "raw_line")},
-        }
+        rows.append(
+            {
+                **{key: row[key] for key in head},
+                "bucket": met[attempt],
+                "op_count": len(read_nodes(text)),
+                "parameters": len(parameters) if has_signature else None,
+                "parameter_bytes": sum(sizes) if whole else None,
+            }
+        )
         met[attempt] += 1
+    return from_rows("ddp_buckets", rows)

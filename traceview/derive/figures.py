@@ -65,10 +65,32 @@ def figures(tables: Tables, pairs: pl.DataFrame, run: Row) -> Figures:
     eager = None if baseline is None else _side(tables, baseline, "eager")
     compiled = _side(tables, run, "compiled")
     if compiled is not None and eager is not None and compiled.enough and eager.enough:
-        return _two_runs(eager, compiled, own.height)
+        low, high = ratio_interval(eager.samples, compiled.samples)
+        eager_ms, compiled_ms = median(eager.samples), median(compiled.samples)
+        return Figures(
+            basis="two_runs",
+            clock=eager.clock if eager.clock == compiled.clock else "host",
+            eager_ms=eager_ms,
+            compiled_ms=compiled_ms,
+            speedup=eager_ms / compiled_ms,
+            speedup_low=low,
+            speedup_high=high,
+            pairs_measured=own.height,
+            steps_timed=eager.steps + compiled.steps,
+        )
     if paired.pairs_used:
         return paired
-    return _one_sided(_side(tables, run, "eager") or eager, compiled, own.height)
+    # What is known of each side alone; a step or two, the first ones at that, are no figure.
+    sides = (_side(tables, run, "eager") or eager, compiled)
+    eager, compiled = (side if side and side.enough else None for side in sides)
+    known = compiled or eager
+    return Figures(
+        clock=known.clock if known else None,
+        eager_ms=median(eager.samples) if eager else None,
+        compiled_ms=median(compiled.samples) if compiled else None,
+        pairs_measured=own.height,
+        steps_timed=sum(side.steps for side in (eager, compiled) if side),
+    )
 
 
 def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
@@ -99,35 +121,6 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         pairs_measured=pairs.height,
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
-    )
-
-
-def _two_runs(eager: _Side, compiled: _Side, pairs_measured: int) -> Figures:
-    low, high = ratio_interval(eager.samples, compiled.samples)
-    eager_ms, compiled_ms = median(eager.samples), median(compiled.samples)
-    return Figures(
-        basis="two_runs",
-        clock=eager.clock if eager.clock == compiled.clock else "host",
-        eager_ms=eager_ms,
-        compiled_ms=compiled_ms,
-        speedup=eager_ms / compiled_ms,
-        speedup_low=low,
-        speedup_high=high,
-        pairs_measured=pairs_measured,
-        steps_timed=eager.steps + compiled.steps,
-    )
-
-
-def _one_sided(eager: _Side | None, compiled: _Side | None, pairs_measured: int) -> Figures:
-    """What is known of each side alone; a step or two, the first ones at that, are no figure."""
-    eager, compiled = (side if side and side.enough else None for side in (eager, compiled))
-    known = compiled or eager
-    return Figures(
-        clock=known.clock if known else None,
-        eager_ms=median(eager.samples) if eager else None,
-        compiled_ms=median(compiled.samples) if compiled else None,
-        pairs_measured=pairs_measured,
-        steps_timed=sum(side.steps for side in (eager, compiled) if side),
     )
 
 

@@ -1,4 +1,4 @@
-"""Table ``block_pairs``: each eager block beside the compiled block of the same pair.
+"""Table ``block_pairs``: each eager block with the compiled block of the same pair.
 
 A block measures steps only if nothing else happened between its edges. A pair is left out, with the
 reason in words, where a compile ended inside one of its blocks, where a block held other work (its
@@ -101,7 +101,10 @@ def _match(blocks: Iterable[Row]) -> list[_Pair]:
 def _judge(pairs: list[_Pair]) -> None:
     """Write into each pair why it is left out, if it is."""
     for pair in pairs:
-        pair.left_out = _unusable(pair)
+        if per_step_ms(pair.eager) is None or per_step_ms(pair.compiled) is None:
+            pair.left_out = "no time was recorded"
+        elif pair.eager["clock"] != pair.compiled["clock"]:
+            pair.left_out = "the two blocks were timed by different clocks"
     readable = [pair for pair in pairs if pair.left_out is None]
     quiet = [pair for pair in readable if pair.compiles == 0]
     # A script that never goes quiet has a compile in every pair: then that is its steady state.
@@ -113,14 +116,6 @@ def _judge(pairs: list[_Pair]) -> None:
     # Small blocks are noisy: judged with the others, they would pass for other work.
     _leave_out_small(kept)
     _leave_out_other_work([pair for pair in kept if pair.left_out is None])
-
-
-def _unusable(pair: _Pair) -> str | None:
-    if per_step_ms(pair.eager) is None or per_step_ms(pair.compiled) is None:
-        return "no time was recorded"
-    if pair.eager["clock"] != pair.compiled["clock"]:
-        return "the two blocks were timed by different clocks"
-    return None
 
 
 def _leave_out_other_work(pairs: list[_Pair]) -> None:

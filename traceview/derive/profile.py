@@ -8,6 +8,7 @@ from math import inf
 from statistics import mean
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from traceview.derive.host_reads import copies
@@ -25,8 +26,21 @@ from traceview.tables import Tables, from_rows
 from traceview.torchtext.marks import STEP
 
 Row = dict[str, Any]
-#: Part of a step below which the profiler's page faults are not worth a sentence.
+#: Part of a step below which what the profiler took is not worth a sentence.
 SHOWN = 0.02
+
+
+class _Profiled(msgspec.Struct, frozen=True):
+    """A window with its account; ``step_ms``: of its rank and stance without a profiler.
+
+    ``beside_ms``: ms a step in each of the unprofiled blocks right before and after it.
+    """
+
+    window: Window
+    step_ms: float | None
+    beside_ms: list[float]
+    faults: Faults
+    account: Account
 
 
 def profile_tables(
@@ -40,163 +54,135 @@ def profile_tables(
     for ranks that table ``speedups`` does not have; ``found`` are the windows, if made already.
     """
     found = list(windows(tables)) if found is None else found
-    if not found:
-        return {}
-    # What the windows could not be read as they are for.
-    notes = [
-        {
-            "pass": window.pass_name,
-            "rank": window.rank,
-            "what": f"{what} (profiler window of {window.stance} steps)",
-            "why": why,
-        }
-        for window in found
-        for what, why in window.notes
-    ]
-    made: dict[str, pl.DataFrame] = {}
     accounted = [window for window in found if not window.lost]
-    if accounted:
-        made, of_accounts = _accounted(tables, accounted, step_ms or {})
-        notes += of_accounts
-    added = from_rows("notes", notes)
-    if not added.is_empty():
-        made["notes"] = pl.concat([tables["notes"], added]).unique(maintain_order=True)
+    # Inductor wrote C++ kernels, yet no window recorded one: the profiler did not see them.
+    written = bool((tables["generated_kernels"]["category"] == "cpp").any())
+    seen = any(window.ops["category"].str.starts_with("generated_").any() for window in accounted)
+    profiled = [
+        _profiled(tables, window, step_ms or {}, graphs_hold_kernels=written and not seen)
+        for window in accounted
+    ]
+    made = _tables(tables, profiled) if profiled else {}
+    notes = from_rows("notes", _notes(found, profiled))
+    if not notes.is_empty():
+        made["notes"] = pl.concat([tables["notes"], notes]).unique(maintain_order=True)
     return made
 
 
-def _accounted(
-    tables: Tables, found: Sequence[Window], step_ms: Mapping[str, float]
-) -> tuple[dict[str, pl.DataFrame], list[Row]]:
-    """The tables of windows of which every time is known, and what there is to note."""
-    origins, known = Origins(tables), compile_ids(tables)
-    hidden = _hides_kernels(tables, found)
-    timed = [_timed(tables, window, step_ms) for window in found]
-    beside = [beside_step_ms(tables, window) for window in found]
-    faults = [faults_of(tables, window) for window in found]
-    accounts = [
-        account(
-            window,
-            None if ms is None else (min((ms, *near)), max((ms, *near))),
-            compiles_elsewhere(tables, window),
-            graphs_hold_kernels=hidden,
-            faults_ms=_faults_ms(window, pages, ms, near),
-            waits_ns=waits_ns(tables, window),
-        )
-        for window, ms, near, pages in zip(found, timed, beside, faults, strict=True)
-    ]
-    both = list(zip(found, accounts, strict=True))
-    rows: dict[str, list[Row]] = {
-        "accounting": [row for window, mine in both for row in accounting(window, mine)]
-        + [
-            machine_speed(window, mine, ms)
-            for (window, mine), ms, near in zip(both, timed, beside, strict=True)
-            if ms is not None and near and window.steps
-        ],
-        "step_counts": [
-            _counts(window, mine, pages, ms, near)
-            for (window, mine), pages, ms, near in zip(both, faults, timed, beside, strict=True)
-        ],
-        "kernel_groups": [row for window in found for row in kernel_groups(window, origins, known)],
-    }
-    made = {name: from_rows(name, of_table) for name, of_table in rows.items()}
-    read = copies(tables, made["step_counts"])
-    replays = (
-        read_replays(tables, window, mine, window.own(read).to_dicts()) for window, mine in both
-    )
-    made["read_replays"] = from_rows("read_replays", chain.from_iterable(replays))
-    details = [account_details(tables, window, mine) for window, mine in both]
-    made["account_details"] = pl.concat(details)
-    return made, [*_fault_notes(both, faults), *_wait_notes(both)]
-
-
-def _timed(tables: Tables, window: Window, step_ms: Mapping[str, float]) -> float | None:
-    """The step of the window's own rank and stance without a profiler, ms."""
+def _profiled(
+    tables: Tables, window: Window, step_ms: Mapping[str, float], *, graphs_hold_kernels: bool
+) -> _Profiled:
     rank = pl.lit(window.rank, dtype=pl.Int32)
-    mine = tables["speedups"].filter(pl.col("rank").eq_missing(rank))
-    if mine.is_empty() or window.stance not in ("eager", "compiled"):
-        return step_ms.get(window.stance)
-    found: float | None = mine[f"{window.stance}_ms"][0]
-    return found
-
-
-def beside_step_ms(tables: Tables, window: Window) -> list[float]:
-    """ms a step in each of the unprofiled blocks right before and after a window."""
+    measured = tables["speedups"].filter(pl.col("rank").eq_missing(rank))
+    timed = step_ms.get(window.stance)
+    if window.stance in ("eager", "compiled") and not measured.is_empty():
+        timed = measured[f"{window.stance}_ms"][0]
     blocks = window.own(tables["blocks"]).filter(
         pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
     )
-    return [ms for block in blocks.iter_rows(named=True) if (ms := per_step_ms(block)) is not None]
+    beside = [ms for b in blocks.iter_rows(named=True) if (ms := per_step_ms(b)) is not None]
+    faults = faults_of(tables, window)
+    # What the profiler's page faults can have taken, and how short that may make a step.
+    known = [ms for ms in (timed, mean(beside) if beside else None) if ms is not None]
+    faults_ms = faults.profilers_ms(window.per_step(_events(window)) or 0.0)
+    mine = account(
+        window,
+        None if timed is None else (min((timed, *beside)), max((timed, *beside))),
+        compiles_elsewhere(tables, window),
+        graphs_hold_kernels=graphs_hold_kernels,
+        faults_ms=(faults_ms, min(known, default=0.0)),
+        waits_ns=waits_ns(tables, window),
+    )
+    return _Profiled(window, timed, beside, faults, mine)
 
 
-def _fault_notes(
-    accounts: Sequence[tuple[Window, Account]], faults: Sequence[Faults]
-) -> Iterator[Row]:
-    """What the profiler's page faults took, where it is a part of the step that shows."""
-    for (window, mine), pages in zip(accounts, faults, strict=True):
-        if mine.faults_ns <= SHOWN * (mine.cost.timed or inf):
-            continue
-        more = (pages.profiled or 0.0) - (pages.timed or 0.0)
-        yield {
-            "pass": window.pass_name,
-            "rank": window.rank,
-            "what": f"{window.ms_per_step(mine.faults_ns):.3g} ms of the profiled {window.stance} "
-            "step are the profiler's own: page faults",
-            "why": f"{more:,.0f} more memory pages were touched for the first time than in timed "
-            "steps, since its blocks split freed memory; operators are shown without that time, "
-            "each in proportion to its own",
-        }
+def _tables(tables: Tables, profiled: Sequence[_Profiled]) -> dict[str, pl.DataFrame]:
+    origins, known = Origins(tables), compile_ids(tables)
+    accounts = [(one.window, one.account) for one in profiled]
+    speeds = (
+        machine_speed(one.window, one.account, one.step_ms)
+        for one in profiled
+        if one.step_ms is not None and one.beside_ms and one.window.steps
+    )
+    accounted = (row for window, mine in accounts for row in accounting(window, mine))
+    groups = (row for window, _ in accounts for row in kernel_groups(window, origins, known))
+    counts = from_rows("step_counts", map(_counts, profiled))
+    read = copies(tables, counts)
+    replays = (
+        row
+        for window, mine in accounts
+        for row in read_replays(tables, window, mine, window.own(read).to_dicts())
+    )
+    return {
+        "accounting": from_rows("accounting", chain(accounted, speeds)),
+        "step_counts": counts,
+        "kernel_groups": from_rows("kernel_groups", groups),
+        "read_replays": from_rows("read_replays", replays),
+        "account_details": pl.concat(
+            account_details(tables, window, mine) for window, mine in accounts
+        ),
+    }
 
 
-def _wait_notes(accounts: Sequence[tuple[Window, Account]]) -> Iterator[Row]:
-    """What the profiler lengthened collectives by, where it is a part of the step that shows."""
-    for window, mine in accounts:
-        if mine.waits_ns <= SHOWN * (mine.cost.timed or inf):
-            continue
-        yield {
-            "pass": window.pass_name,
-            "rank": window.rank,
-            "what": f"{window.ms_per_step(mine.waits_ns):.3g} ms of the profiled {window.stance} "
-            "step are the profiler's own: waits in collectives",
-            "why": "ranks wait in them for each other, and the profiler slows every rank's host "
-            "down; communication is shown without that time",
-        }
+def _notes(found: Sequence[Window], profiled: Sequence[_Profiled]) -> Iterator[Row]:
+    """What the windows could not be read as they are for, and what was the profiler's own."""
+    for window in found:
+        head = {"pass": window.pass_name, "rank": window.rank}
+        of_window = f"(profiler window of {window.stance} steps)"
+        yield from (
+            {**head, "what": f"{what} {of_window}", "why": why} for what, why in window.notes
+        )
+    for one in profiled:
+        more = (one.faults.profiled or 0.0) - (one.faults.timed or 0.0)
+        why = (
+            f"{more:,.0f} more memory pages were touched for the first time than in timed steps, "
+            "since its blocks split freed memory; operators are shown without that time, each in "
+            "proportion to its own"
+        )
+        yield from _own_time(one, one.account.faults_ns, "page faults", why)
+    for one in profiled:
+        why = (
+            "ranks wait in them for each other, and the profiler slows every rank's host down; "
+            "communication is shown without that time"
+        )
+        yield from _own_time(one, one.account.waits_ns, "waits in collectives", why)
 
 
-def _counts(
-    window: Window, mine: Account, faults: Faults, step_ms: float | None, beside_ms: Sequence[float]
-) -> Row:
+def _own_time(one: _Profiled, ns: float, what: str, why: str) -> Iterator[Row]:
+    """Time that is the profiler's own, where it is a part of the step that shows."""
+    window = one.window
+    if ns > SHOWN * (one.account.cost.timed or inf):
+        taken = f"{window.ms_per_step(ns):.3g} ms of the profiled {window.stance} step"
+        said = f"{taken} are the profiler's own: {what}"
+        yield {"pass": window.pass_name, "rank": window.rank, "what": said, "why": why}
+
+
+def _counts(one: _Profiled) -> Row:
+    window, mine = one.window, one.account
     between = gaps(window)
+    gap_ns = None if between is None else (between["end"] - between["start"]).sum()
     threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
+    work = window.kernels if window.on_device else window.working_operators
     return {
         **window.head,
         "steps": window.steps,
         "step_ms": window.ms_per_step(mine.span_ns),
-        "timed_step_ms": step_ms,
-        "beside_step_ms": mean(beside_ms) if beside_ms else None,
+        "timed_step_ms": one.step_ms,
+        "beside_step_ms": mean(one.beside_ms) if one.beside_ms else None,
         "events": window.per_step(_events(window, threads)),
         "event_cost_us": mine.cost.us,
-        **faults.counts,
+        "page_faults": one.faults.timed,
+        "profiled_page_faults": one.faults.profiled,
         "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
         "unexplained_ms": None if mine.cost.left is None else window.ms_per_step(mine.cost.left),
-        "kernels": window.per_step(
-            (window.kernels if window.on_device else window.working_operators).height
-        ),
+        "kernels": window.per_step(work.height),
         "compiled_regions": window.per_step(compiled_regions(window)),
         "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),
         "call_overhead_ms": window.ms_per_step(call_overhead_ns(window)),
-        "gap_ms": None
-        if between is None
-        else window.ms_per_step((between["end"] - between["start"]).sum()),
+        "gap_ms": None if gap_ns is None else window.ms_per_step(gap_ns),
         "gaps": None if between is None else window.per_step(between.height),
         **(_device_counts(window, mine.span_ns) if window.on_device else {}),
     }
-
-
-def _faults_ms(
-    window: Window, pages: Faults, step_ms: float | None, beside_ms: Sequence[float]
-) -> tuple[float, float]:
-    """What the profiler's page faults can have taken of a step, and how short that may make it."""
-    known = [ms for ms in (step_ms, mean(beside_ms) if beside_ms else None) if ms is not None]
-    return pages.profilers_ms(window.per_step(_events(window)) or 0.0), min(known, default=0.0)
 
 
 def _events(window: Window, of: pl.Expr | None = None) -> int:
@@ -225,10 +211,3 @@ def _calls(window: Window, *kinds: str) -> float | None:
     if window.launches.is_empty() and not window.kernels.is_empty():
         return None
     return window.per_step(int(window.launches["kind"].is_in(kinds).sum()))
-
-
-def _hides_kernels(tables: Tables, found: Sequence[Window]) -> bool:
-    """Inductor wrote C++ kernels, yet no window recorded one: the profiler did not see them."""
-    written = (tables["generated_kernels"]["category"] == "cpp").any()
-    seen = any(window.ops["category"].str.starts_with("generated_").any() for window in found)
-    return bool(written) and not seen

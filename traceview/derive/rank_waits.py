@@ -29,21 +29,20 @@ _CACHES = ("fx_graph", "aotautograd")
 
 def rank_waits(tables: Tables) -> pl.DataFrame:
     """One row a compile that another rank waited for; none where there is one rank only."""
-    return from_rows("rank_waits", _rows(tables))
-
-
-def _rows(tables: Tables) -> Iterator[Row]:
-    lookups = _lookups(tables)
+    # Compile key → how its look-ups in the caches of graphs ended.
+    lookups: dict[str, set[str]] = defaultdict(set)
+    events = tables["cache_events"].filter(pl.col("cache").is_in(_CACHES)).drop_nulls("compile_key")
+    for key, event in events.select("compile_key", "event").iter_rows():
+        lookups[key].add(event)
+    rows = []
     for name in tables["runs"]["pass"].unique(maintain_order=True):
         ranks = [_Rank(tables, run) for run in main_processes(tables, name)]
         for rank in ranks if len(ranks) > 1 else ():
             for compile_ in rank.compiles:
                 waits = (_wait(rank, compile_, other, lookups) for other in ranks)
-                yield from sorted(filter(None, waits), key=_lost, reverse=True)[:1]
-
-
-def _lost(wait: Row) -> float:
-    return float(wait["wait_ms"])
+                known = [wait for wait in waits if wait is not None]
+                rows += sorted(known, key=lambda wait: -wait["wait_ms"])[:1]
+    return from_rows("rank_waits", rows)
 
 
 class _Rank:
@@ -109,15 +108,6 @@ def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[st
         "wait_ms": lost_us / 1e3,
         "found_in_cache": bool(same),
     }
-
-
-def _lookups(tables: Tables) -> dict[str, set[str]]:
-    """Compile key → how its look-ups in the caches of graphs ended."""
-    found: dict[str, set[str]] = defaultdict(set)
-    events = tables["cache_events"].filter(pl.col("cache").is_in(_CACHES)).drop_nulls("compile_key")
-    for key, event in events.select("compile_key", "event").iter_rows():
-        found[key].add(event)
-    return found
 
 
 def _found_by(same: Sequence[Row], compile_: Row, lookups: Mapping[str, set[str]]) -> bool:

@@ -31,6 +31,10 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
         word, reason = outcome(tables, run, measured)
         compile_s = compile_seconds(tables, run)
         steps, steps_from = job_length(run, settings)
+        # The first call of the region whose calls are the steps; else of the first region called.
+        called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
+        anchor = pl.col("is_anchor").fill_null(False)
+        called = called.sort(anchor, descending=True, maintain_order=True)
         rows.append(
             {
                 **{key: run[key] for key in ("pass", "rank", "pid")},
@@ -41,7 +45,7 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
                 "break_even_steps": break_even(compile_s, measured),
                 "job_steps": steps,
                 "job_steps_from": steps_from,
-                "first_call_ms": _first_call_ms(tables, run),
+                "first_call_ms": None if called.is_empty() else called["first_call_ms"][0],
             }
         )
     return from_rows("speedups", rows)
@@ -94,12 +98,3 @@ def job_length(run: Row, settings: Mapping[str, float]) -> tuple[int | None, str
     if by_itself and (run["wall_s"] or 0.0) > REAL_JOB_S and run["steps_seen"]:
         return int(run["steps_seen"]), "observed"
     return None, None
-
-
-def _first_call_ms(tables: Tables, run: Row) -> float | None:
-    """The first call of the region whose calls are the steps; else of the first region called."""
-    called = of_process(tables["regions"], run).filter(pl.col("first_call_ms").is_not_null())
-    if called.is_empty():
-        return None
-    first = called.sort(pl.col("is_anchor").fill_null(False), descending=True, maintain_order=True)
-    return float(first["first_call_ms"][0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ from traceview.derive.clocks import (
     shown_whole,
     times_of,
 )
-from traceview.derive.syntax import syntax_tree
+from traceview.derive.syntax import ReadSource, syntax_tree
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 
@@ -55,37 +55,34 @@ class Timer(msgspec.Struct, frozen=True):
     calls: int | None = None
 
 
-def script_timers(tables: Tables, read_source: Callable[[str], str | None]) -> pl.DataFrame:
+def script_timers(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     """Table ``script_timers``; ``read_source`` gives a file's text, None where there is no copy."""
     rows: list[dict[str, Any]] = []
     for region in tables["regions"].iter_rows(named=True):
         head = {key: region[key] for key in ("pass", "rank", "region_id")}
         in_loop = False
         for place in reversed(_stack(region["first_call_stack"])):
-            text = read_source(place["file"])
-            found = timers(text, place["line"], place.get("function"), in_loop) if text else []
+            source, at = read_source(place["file"]) or "", (place["line"], place.get("function"))
+            found = timers(source, *at, in_loop)
             rows.extend({**head, "file": place["file"], **asdict(timer)} for timer in found)
-            in_loop = in_loop or bool(text and _in_loop(text, place["line"], place.get("function")))
+            tree = None if in_loop else syntax_tree(source)
+            call = _call_site(scope_at(tree, *at), place["line"]) if tree else None
+            in_loop = in_loop or bool(call and call.loops())
         first = {(row["file"], row["start_line"], row["read_line"]) for row in rows}
-        for file, line in _later_lines(tables, region):
-            text = read_source(file)
-            for timer in timers(text, line) if text else []:
+        # The user's lines that called the region when it had long been compiled.
+        later = tables["line_ops"].filter(
+            pl.col("stance") == "compiled",
+            pl.col("pass") == region["pass"],
+            pl.col("rank").eq_missing(pl.lit(region["rank"], dtype=pl.Int32)),
+            pl.col("name") == f"{marks.OUR_CALL}{region['region_id']}",
+        )
+        places = later.drop_nulls(["file", "line"]).select("file", "line")
+        for file, line in places.unique(maintain_order=True).iter_rows():
+            for timer in timers(read_source(file) or "", line):
                 if (file, timer.start_line, timer.read_line) not in first:
-                    later = replace(timer, spans_first_call=False)
-                    rows.append({**head, "file": file, **asdict(later)})
+                    steady = replace(timer, spans_first_call=False)
+                    rows.append({**head, "file": file, **asdict(steady)})
     return from_rows("script_timers", rows)
-
-
-def _later_lines(tables: Tables, region: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The user's lines that called a region when it had long been compiled."""
-    seen = tables["line_ops"].filter(
-        (pl.col("stance") == "compiled")
-        & (pl.col("pass") == region["pass"])
-        & pl.col("rank").eq_missing(pl.lit(region["rank"], dtype=pl.Int32))
-        & (pl.col("name") == f"{marks.OUR_CALL}{region['region_id']}")
-    )
-    places = seen.drop_nulls(["file", "line"]).select("file", "line")
-    yield from places.unique(maintain_order=True).iter_rows()
 
 
 def timers(
@@ -173,12 +170,6 @@ def _call_site(scope: Scope, line: int) -> Site | None:
         return None
     deepest = max(len(path) for _, path in covering)
     return next(Site(line, path) for _, path in covering if len(path) == deepest)
-
-
-def _in_loop(source: str, line: int, function: str | None) -> bool:
-    tree = syntax_tree(source)
-    call = _call_site(scope_at(tree, line, function), line) if tree else None
-    return bool(call and call.loops())
 
 
 def _pairs(found: Clocks, call: Site) -> Iterator[tuple[int, int, str, bool]]:

@@ -162,7 +162,9 @@ def _window(tables: Tables, key: Key) -> Window:
     on_device = kernels.height > 0 or "device" in blocks["clock"] or bool(launched)
     kernels = _in_step_with_host(_plausible(kernels, [launches, ops], notes), launches, notes)
     marks = ops.filter(pl.col("name").str.contains(STEP) & pl.col("step").is_not_null())
-    cut = _is_cut(tables, key)
+    # Whether the trace of a window, a run's own or a left one, ends before its end.
+    files = [*_own(tables["profile_windows"], key)["file"], *merged["name"]]
+    cut = bool(tables["unreadable"].filter(kind="truncated")["file"].is_in(files).any())
     if cut and not marks.is_empty():
         marks = _whole_steps(marks, [kernels, ops] if on_device else [ops], notes)
     lost = on_device and (kernels.is_empty() or (cut and marks.is_empty()))
@@ -204,14 +206,6 @@ def _own(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
     return frame.filter(mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine)
 
 
-def _is_cut(tables: Tables, key: Key) -> bool:
-    """Whether the trace of a window, a run's own or a left one, ends before its end."""
-    own = _own(tables["profile_windows"], key)["file"]
-    left = _own(tables["traces"], key)["name"]
-    cut = tables["unreadable"].filter(kind="truncated")["file"]
-    return bool(cut.is_in([*own, *left]).any())
-
-
 def _span(frames: list[pl.DataFrame], *, from_first: bool = False) -> Interval:
     """From the first start (of the first frame alone, if so asked) to the last end."""
     starts = pl.concat([f["start_ns"] for f in (frames[:1] if from_first else frames)]).to_list()
@@ -237,7 +231,10 @@ def _plausible(kernels: pl.DataFrame, host: list[pl.DataFrame], notes: Notes) ->
 
 def _in_step_with_host(kernels: pl.DataFrame, launches: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     """``kernels`` on the host's clock: moved, if the two clocks cannot be one."""
-    skew, why = _behind_ns(kernels), "kernels start before their launches"
+    early = (kernels["launch_start_ns"] - kernels["start_ns"]).drop_nulls()
+    skew, why = 0, "kernels start before their launches"
+    if (early > 0).sum() > _SKEWED_PART * early.len():
+        skew = int(early.quantile(1 - _SKEWED_PART, "nearest") or 0)
     if not skew:
         skew, why = -_ahead_ns(kernels, launches), "kernels end after calls that waited for them"
     if not skew:
@@ -246,19 +243,12 @@ def _in_step_with_host(kernels: pl.DataFrame, launches: pl.DataFrame, notes: Not
     return kernels.with_columns(pl.col("start_ns") + skew)
 
 
-def _behind_ns(kernels: pl.DataFrame) -> int:
-    """How far the device's clock is behind the host's, by kernels that start too early."""
-    early = (kernels["launch_start_ns"] - kernels["start_ns"]).drop_nulls()
-    if not early.len() or (early > 0).sum() <= _SKEWED_PART * early.len():
-        return 0
-    return int(early.quantile(1 - _SKEWED_PART, "nearest") or 0)
-
-
 def _ahead_ns(kernels: pl.DataFrame, launches: pl.DataFrame) -> int:
-    """How far it is ahead, if most calls that wait for all kernels return before these end.
+    """How far the device's clock is ahead of the host's: calls that wait return before kernels end.
 
-    It is so far at least. At most it is the shortest way of a kernel from its launch, which is a
-    latency longer on a device that was idle once: a window begins with such a one.
+    Only if most of them do. It is so far at least. At most it is the shortest way of a kernel from
+    its launch, which is a latency longer on a device that was idle once: a window begins with such
+    a one.
     """
     waits = launches.filter(pl.col("name").is_in(_WAITS_FOR_ALL)).sort("start_ns")
     done = kernels.drop_nulls("launch_start_ns").sort("launch_start_ns")

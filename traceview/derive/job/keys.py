@@ -16,7 +16,7 @@ from functools import cached_property
 import msgspec
 import polars as pl
 
-from traceview.derive.job.attempts import Attempt, Row, Span, in_order, ranges, total, with_member
+from traceview.derive.job.attempts import Attempt, Row, Span, ranges, total, with_member
 from traceview.tables import Tables
 
 CACHE = "fx_graph"
@@ -192,8 +192,12 @@ class Differences:
 
     def rows(self, pass_name: str) -> Iterator[Row]:
         """Rows of the table, what cost most first."""
-        ordered = sorted(self._found.items(), key=lambda item: -_weight(item[1][1]))
-        for number, ((between, kind, *_), (name, sides)) in enumerate(ordered):
+        found = [
+            (sum(sides[1].seconds.values()) * 1e6 + len(sides[1].members), at, name, sides)
+            for at, (name, sides) in self._found.items()
+        ]
+        found.sort(key=lambda item: -item[0])
+        for number, (_, (between, kind, *_), name, sides) in enumerate(found):
             for side in sides:
                 outcomes = side.outcomes
                 yield {
@@ -347,8 +351,3 @@ def _beyond(usual: Group, other: Group) -> dict[tuple[str, str], float]:
 def _function(look_up: LookUp) -> str:
     _, file, line = look_up.span.code
     return f"{file}:{line}"
-
-
-def _weight(sides: tuple[_Side, _Side]) -> float:
-    seconds = sum(sides[1].seconds.values())
-    return seconds * 1e6 + len(in_order(sides[1].members))

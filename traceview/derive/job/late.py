@@ -39,7 +39,11 @@ Edges = Mapping[str, list[tuple[float, int]]]
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """One trace; times are Unix time, ns. ``busy``: start, end, and busy time before, in order."""
+    """One trace; times are Unix time, ns.
+
+    ``steps``: (begins, ends, number) as the profiler marked them. ``busy``: ``start``, ``end`` and
+    the busy time ``before``, disjoint and in order.
+    """
 
     member: str
     name: str
@@ -67,42 +71,28 @@ def traces(tables: Tables, job: Attempt) -> Iterator[Trace]:
     mine = tables["traces"].filter(pl.col("pass") == job.name).drop_nulls(["rank", "zero_ns"])
     alone = mine.filter(pl.len().over("rank", "stance") == 1)
     for row in alone.drop_nulls("span_ns").iter_rows(named=True):
-        of = {"pass": job.name, "rank": row["rank"], "stance": row["stance"]}
-        ops, kernels = (_rows(tables, name, of) for name in ("cpu_ops", "kernels"))
+        own = {"pass": job.name, "rank": row["rank"], "stance": row["stance"]}
+        zero = row["zero_ns"]
+        start = pl.col("start_ns") + zero
+        ops, kernels = (
+            tables[table].filter(**own).drop_nulls("start_ns") for table in ("cpu_ops", "kernels")
+        )
+        number = pl.col("name").str.extract(PROFILER_STEP, 1).cast(pl.Int64)
+        marks = ops.select(start=start, end=start + pl.col("duration_ns"), step=number)
         if kernels.height:
             work = kernels.filter(pl.col("category") != _COMMUNICATION)
         else:
             work = ops.filter(~pl.col("category").is_in(_NO_WORK))
-        zero = row["zero_ns"]
+        spans = work.select(start=start, end=start + pl.col("duration_ns").fill_null(0))
+        long = pl.col("end") - pl.col("start")
         yield Trace(
             member=str(row["rank"]),
             name=row["name"],
             window=(zero, zero + row["span_ns"]),
-            steps=_steps(ops, zero),
-            busy=_merged(work, zero),
+            steps=list(marks.drop_nulls("step").sort("start").iter_rows()),
+            busy=union(spans).select("start", "end", before=long.cum_sum() - long),
             on_device=bool(kernels.height),
         )
-
-
-def _rows(tables: Tables, name: str, of: dict[str, object]) -> pl.DataFrame:
-    found = tables[name].filter(*(pl.col(column) == value for column, value in of.items()))
-    return found.select("name", "category", "start_ns", "duration_ns").drop_nulls("start_ns")
-
-
-def _steps(ops: pl.DataFrame, zero: int) -> list[tuple[int, int, int]]:
-    """(begins, ends, number) of the steps that the profiler marked."""
-    number = pl.col("name").str.extract(PROFILER_STEP, 1).cast(pl.Int64)
-    start = pl.col("start_ns") + zero
-    marks = ops.select(start=start, end=start + pl.col("duration_ns"), step=number)
-    return list(marks.drop_nulls("step").sort("start").iter_rows())
-
-
-def _merged(work: pl.DataFrame, zero: int) -> pl.DataFrame:
-    """The union of all work as disjoint intervals in order, with the busy time before each."""
-    start = pl.col("start_ns") + zero
-    spans = work.select(start=start, end=start + pl.col("duration_ns").fill_null(0))
-    long = pl.col("end") - pl.col("start")
-    return union(spans).select("start", "end", before=long.cum_sum() - long)
 
 
 def late_rows(tables: Tables, job: Attempt, traces: Sequence[Trace] = ()) -> Iterator[Row]:
@@ -116,12 +106,18 @@ def late_rows(tables: Tables, job: Attempt, traces: Sequence[Trace] = ()) -> Ite
     late_by = "steps"
     if not edges:
         edges, late_by = _profiled(job, traces), "profiler_steps"
-    reasons = _reasons(tables, job)
+    # Compile → the guard that decided that it was compiled again.
+    deciding = tables["recompile_causes"].filter(pl.col("pass") == job.name)
+    known = with_member(deciding).drop_nulls("compile_key")
+    guards = known.select("member", "compile_key", "guard").iter_rows()
+    reasons = {(member, key): guard for member, key, guard in guards}
     if edges:
-        found = ((span, _step(edges, span)) for span in job.spans)
-        late: list[tuple[Span, int | None]] = [
-            (span, step) for span, step in found if step is not None and step >= AFTER_STEP
-        ]
+        late: list[tuple[Span, int | None]] = []
+        for span in job.spans:
+            begun = edges.get(span.member, [])
+            at = bisect_right(begun, (span.started_us or 0.0, 2**62))
+            if span.started_us is not None and at and begun[at - 1][1] >= AFTER_STEP:
+                late.append((span, begun[at - 1][1]))
         after: Row = {"late_by": late_by, "after_step": AFTER_STEP}
     else:
         # When the first compile after a quiet time began.
@@ -165,22 +161,6 @@ def _profiled(job: Attempt, traces: Sequence[Trace]) -> dict[str, list[tuple[flo
     first = next(iter(edges.values()))
     early = [(at - _EARLY * (at - before), step) for (before, _), (at, step) in pairwise(first)]
     return {name: edges.get(name, [first[0], *early]) for name in job.members}
-
-
-def _step(edges: Edges, span: Span) -> int | None:
-    mine = edges.get(span.member, [])
-    if span.started_us is None or not mine:
-        return None
-    at = bisect_right(mine, (span.started_us, 2**62))
-    return mine[at - 1][1] if at else None
-
-
-def _reasons(tables: Tables, job: Attempt) -> dict[tuple[str, str], str]:
-    """Compile → the guard that decided that it was compiled again."""
-    deciding = tables["recompile_causes"].filter(pl.col("pass") == job.name)
-    rows = with_member(deciding).drop_nulls("compile_key")
-    found = rows.select("member", "compile_key", "guard").iter_rows()
-    return {(member, key): guard for member, key, guard in found}
 
 
 def idle_rows(job: Attempt, found: Iterable[Trace]) -> Iterator[Row]:

@@ -53,7 +53,12 @@ Cells = Mapping[Code, Mapping[str, _Cell]]
 
 def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     """One row a rank, ranks that compiled nothing included."""
-    breaks = _breaks(tables, job)
+    # One graph break a compile and line; None where none could be recorded.
+    breaks: Counter[str] | None = None
+    if tables.has("graph_breaks"):
+        mine = with_member(tables["graph_breaks"].filter(pl.col("pass") == job.name))
+        what = ["member", "compile_key", "user_file", "user_line", "gb_type"]
+        breaks = Counter(dict(mine.unique(what).group_by("member").len().iter_rows()))
     lookups = _lookups(tables, job)
     for member in job.members:
         spans = job.by_member.get(member, [])
@@ -66,10 +71,8 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
             "pids": sorted({span.row["pid"] for span in spans if span.row["pid"] is not None}),
             "seconds": 0.0 if timed is None and not spans else timed,
             **(phases_of(spans) if timed is not None else {}),
-            "compiles": sum(span.forward for span in spans),
-            "recompiles": sum(span.forward and span.again for span in spans),
+            **_counts(spans),
             "graph_breaks": breaks[member] if breaks is not None else None,
-            "failures": sum(span.row["outcome"] == "failed" for span in spans),
             **lookups.get(member, {}),
             "first_us": min((start for start, _ in times), default=None),
             "last_us": max((end for _, end in times), default=None),
@@ -81,41 +84,37 @@ def frame_rows(job: Attempt) -> Iterator[Row]:
     groups: dict[Code, list[Span]] = defaultdict(list)
     for span in job.spans:
         groups[span.code].append(span)
-    found = [_frame(job, code, spans) for code, spans in groups.items()]
-    yield from sorted(found, key=lambda row: -row["rank_seconds"])
+    rows = []
+    for code, spans in groups.items():
+        seconds: dict[str, float] = defaultdict(float)
+        for span in spans:
+            seconds[span.member] += span.seconds or 0.0
+        most, most_seconds = max(seconds.items(), key=lambda item: item[1])
+        located = next((s.row for s in spans if s.row["user_file"] is not None), spans[0].row)
+        rows.append(
+            {
+                "pass": job.name,
+                **code_columns(code),
+                "user_file": located["user_file"],
+                "user_line": located["user_line"],
+                "rank_seconds": total(spans) or 0.0,
+                "most_seconds": most_seconds,
+                "most_member": most,
+                **phases_of(spans),
+                "ranks": ranges(seconds),
+                "rank_count": len(seconds),
+                **_counts(spans),
+            }
+        )
+    yield from sorted(rows, key=lambda row: -row["rank_seconds"])
 
 
-def _frame(job: Attempt, code: Code, spans: list[Span]) -> Row:
-    seconds: dict[str, float] = defaultdict(float)
-    for span in spans:
-        seconds[span.member] += span.seconds or 0.0
-    most, most_seconds = max(seconds.items(), key=lambda item: item[1])
-    located = next((s.row for s in spans if s.row["user_file"] is not None), spans[0].row)
+def _counts(spans: list[Span]) -> Row:
     return {
-        "pass": job.name,
-        **code_columns(code),
-        "user_file": located["user_file"],
-        "user_line": located["user_line"],
-        "rank_seconds": total(spans) or 0.0,
-        "most_seconds": most_seconds,
-        "most_member": most,
-        **phases_of(spans),
-        "ranks": ranges(seconds),
-        "rank_count": len(seconds),
         "compiles": sum(span.forward for span in spans),
         "recompiles": sum(span.forward and span.again for span in spans),
         "failures": sum(span.row["outcome"] == "failed" for span in spans),
     }
-
-
-def _breaks(tables: Tables, job: Attempt) -> Counter[str] | None:
-    """Member → graph breaks, one a compile and line; None where none could be recorded."""
-    if not tables.has("graph_breaks"):
-        return None
-    mine = with_member(tables["graph_breaks"].filter(pl.col("pass") == job.name))
-    what = ["member", "compile_key", "user_file", "user_line", "gb_type"]
-    counted = mine.unique(what).group_by("member").len()
-    return Counter(dict(counted.iter_rows()))
 
 
 def _lookups(tables: Tables, job: Attempt) -> dict[str, Row]:
@@ -144,28 +143,28 @@ def failure_rows(job: Attempt) -> Iterator[Row]:
             place = (row["fail_user_file"], row["fail_user_line"])
             alike = (row["outcome"], row["fail_type"], _NUMBER.sub("0", first), place, span.code)
             groups[alike].append(span)
-    found = [_failure(job, spans) for spans in groups.values()]
-    yield from sorted(found, key=lambda row: (_FAILED.index(row["outcome"]), -row["rank_count"]))
-
-
-def _failure(job: Attempt, spans: list[Span]) -> Row:
-    row, members = spans[0].row, {span.member for span in spans}
-    torchs = row["fail_user_file"] is not None
-    starts = [span.started_us for span in spans if span.started_us is not None]
-    reason = row["fail_reason"]
-    return {
-        "pass": job.name,
-        "outcome": row["outcome"],
-        "fail_type": row["fail_type"],
-        "reason": reason[:_CHARACTERS] if reason else None,
-        **code_columns(spans[0].code),
-        "user_file": row["fail_user_file"] if torchs else row["user_file"],
-        "user_line": row["fail_user_line"] if torchs else row["user_line"],
-        "ranks": ranges(members),
-        "rank_count": len(members),
-        "times": len(spans),
-        "first_us": min(starts, default=None),
-    }
+    rows: list[Row] = []
+    for spans in groups.values():
+        row, members = spans[0].row, {span.member for span in spans}
+        torchs = row["fail_user_file"] is not None
+        starts = [span.started_us for span in spans if span.started_us is not None]
+        reason = row["fail_reason"]
+        rows.append(
+            {
+                "pass": job.name,
+                "outcome": row["outcome"],
+                "fail_type": row["fail_type"],
+                "reason": reason[:_CHARACTERS] if reason else None,
+                **code_columns(spans[0].code),
+                "user_file": row["fail_user_file"] if torchs else row["user_file"],
+                "user_line": row["fail_user_line"] if torchs else row["user_line"],
+                "ranks": ranges(members),
+                "rank_count": len(members),
+                "times": len(spans),
+                "first_us": min(starts, default=None),
+            }
+        )
+    yield from sorted(rows, key=lambda row: (_FAILED.index(row["outcome"]), -row["rank_count"]))
 
 
 def straggler_rows(job: Attempt, found: Iterable[LookUp]) -> Iterator[Row]:
@@ -179,14 +178,8 @@ def straggler_rows(job: Attempt, found: Iterable[LookUp]) -> Iterator[Row]:
         others = statistics.median(v for name, v in timed.items() if name != member)
         if value > FACTOR * others and value - others > LEAST_S:
             slow.append((value, others, member))
-    cells = _cells(job, found) if slow else {}
-    for value, others, member in sorted(slow, reverse=True)[:_RANKS]:
-        for part in _parts(member, list(timed), cells):
-            head = {"pass": job.name, "member": member, "seconds": value, "median_seconds": others}
-            yield head | part
-
-
-def _cells(job: Attempt, found: Iterable[LookUp]) -> Cells:
+    if not slow:
+        return
     cells: dict[Code, dict[str, _Cell]] = defaultdict(lambda: defaultdict(_Cell))
     for span in job.spans:
         cell = cells[span.code][span.member]
@@ -194,7 +187,10 @@ def _cells(job: Attempt, found: Iterable[LookUp]) -> Cells:
         cell.compiles += span.forward
     for look_up in found:
         cells[look_up.span.code][look_up.member].misses += look_up.outcome == "miss"
-    return cells
+    for value, others, member in sorted(slow, reverse=True)[:_RANKS]:
+        for part in _parts(member, list(timed), cells):
+            head = {"pass": job.name, "member": member, "seconds": value, "median_seconds": others}
+            yield head | part
 
 
 def _parts(member: str, members: list[str], cells: Cells) -> Iterator[Row]:
@@ -209,17 +205,12 @@ def _parts(member: str, members: list[str], cells: Cells) -> Iterator[Row]:
     parts.sort(key=lambda part: -part[0])
     for excess, code, mine, others in parts[:_PARTS]:
         if excess > 0:
+            more = mine.compiles > statistics.median_high(cell.compiles for cell in others)
+            missed = mine.misses > statistics.median(cell.misses for cell in others)
             yield {
-                "part": _kind(mine, others),
+                "part": "more_compiles" if more else "cache_miss" if missed else "slower",
                 "part_seconds": excess,
                 **code_columns(code),
                 "compiles": mine.compiles,
                 "basis": "derived",
             }
-
-
-def _kind(mine: _Cell, others: list[_Cell]) -> str:
-    more = mine.compiles > statistics.median_high(cell.compiles for cell in others)
-    if mine.misses > statistics.median(cell.misses for cell in others) and not more:
-        return "cache_miss"
-    return "more_compiles" if more else "slower"

@@ -82,8 +82,14 @@ def host_line(window: Window, span: Interval) -> pl.DataFrame:
         edges=pl.col("over") + pl.col("begun").shift(-1),
         state=_open_event(tids),
     ).unnest("state")
+    # The edges of stretches of no length go to the one before.
+    line = line.filter(pl.col("end").is_not_null())
+    long = pl.col("end") > pl.col("start")
+    line = line.with_columns(at=long.cum_sum())
+    edges = line.group_by("at").agg(pl.col("edges").sum())
+    kept = line.filter(long).drop("edges").join(edges, on="at", how="left", maintain_order="left")
     names = window.ops.select(pl.col("op_id").alias("op"), "name", "kind", "category", "graph_key")
-    return _without_empty(line).join(names, on="op", how="left", maintain_order="left")
+    return kept.drop("at").join(names, on="op", how="left", maintain_order="left")
 
 
 def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
@@ -95,7 +101,11 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
     within = (pl.col("duration_ns") > 0) & _START.lt(span[1]) & _END.gt(span[0])
     within &= pl.col("tid").is_in(tids)
     events = window.ops.filter(within & ~pl.col("name").str.contains(marks.STEP))
-    events = _inside_parents(events)
+    # An event ends no later than the one around it.
+    around = events.select("op_id", until=_END)
+    events = events.join(
+        around, left_on="parent_id", right_on="op_id", how="left", maintain_order="left"
+    ).with_columns(end=pl.min_horizontal(_END, "until"))
     calls = window.launches.with_row_index("call").filter(within)
     kept, nothing = pl.lit(None, dtype=pl.Int64), pl.lit(_NOTHING, dtype=pl.Int64)
     outside = pl.DataFrame({"at": span, "tid": tids[0]}).with_columns(
@@ -131,15 +141,6 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
     ).sort("at", maintain_order=True)
 
 
-def _inside_parents(events: pl.DataFrame) -> pl.DataFrame:
-    """``events`` with an ``end`` that is not after that of the event around."""
-    ends = events.select("op_id", _END.alias("until"))
-    joined = events.join(
-        ends, left_on="parent_id", right_on="op_id", how="left", maintain_order="left"
-    )
-    return joined.with_columns(end=pl.min_horizontal(_END, "until")).drop("until")
-
-
 def _open_event(tids: list[str]) -> pl.Expr:
     """The innermost event open after each edge: another thread's if one is, else the first's."""
     found = None
@@ -158,16 +159,6 @@ def _open_event(tids: list[str]) -> pl.Expr:
         found = state if found is None else pl.when(busy).then(state).otherwise(found)
     assert found is not None
     return found
-
-
-def _without_empty(line: pl.DataFrame) -> pl.DataFrame:
-    """``line`` less stretches of no length, whose edges go to the one before."""
-    line = line.filter(pl.col("end").is_not_null())
-    long = pl.col("end") > pl.col("start")
-    line = line.with_columns(at=long.cum_sum())
-    edges = line.group_by("at").agg(pl.col("edges").sum())
-    kept = line.filter(long).drop("edges")
-    return kept.join(edges, on="at", how="left", maintain_order="left").drop("at")
 
 
 def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:

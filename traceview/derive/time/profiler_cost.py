@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -97,11 +97,6 @@ class Faults(NamedTuple):
         if self.timed is None or self.profiled is None or self.cost_us is None:
             return 0.0
         return max(0.0, self.profiled - self.timed - events) * self.cost_us / 1e3
-
-    @property
-    def counts(self) -> dict[str, Any]:
-        """Columns of ``step_counts``."""
-        return {"page_faults": self.timed, "profiled_page_faults": self.profiled}
 
 
 def faults_of(tables: Tables, window: Window) -> Faults:
