@@ -18,7 +18,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from bench_kineto import PEAK, repeated
+from bench_kineto import repeated
+from bench_textlogs import PEAK
 
 RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
 MEASURE = (
