@@ -4,7 +4,7 @@ Read with ``ast`` alone; nothing of the script is run or imported. Understood: `
 under any import name, ``timeit.default_timer``, differences of them, and events with ``record`` and
 ``elapsed_time``. A clock that is handed to another function is not followed.
 
-Whether a clock is read without waiting for a GPU is said only where it is sure: between the two
+A clock is reported to be read without waiting for a GPU only where that is sure: between the two
 readings, in one block of statements, stand calls of compiled code, methods of tensors and
 optimizers that queue work, and ``for … in range(…)`` around them. Anything else there may wait.
 """

@@ -143,7 +143,7 @@ def _steady_steps(steps: pl.DataFrame, stance: str) -> list[float]:
     """Host times of the steps after the last compile, those that were profiled left out."""
     rows: list[dict[str, Any]] = steps.sort("step").to_dicts()
     last = max((r["step"] for r in rows if r["compiles_inside"]), default=None)
-    # Each stance settles anew after its own start; a compile unsettles both.
+    # Each stance settles again after its own start; a compile unsettles both.
     own = [r for r in rows if r["stance"] == stance and r["phase"] != "profile" and r["host_ms"]]
     after = [r["host_ms"] for r in own if last is None or r["step"] > last]
     unsettled = SETTLING_STEPS if len(after) >= SETTLING_STEPS + ENOUGH_STEPS else 0

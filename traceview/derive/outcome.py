@@ -88,14 +88,14 @@ def _in_eager(tables: Tables, run: Row) -> str:
 
 
 def _first_line(run: Row) -> str:
-    """What the error said; torch's own headline is too general without the error that it quotes."""
+    """The error's message; torch's own headline is too general without the error that it quotes."""
     text = (run["error_message"] or "").strip()
     quoted = _QUOTED.search(text)
     if not text:
         return ""
     cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
-    said = _TOO_LONG.split(text.splitlines()[0])[0].rstrip(".")
-    return f": {said if len(said) <= 200 else said[:199] + '…'}{cause}"
+    headline = _TOO_LONG.split(text.splitlines()[0])[0].rstrip(".")
+    return f": {headline if len(headline) <= 200 else headline[:199] + '…'}{cause}"
 
 
 def _not_compiled(tables: Tables, run: Row) -> str | None:

@@ -153,8 +153,8 @@ def _own_time(one: _Profiled, ns: float, what: str, why: str) -> Iterator[Row]:
     window = one.window
     if ns > SHOWN * (one.account.cost.timed or inf):
         taken = f"{window.ms_per_step(ns):.3g} ms of the profiled {window.stance} step"
-        said = f"{taken} are the profiler's own: {what}"
-        yield {"pass": window.pass_name, "rank": window.rank, "what": said, "why": why}
+        what = f"{taken} are the profiler's own: {what}"
+        yield {"pass": window.pass_name, "rank": window.rank, "what": what, "why": why}
 
 
 def _counts(one: _Profiled) -> Row:

@@ -127,7 +127,7 @@ def timers(
 
 
 def _goes_on(found: Clocks, start_line: int, read_line: int, call: Site) -> bool:
-    """Whether a clock is read again and again in a loop that calls but does not start it anew."""
+    """Whether a clock is read again and again in a loop that calls but does not restart it."""
     started = [loop for s in found.starts if s.site.line == start_line for loop in s.site.loops()]
     around = [loop for r in found.reads if r.site.line == read_line for loop in r.site.loops()]
     return any(loop in call.loops() and loop not in started for loop in around)

@@ -58,7 +58,7 @@ class Window(msgspec.Struct, frozen=True):
     device lags behind the host, to the end of the work that these steps launched; ``kernels`` and
     ``launches`` are those of the steps, and ``step`` is null in ``ops`` outside of them.
     ``begun_ns``: end of the device's work for earlier steps. ``notes``: what was changed, and why.
-    ``lost``: the device worked, and the trace does not hold what it did: nothing can be said of its
+    ``lost``: the device worked, and the trace does not hold what it did: nothing is known of its
     time, and the host's own is no account of the step.
     """
 
@@ -131,7 +131,7 @@ def far_longer(
 ) -> bool:
     """Whether the profiled step, less all that the profiler can have cost, takes twice as long.
 
-    Such a window shows other steps than the blocks, and tells nothing of those. A script that
+    Such a window shows other steps than the blocks, and says nothing about those. A script that
     ended before its last window was done, say, leaves only the first one, in which cudagraphs were
     still being recorded.
     """

@@ -26,7 +26,7 @@
   that ended before the blocks next to a window, steps that differ, a window so short that its mean
   says little.
 
-Without a timed step the account is as profiled, and nothing is said of the profiler.
+Without a timed step the account is as profiled, and nothing is known of the profiler's cost.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def gaps(window: Window) -> pl.DataFrame | None:
 
     A gap goes from the end of what a compiled graph's call does to the next look-up in the same
     call: what runs there is the code of a graph break. (The region after a break may lie inside
-    the one before it, so the regions' own marks do not tell.) None if no call is marked, or no
+    the one before it, so the regions' own marks do not show it.) None if no call is marked, or no
     graph: below 2.9 torch marks only those with a backward (``CompiledFunction``), and
     ``CompiledFxGraph.__call__`` (torch/_inductor/output_code.py) marks nothing.
     """

@@ -203,7 +203,7 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
 def host_causes(line: pl.DataFrame, window: Window, *, graphs_hold_kernels: bool) -> pl.DataFrame:
     """``line`` with ``cause``: a category of the host's time.
 
-    ``graphs_hold_kernels``: the generated kernels were not recorded one by one
+    ``graphs_hold_kernels``: the generated kernels were not recorded separately
     (``enable_kernel_profile`` was off), so that their time is the generated wrapper's self time.
     """
     names = window.ops.filter(pl.col("category") == "overhead")["name"].unique().to_list()

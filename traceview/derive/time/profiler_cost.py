@@ -38,7 +38,7 @@ _SAME = ("step", "name", "n")
 class EventCost(NamedTuple):
     """``us`` an event; ``timed``: ns that the window takes without the profiler; ns ``left`` of it.
 
-    All None where no unprofiled time is known; ``us`` also where this window does not tell.
+    All None where no unprofiled time is known; ``us`` also where this window does not show it.
     """
 
     us: float | None = None
@@ -49,8 +49,8 @@ class EventCost(NamedTuple):
 def event_cost(length: Callable[[float], float], between: Interval | None) -> EventCost:
     """The least cost of an event with which the window takes a time ``between`` these (ns).
 
-    ``length`` gives the window's ns without so many µs an event; it never grows with them. No cost
-    is known where the window is no longer than that, or as long whatever an event costs.
+    ``length`` gives the window's ns without that many µs an event; it never grows with them. No
+    cost is known where the window is no longer than that, or as long whatever an event costs.
     """
     if between is None:
         return EventCost()
@@ -91,8 +91,8 @@ class Faults(NamedTuple):
     def profilers_ms(self, events: float) -> float:
         """Milliseconds a step that the profiler's faults take; ``events`` were recorded a step.
 
-        An event's record lies in less than a page of the profiler's own: so many faults are that,
-        which happen around events and count as their cost.
+        An event's record takes less than a page of the profiler's own memory: up to one fault an
+        event happens around events, and counts as their cost.
         """
         if self.timed is None or self.profiled is None or self.cost_us is None:
             return 0.0
