@@ -32,7 +32,7 @@ def buckets(*texts, **more):
 
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("f32", 4), ("bf16", 2), ("f16", 2), ("f64", 8), ("f8e4m3fn", None), ("Sym", None)],
+    [("f32", 4), ("bf16", 2), ("f16", 2), ("f64", 8), ("f8e4m3fn", 1), ("Sym", None)],
 )
 def test_parameters_and_their_bytes(dtype, size):
     (row,) = buckets(TEXT.format(dtype=dtype))
