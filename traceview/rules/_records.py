@@ -81,11 +81,12 @@ _TABLES = {
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
+        "script_ends",
     ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
-    _collected("a replay of profiled steps"): ("read_replays",),
+    _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),
     _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
@@ -95,18 +96,19 @@ _TABLES = {
         "job_configs", "job_failures", "job_stragglers", "cache_key_differences", "late_compiles",
         "idle_on_compile",
     ),
-    COMPARED: ("output_trials", "output_checks"),
+    COMPARED: ("output_trials", "output_checks", "output_verdicts"),
     TIMED: ("blocks", "block_pairs", "speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
+        "outside_work", "step_shares",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
 
 #: A table of measurements without rows does not say "there was none" but "nothing was measured".
-MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings"))
+MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings")) - {"outside_work"}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.

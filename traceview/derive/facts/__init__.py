@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from traceview.derive.facts.compile_regions import compile_regions
+from traceview.derive.facts.outputs import output_verdicts
+from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.read_places import read_places
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.tables import Tables
 
@@ -19,7 +22,13 @@ _OF_LOGS: _Facts = {
     "compile_regions": compile_regions,
     "recompile_causes": recompile_causes,
 }
-_OF_ALL: _Facts = {}
+_OF_ALL: _Facts = {
+    "outside_work": outside_work,
+    "step_shares": step_shares,
+    "script_ends": script_ends,
+    "read_places": read_places,
+    "output_verdicts": output_verdicts,
+}
 
 
 def add_log_facts(tables: Tables) -> None:

@@ -1,0 +1,243 @@
+"""Tables ``outside_work``, ``step_shares`` and ``script_ends``: time outside of compiled code.
+
+In a step that is loading data, Python of the script's own, copies that hold the host, and operators
+in eager; on a GPU, loading, Python and copies count only as far as the device waits for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.causes import UNNAMED
+from traceview.derive.facts.places import first_call
+from traceview.derive.outcome import CUT_SHORT
+from traceview.tables import Tables, from_rows
+
+Row = dict[str, Any]
+
+_COMPILED = pl.col("stance") == "compiled"
+_IN_STEP = pl.col("step").is_not_null()
+#: Categories of table ``accounting``: of a host, and of a device that waits for the host.
+_LOADING = ("data_loading", "idle_data_loading")
+_PYTHON = ("python", "idle_python")
+_COPIES = ("idle_copy_wait",)
+_LOADER = "enumerate(DataLoader)#"
+_COLLECTIVE = "c10d::"
+_OPTIMIZER = "Optimizer.step#"
+_BACKWARD = "CompiledFunctionBackward"
+#: Shorter stretches of Python are the way from one operator to the next, not work of their own.
+SHORT_PYTHON_MS = 0.05
+
+
+def outside_work(tables: Tables) -> pl.DataFrame | None:
+    """Table ``outside_work``; None where no compiled step was profiled."""
+    accounts = tables["accounting"].filter(_COMPILED)
+    details = tables["account_details"].filter(_COMPILED)
+    if accounts.is_empty() or details.is_empty():
+        return None
+    is_loader = pl.col("name").str.starts_with(_LOADER)
+    events = tables["line_ops"].filter(_COMPILED, is_loader | (pl.col("kind") == "line"))
+    is_optimizer = pl.col("name").str.starts_with(_OPTIMIZER)
+    optimizers = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, is_optimizer)
+    result: list[Row] = []
+    for head in _windows(accounts):
+        account, mine = _own(accounts, head), _own(details, head)
+        named = account.filter(~pl.col("kind").is_in(UNNAMED).fill_null(False))
+        accounted = float(named["ms"].sum())
+        python = _python(mine)
+        rows = [
+            *_loading(account, mine, _own(events, head)),
+            *python,
+            *_copies(mine),
+            *_operators(account, mine, _own(optimizers, head), _counts(tables, head)),
+        ]
+        for row in rows:
+            known = accounted and row["ms"] is not None
+            row["share"] = row["ms"] / accounted if known else None
+        _limit_waiting(tables, head, python, accounted)
+        result += [head | row for row in rows]
+    return from_rows("outside_work", result)
+
+
+def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame) -> list[Row]:
+    """The lines whose loop asks for a batch, then those that run while it is fetched."""
+    total = float(account.filter(pl.col("category").is_in(_LOADING))["ms"].sum())
+    if total <= 0:
+        return []
+    of_loader = details.filter(pl.col("what").str.starts_with(_LOADER))
+    kind = {
+        "kind": "loading",
+        "what": str(of_loader["what"][0]).removeprefix(_LOADER) if of_loader.height else None,
+    }
+    lines = events.filter(pl.col("kind") == "line").sort("start_ns")
+    marks = events.filter(pl.col("name").str.starts_with(_LOADER)).sort("start_ns")
+    # The user's line that began last before a mark is the loop's.
+    asking = marks.select("tid", "start_ns", "duration_ns").join_asof(
+        lines.select("tid", "start_ns", "file", "line"),
+        on="start_ns", by="tid", check_sortedness=False,
+    )  # fmt: skip
+    spans = marks.select(
+        "tid", "start_ns", begun="start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
+    )
+    inside = lines.join_asof(spans, on="start_ns", by="tid", check_sortedness=False).filter(
+        pl.col("start_ns").is_between("begun", "until", closed="none")
+    )
+    asked = _by_line(asking, "duration_ns")
+    whole = sum(row["duration_ns"] for row in asked)
+    rows = [
+        {**kind, "file": row["file"], "line": row["line"], "ms": total * row["duration_ns"] / whole}
+        for row in asked
+        if whole
+    ]
+    at = {(row["file"], row["line"]) for row in rows}
+    rows = rows or [{**kind, "file": None, "line": None, "ms": total}]
+    more = [row for row in _by_line(inside, "self_ns") if row["file"] is not None]
+    return rows + [
+        {**kind, "file": row["file"], "line": row["line"], "ms": None}
+        for row in more
+        if (row["file"], row["line"]) not in at
+    ]
+
+
+def _python(details: pl.DataFrame) -> list[Row]:
+    long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
+    of_optimizer = pl.col("what").str.starts_with("Optimizer.").fill_null(False)
+    found = details.filter(pl.col("category").is_in(_PYTHON), long, ~of_optimizer)
+    # A host that stands at a collective waits for other ranks; no event of the profile says so.
+    collectives = details.filter(pl.col("what").str.starts_with(_COLLECTIVE))
+    found = found.join(collectives, on=["file", "line"], how="anti")
+    return [{"kind": "python", "what": None, **row} for row in _by_line(found, "ms")]
+
+
+def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: float) -> None:
+    """Give Python at the line that calls compiled code no more than the timed step leaves.
+
+    A thread that stands still until its next call looks like Python there, and profiled steps may
+    be further apart than timed ones.
+    """
+    step = _step_ms(tables, head)
+    at = {
+        (place.file, place.line)
+        for region in _own(tables["regions"], head).iter_rows(named=True)
+        if (place := first_call(region)) is not None
+    }
+    if not (python and accounted and step and (python[0]["file"], python[0]["line"]) in at):
+        return
+    total = sum(row["ms"] for row in python)
+    most = max(0.0, 1 - (accounted - total) / step)
+    for row in python:
+        row["share"] = row["ms"] / total * min(total / accounted, most)
+
+
+def _copies(details: pl.DataFrame) -> list[Row]:
+    """Copies to a device where they hold the host (pageable memory): its wait, and the copies."""
+    waits = pl.col("category").is_in(_COPIES)
+    copies = (pl.col("category") == "copy") & (pl.col("what") == "copy to the device")
+    if details.filter(waits).is_empty():
+        return []
+    found = _by_line(details.filter(waits | copies), "ms")
+    return [{"kind": "copies", "what": None, **row} for row in found]
+
+
+def _operators(
+    account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame, counts: Row
+) -> list[Row]:
+    """Operators that no compiled graph holds; neither Python nor what waits is one."""
+    busy = account.filter(pl.col("kind") == "busy")["category"].unique().to_list()
+    of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
+    found = details.filter(
+        pl.col("category").is_in(busy) | of_no_category,
+        ~pl.col("category").str.starts_with("generated"),
+        ~pl.col("in_graph").fill_null(False),
+    )
+    # An optimizer's mark lies around its operators.
+    spent = float(optimizers["duration_ns"].sum()) / 1e6 / (counts.get("steps") or 1)
+    name = None
+    if optimizers.height and spent >= float(found["ms"].sum()) / 2:
+        name = optimizers["name"][0].removeprefix(_OPTIMIZER).removesuffix(".step")
+    return [{"kind": "operators", "what": name, **row} for row in _by_line(found, "ms")]
+
+
+def step_shares(tables: Tables) -> pl.DataFrame | None:
+    """Table ``step_shares``; None where no compiled step was profiled."""
+    counted = tables["step_counts"].filter(_COMPILED)
+    if counted.is_empty():
+        return None
+    backward = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, pl.col("name") == _BACKWARD)
+    blocks = tables["blocks"].filter(
+        _COMPILED, pl.col("pair_index").is_not_null(), pl.col("host_ms") > 0,
+        pl.col("thread_ms").is_not_null(),
+    )  # fmt: skip
+    rows: list[Row] = []
+    for head in _windows(counted):
+        counts, row = _counts(tables, head), dict(head)
+        if counts["step_ms"] and counts["steps"]:
+            forward = float(_own(tables["region_costs"], head)["share"].sum())
+            ms = float(_own(backward, head)["duration_ns"].sum()) / 1e6 / counts["steps"]
+            row["compiled"] = forward + ms / counts["step_ms"]
+        mine = _own(blocks, head)
+        if mine.height:
+            host, used, queued = (
+                float(mine[name].sum()) for name in ("host_ms", "thread_ms", "queued_ms")
+            )
+            row |= {"waiting": max(0.0, host - used - queued) / host, "queued": queued / host}
+        rows.append(row)
+    return from_rows("step_shares", rows)
+
+
+def script_ends(tables: Tables) -> pl.DataFrame | None:
+    """Table ``script_ends``; None where no process was recorded."""
+    if not tables.has("runs"):
+        return None
+    key = ("pass", "rank")
+    regions = tables["regions"].group_by(key).agg(pl.col("outermost_calls").sum())
+    calls = (
+        tables["calls"]
+        .filter("outermost")
+        .group_by(key)
+        .agg(calls=pl.len(), last_us=(pl.col("started_us") + pl.col("host_ms") * 1e3).max())
+        .join(regions, on=key, how="left", nulls_equal=True)
+        .filter(pl.col("calls") == pl.col("outermost_calls"))
+    )
+    ended = (
+        pl.col("error_type").is_null()
+        & ~pl.col("exit_kind").is_in(CUT_SHORT).fill_null(False)
+        & (pl.col("exit_code").fill_null(0) == 0)
+    )
+    alone = pl.len().over(key) == 1
+    after = pl.col("wall_s") - (pl.col("last_us") - pl.col("started_us")) / 1e6
+    return tables["runs"].join(calls, on=key, how="left", nulls_equal=True).select(
+        *key, "pid", by_itself=ended, after_calls_s=pl.when(ended & alone).then(after)
+    )  # fmt: skip
+
+
+def _windows(frame: pl.DataFrame) -> list[Row]:
+    return frame.select("pass", "rank").unique(maintain_order=True).to_dicts()
+
+
+def _own(frame: pl.DataFrame, head: Row) -> pl.DataFrame:
+    rank = pl.col("rank").eq_missing(pl.lit(head["rank"], dtype=pl.Int32))
+    return frame.filter((pl.col("pass") == head["pass"]) & rank)
+
+
+def _counts(tables: Tables, head: Row) -> Row:
+    found = _own(tables["step_counts"].filter(_COMPILED), head)
+    return found.row(0, named=True) if found.height else {}
+
+
+def _step_ms(tables: Tables, head: Row) -> float | None:
+    """A compiled step as timed, else as profiled."""
+    timed = _own(tables["speedups"], head)["compiled_ms"].drop_nulls()
+    value: float | None = timed[0] if len(timed) else _counts(tables, head).get("step_ms")
+    return value
+
+
+def _by_line(found: pl.DataFrame, column: str) -> list[Row]:
+    """The sum of ``column`` by line, the largest first; what has no line comes last."""
+    sums = found.group_by("file", "line", maintain_order=True).agg(pl.col(column).sum())
+    order = sums.with_columns(known=pl.col("file").is_not_null() & pl.col("line").is_not_null())
+    return (
+        order.sort("known", column, descending=True, maintain_order=True).drop("known").to_dicts()
+    )
