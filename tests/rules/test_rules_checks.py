@@ -415,7 +415,7 @@ def test_launch_bound(make, busy, launch, fires):
     ("more", "words"),
     [
         ({"launches": 2.0, "graph_launches": 1.0}, "replayed already"),
-        ({"launches": 1.0}, "little to gather"),
+        ({"launches": 1.0}, "too few launches"),
     ],
 )
 def test_launch_bound_is_information_where_a_cudagraph_gains_nothing(make, more, words):
@@ -435,7 +435,7 @@ def test_cudagraphs_asked_in_vain_quote_the_reason(make, version, command):
         "runs": [{"torch_version": version}],
     }
     (finding,) = launch_bound(make, mode="reduce-overhead", extra=rows)
-    assert "none was replayed: torch left a graph out due to cpu device (arg0_1)." in (
+    assert "none was replayed: torch skipped a graph due to cpu device (arg0_1)." in (
         finding.what_to_do
     )
     assert (finding.severity, finding.snippet and finding.snippet.text) == ("info", command)

@@ -171,7 +171,7 @@ def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):
 
 @pytest.mark.parametrize(
     ("eager_ms", "high", "words"),
-    [(1.0, 1.5, "save 133 ms of it at most"), (1.0, 0.99, "save nothing"), (100.0, 1.5, None)],
+    [(1.0, 1.5, "save at most 133 ms"), (1.0, 0.99, "save nothing"), (100.0, 1.5, None)],
 )
 def test_a_script_too_short_whatever_the_speedup_is(make, eager_ms, high, words):
     row = {**STEP, "eager_ms": eager_ms, "compile_s": 9.0, "speedup_low": 0.7}

@@ -54,7 +54,7 @@ def test_without_an_interval_nothing_is_said(make):
 def test_more_threads_than_processors_are_named_with_their_remedy(make):
     run = {"pid": 1, "device_name": "cpu", "cpu_threads": 8, "cpu_count": 2}
     (finding,) = found("bm-noise", make(speedups=noisy(0.8, 1.3), runs=[run]))
-    assert "8 threads on 2 processors" in [evidence.text for evidence in finding.evidence]
+    assert "8 threads on 2 CPUs" in [evidence.text for evidence in finding.evidence]
     assert "OMP_NUM_THREADS=2" in finding.what_to_do
 
 
@@ -87,7 +87,7 @@ def test_how_many_pairs_would_do_is_said_where_that_is_few_enough(make):
 
 def test_how_sure_a_tiny_speedup_is(make):
     (finding,) = found("bm-noise", make(speedups=noisy(0.0014, 0.006)))
-    assert finding.title == "The size of the speedup is unsure: 0.0014× to 0.006×"
+    assert finding.title == "Too noisy to be sure of the speedup's size: 0.00140× to 0.00600×"
 
 
 def test_where_nothing_was_compiled_there_is_no_speedup_to_be_sure_of(make):

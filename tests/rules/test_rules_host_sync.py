@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from rule_scenarios import recorded
 
+from traceview.derive.facts import add_facts
 from traceview.rules import bm_no_sync
 from traceview.rules.ap_host_sync import check
 from traceview.rules.bm_no_sync import Pace
@@ -32,7 +33,9 @@ def found(*reads, replays=(), breaks=()):
         "host_reads": reads, "read_replays": replays, "speedups": speedups,
         "graph_breaks": breaks,
     }  # fmt: skip
-    return list(check(Tables({name: from_rows(name, rows) for name, rows in made.items()})))
+    tables = Tables({name: from_rows(name, rows) for name, rows in made.items()})
+    add_facts(tables)
+    return list(check(tables))
 
 
 @pytest.mark.parametrize(("ms", "severities"), [(0.5, ["warning"]), (0.1, ["info"]), (0.02, [])])

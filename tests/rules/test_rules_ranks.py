@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from traceview.rules import _outside, catalogue, run_rules
+from traceview.rules import catalogue, run_rules
 
 RULES = {rule.name: rule for rule in catalogue()}
 FILE = "/u/train.py"
@@ -249,6 +249,7 @@ def test_logs_alone_do_not_tell(make):
 def test_waiting_at_a_collective_is_no_python_of_the_scripts(make):
     line = {"rank": 0, "stance": "compiled", "file": FILE, "clock": "host", "count": 1.0}
     tables = make(
+        accounting=[{"rank": 0, "stance": "compiled", "category": "python", "ms": 11.0}],
         account_details=[
             {**line, "line": 40, "category": "python", "what": "Python", "ms": 9.0},
             {
@@ -259,7 +260,7 @@ def test_waiting_at_a_collective_is_no_python_of_the_scripts(make):
                 "ms": 0.1,
             },
             {**line, "line": 41, "category": "python", "what": "Python", "ms": 2.0},
-        ]
+        ],
     )
-    (part,) = _outside.parts(tables)
-    assert (part.ms, [place.line for place in part.places]) == (2.0, [41])
+    (row,) = tables["outside_work"].filter(kind="python").to_dicts()
+    assert (row["ms"], row["line"]) == (2.0, 41)

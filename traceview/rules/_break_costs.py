@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from traceview.rules import _breaks, _costs, _outside, _strict
+from traceview.derive.facts.outside import operators_ms
+from traceview.rules import _breaks, _costs, _strict
 from traceview.rules._break_entries import shares
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Finding, Severity, Snippet
@@ -201,7 +202,7 @@ def left_in_eager(tables: Tables, site: _breaks.Site) -> float | None:
         if row["compile_key"] in keys
     }
     known = [(file, line, end) for file, line in codes if (end := ends.get((file, line)))]
-    return sum(_outside.operators_in(tables, *each) for each in known) or None
+    return sum(operators_ms(tables, *each) for each in known) or None
 
 
 def severity(tables: Tables, cost: Cost) -> Severity:

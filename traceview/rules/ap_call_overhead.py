@@ -10,12 +10,12 @@ ten microseconds on the host, whatever the work. A call of a few microseconds ge
 What torch.compile adds to a call (guard look-up, pre-graph bytecode, runtime wrappers, the
 generated wrapper) is more than 30 % of the compiled step, and compiling hurts: the measured
 interval lies below 1, and compiled steps take more than 10 % longer. A small call that got faster
-is not named. On a GPU only the part counts that the device waited for. The cost is what leaving
-it in eager wins back.
+is not reported. On a GPU only the part counts that the device waited for. The cost is what running
+it in eager would save.
 
 ## What to do
-Compile a larger piece: the function that holds the loop, not its body. Or leave this one in
-eager. With fixed shapes on a GPU, `mode="reduce-overhead"` takes the launches away as well.
+Compile a larger piece: the function that holds the loop, not its body. Or run this one in eager.
+With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as well.
 
 ## Settings
 - `least_overhead_share`: part of the compiled step that entering must take.
@@ -31,28 +31,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _places
 from traceview.rules._families import GRAPH_BREAKS
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Tables,
+    about_calls,
+    compile_call,
+    first_rank,
+    milliseconds,
+    outcome,
+    percent,
+    rows,
+    slowdown,
+    step_ms,
+)
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})
 EXPLAINS = frozenset({"overheads_added"})
 #: Each break adds an entry, each variant of a function one more set of guards to try; and where
-#: nothing is generated, nothing pays for entering.
+#: no code is generated, nothing pays for entering it.
 FOLLOWS = GRAPH_BREAKS | {
-    "gb-fragmented", "rc-limit-hit", "gd-guard-overhead", "ap-grad-inference",
-    "cap-debug-backend", "ind-extern-dominated", "cg-dynamic-rerecord",
-}  # fmt: skip
+    "gb-fragmented",
+    "rc-limit-hit",
+    "gd-guard-overhead",
+    "ap-grad-inference",
+    "cap-debug-backend",
+    "ind-extern-dominated",
+    "cg-dynamic-rerecord",
+}
 
 #: Idle time of a device behind torch.compile's own work on the host.
 _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})
 #: Below this share the slowdown has another main cause.
 LEAST_OVERHEAD_SHARE = 0.30
-#: Compiled over eager time of a step from which compiling hurts beyond doubt.
+#: Compiled over eager time of a step from which compiling clearly hurts.
 LEAST_RATIO = 1.1
 #: Callables that a title has room for.
 MOST_NAMES = 2
@@ -65,38 +80,39 @@ def check(
     least_ratio: float = LEAST_RATIO,
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
-    overhead, ratio = _overhead_ms(tables), _costs.ratio(tables)
-    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
-    if not (overhead and ratio and eager and compiled):
+    accounts = first_rank(rows(tables, "accounting", stance="compiled"))
+    overhead = sum(
+        row["ms"] for row in accounts if row["kind"] == "overhead" or row["category"] in _WAITED_FOR
+    )
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+    slower = slowdown(tables)
+    if not (overhead and slower and eager and compiled):
         return
-    if _costs.outcome(tables) != "hurt" or ratio <= least_ratio:
+    if outcome(tables) != "hurt" or slower <= least_ratio:
         return
     share = min(1.0, overhead / compiled)
     if share > least_overhead_share:
         yield _finding(tables, share, min(overhead, compiled), eager, compiled)
 
 
-def _overhead_ms(tables: Tables) -> float | None:
-    """What the compiled step's accounting has for torch.compile's own work, ms; None without."""
-    accounts = first_rank(rows(tables, "accounting", stance="compiled"))
-    known = [
-        row["ms"] for row in accounts if row["kind"] == "overhead" or row["category"] in _WAITED_FOR
-    ]
-    return sum(known) if known else None
-
-
 def _finding(
     tables: Tables, share: float, overhead: float, eager: float, compiled: float
 ) -> Finding:
-    entered = _entered(tables)
-    calls = "the call is" if len(entered) < 2 else "the calls are"
+    # What is called less than half as often as another region is not part of every step.
+    regions = sorted(first_rank(rows(tables, "regions")), key=lambda row: -(row["calls"] or 0))
+    entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
+    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
+    if len(names) > MOST_NAMES:
+        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
+    called = " and ".join(names) or "the compiled callable"
+    small = "the call is" if len(entered) < 2 else "the calls are"
     return Finding(
         code=CODE,
         rule="ap-call-overhead",
         severity="warning",
         title=(
-            f"Entering {_names(entered)} takes {percent(share)} of a compiled step: {calls} too "
-            "small to gain"
+            f"Entering {called} takes {percent(share)} of a compiled step: {small} too small to "
+            "gain"
         ),
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} compiled. "
@@ -105,36 +121,18 @@ def _finding(
         ),
         cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
         confidence="measured",
-        location=_places.compile_call(entered[0]) if entered else None,
-        about=frozenset().union(*(_places.about_calls(tables, row) for row in entered)),
+        location=compile_call(entered[0]) if entered else None,
+        about=frozenset().union(*(about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
-                f"look-up and wrappers {milliseconds(overhead)}, less what profiling them cost, "
-                f"of a timed step of {milliseconds(compiled)}",
+                f"look-up and wrappers: {milliseconds(overhead)} of a timed step of "
+                f"{milliseconds(compiled)}, not counting what profiling them cost",
                 "accounting",
             ),
             Evidence(f"compiled / eager = {compiled / eager:.2f}", "speedups"),
         ),
         what_to_do=(
             "Compile the function that holds the loop around this call, so that one entry covers "
-            "many of them, or leave this one in eager."
+            "many of them, or run this one in eager."
         ),
     )
-
-
-def _entered(tables: Tables) -> list[Row]:
-    """The regions that a step enters, the one called most first.
-
-    What is called less than half as often is no part of every step.
-    """
-    regions = first_rank(rows(tables, "regions"))
-    regions.sort(key=lambda row: -(row["calls"] or 0))
-    most = max((row["calls"] or 0 for row in regions), default=0)
-    return [row for row in regions if 2 * (row["calls"] or 0) >= most]
-
-
-def _names(entered: list[Row]) -> str:
-    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
-    if len(names) > MOST_NAMES:
-        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
-    return " and ".join(names) or "the compiled callable"

@@ -1,16 +1,16 @@
 """
 ## What it finds
-A step whose time is nearly all matrix products, convolutions or attention, in eager and compiled
-alike.
+A step that spends nearly all its time in matrix products, convolutions or attention, in eager and
+compiled alike.
 
 ## Why it costs
 It costs nothing: those run in the same library kernels either way, so torch.compile has next to
-nothing to fuse. A speedup near 1.0× is what to expect here, and no failure.
+nothing to fuse. A speedup near 1.0× is expected here, and not a failure.
 
 ## Evidence
 GEMM, convolution and attention are at least 70 % of the busy time in both profiler windows, busy
 time is at least 70 % of the step, and the step's time changes by less than 10 %. Where the device's
-ceilings were measured, how near to them these kernels come.
+ceilings were measured, how close these kernels come to them.
 
 ## What to do
 Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune-no-cudagraphs"`
@@ -18,7 +18,7 @@ lets Triton's GEMMs compete with the library's on a GPU.
 
 ## Settings
 - `least_share`: part of the busy time that library kernels must take in both stances.
-- `most_change`: relative change of the step's time from which nothing is said.
+- `most_change`: relative change of the step's time from which the rule is silent.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -31,23 +31,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs
-from traceview.rules._rows import first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    ratio,
+    rows,
+    slowdown,
+)
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
 FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated"})
 
-#: With 30 % left for everything else, fusing all of that away could not reach 1.5×.
+#: With 30 % left for everything else, even fusing all of that away could not reach 1.5×.
 LEAST_SHARE = 0.70
 #: A step that waits or runs Python for longer is bound by that, whatever its kernels are.
 FEWEST_BUSY_SHARE = 0.70
 #: A larger change than this needs an explanation of its own.
 MOST_CHANGE = 0.10
-#: Part of the library kernels' time whose floor is known, for a word about it.
+#: Part of the library kernels' time whose floor must be known to compare them with it.
 MOST_KNOWN = 0.90
 _LIBRARY = ("gemm", "convolution", "attention")
 
@@ -56,12 +63,11 @@ def check(
     tables: Tables, *, least_share: float = LEAST_SHARE, most_change: float = MOST_CHANGE
 ) -> Iterator[Finding]:
     """At most one finding: the step as a whole."""
-    ratio = _costs.ratio(tables)
-    shares = {stance: _share(tables, stance) for stance in ("eager", "compiled")}
-    eager, compiled = shares["eager"], shares["compiled"]
-    if ratio is None or eager is None or compiled is None:
+    change = slowdown(tables)
+    eager, compiled = (_share(tables, stance) for stance in ("eager", "compiled"))
+    if change is None or eager is None or compiled is None:
         return
-    if abs(ratio - 1) >= most_change or min(eager, compiled) < least_share:
+    if abs(change - 1) >= most_change or min(eager, compiled) < least_share:
         return
     yield Finding(
         code=CODE,
@@ -72,16 +78,16 @@ def check(
         ),
         explanation=(
             "GEMM, convolution and attention run in the same library kernels in eager and compiled "
-            f"code. The step changes by a factor of {1 / ratio:.2f}, as is to be expected."
+            f"code. So a speedup of {ratio(1 / change)} is expected."
         ),
         cost=Cost(about="nothing is lost"),
         confidence="measured",
         location=None,
-        evidence=tuple(
-            Evidence(f"{stance}: {percent(share)} of the busy time", "accounting")
-            for stance, share in (("eager", eager), ("compiled", compiled))
-        )
-        + _at_ceiling(tables),
+        evidence=(
+            Evidence(f"eager: {percent(eager)} of the busy time", "accounting"),
+            Evidence(f"compiled: {percent(compiled)} of the busy time", "accounting"),
+            *_at_ceiling(tables),
+        ),
         what_to_do=(
             "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
             'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
@@ -89,21 +95,8 @@ def check(
     )
 
 
-def _at_ceiling(tables: Tables) -> tuple[Evidence, ...]:
-    """What these kernels would take at the device's ceilings, if that is known of most of them."""
-    limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
-    mine = [row for row in limits if row["category"] in _LIBRARY]
-    known = [row for row in mine if row["floor_ms"] is not None]
-    ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
-    if not total or ms < MOST_KNOWN * total:
-        return ()
-    floor = sum(row["floor_ms"] for row in known)
-    text = f"compiled: {milliseconds(ms)} in them, {milliseconds(floor)} at the measured ceilings"
-    return (Evidence(text, "kernel_limits"),)
-
-
 def _share(tables: Tables, stance: str) -> float | None:
-    """Library kernels' part of the busy time; None where the step is not busy for the most part."""
+    """Library kernels' part of the busy time; None where the step is not mostly busy."""
     accounts = first_rank(rows(tables, "accounting", stance=stance))
     busy = [row for row in accounts if row["kind"] == "busy"]
     step, total, library = (
@@ -111,3 +104,15 @@ def _share(tables: Tables, stance: str) -> float | None:
         for part in (accounts, busy, [row for row in busy if row["category"] in _LIBRARY])
     )
     return library / total if total and total >= FEWEST_BUSY_SHARE * step else None
+
+
+def _at_ceiling(tables: Tables) -> Iterator[Evidence]:
+    """What these kernels would take at the device's ceilings, if that is known of most of them."""
+    limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
+    mine = [row for row in limits if row["category"] in _LIBRARY]
+    known = [row for row in mine if row["floor_ms"] is not None]
+    ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
+    if total and ms >= MOST_KNOWN * total:
+        floor = milliseconds(sum(row["floor_ms"] for row in known))
+        text = f"compiled: {milliseconds(ms)} in them, {floor} at the measured ceilings"
+        yield Evidence(text, "kernel_limits")

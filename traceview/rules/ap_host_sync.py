@@ -11,22 +11,22 @@ the host's time and the GPU's, not a part of both.
 ## Evidence
 The profiler window of compiled steps: copies to the host at the user's line, the calls that wait
 for them, and a replay: the window is played again as it was without the profiler, then once more
-without the line's reads. The difference is the cost: a host that is not held comes to all that
-follows earlier, up to where the GPU is the slower of the two. Where the host is the slower one
-anyway, a wait costs next to nothing, and nothing is said.
+without the line's reads. The difference is the cost: a host that does not wait reaches everything
+after it earlier, up to where the GPU is the slower of the two. Where the host is the slower one
+anyway, a wait costs next to nothing and is not reported.
 
-A line that reads several values in each step finds the GPU without work each time, and is played
-without all that it does outside of compiled graphs: all of that goes where the values are read more
-rarely. Neighbouring lines that read equally many are one place.
+A line that reads several values in each step finds the GPU without work each time. It is played
+without anything that it does outside of compiled graphs: all of that goes where the values are read
+less often. Neighboring lines that read the same number of values are one place.
 
-Left alone are lines where a graph breaks, explicit synchronisation (a benchmark wants it) and lines
+The rule skips lines where a graph breaks, explicit synchronization (a benchmark wants it) and lines
 where only a library asks for a value. A warning where single values are read and it is 5 % of the
-compiled step or more; else information: a tensor that leaves the GPU may be the result.
+compiled step or more. Otherwise information: a tensor that leaves the GPU may be the result.
 
 ## What to do
 Keep the value on the GPU (`total += loss.detach()`) and read it every 50th step or so; copy it with
-`non_blocking=True` into pinned memory and read it a step later. Where many values are read one by
-one, read them all at once (`torch.stack(values).tolist()`).
+`non_blocking=True` into pinned memory and read it a step later. Where many values are read one at a
+time, read them together (`torch.stack(values).tolist()`).
 
 ## Settings
 - `least_share`: part of a compiled step, 0 to 1, that a line must cost.
@@ -43,79 +43,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.time.read_replays import SEVERAL
-from traceview.rules import _costs, _places, _reads
-from traceview.rules._reads import Place
-from traceview.rules._rows import Row
-from traceview.rules.finding import Cost, Evidence, Finding, Location
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent
+from traceview.rules.kit import (
+    NOTABLE_SHARE,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    rows,
+    short,
+    step_ms,
+)
 
 CODE = "TV503"
-NEEDS = frozenset({"graph_breaks", "host_reads", "read_replays", "step_counts"})
+NEEDS = frozenset({"read_places", "step_counts"})
 GPU_ONLY = True
 
 LEAST_SHARE = 0.01
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """One finding a place, dearest first."""
-    step = _costs.step_ms(tables, "compiled")
-    if not step:
-        return
-    for place in tables.once(_reads.places):
-        if place.cost_ms >= least_share * step:
+    """One finding for each place, most expensive first."""
+    step = step_ms(tables, "compiled")
+    for place in first_rank(rows(tables, "read_places", stance="compiled")):
+        if step and place["saved_ms"] >= least_share * step:
             yield _finding(place, step)
 
 
-def _finding(place: Place, step: float) -> Finding:
-    first, *others = (Location(row["file"], row["line"]) for row in place.lines)
-    scalars = sum(row["scalars"] for row in place.lines)
-    count = scalars + sum(row["tensors"] for row in place.lines)
-    waited = sum(row["waited_ms"] or 0.0 for row in place.lines)
-    ms = place.cost_ms
+def _finding(place: Row, step: float) -> Finding:
+    first, *others = (Location(place["file"], line) for line in place["lines"])
+    where = f"{short(first)} to {others[-1].line} wait" if others else f"{short(first)} waits"
+    scalars, saved = place["scalars"], place["saved_ms"]
+    expensive = scalars and saved >= NOTABLE_SHARE * step
     return Finding(
         code=CODE,
         rule="ap-host-sync",
-        severity="warning" if scalars and ms >= _costs.DEAR_SHARE * step else "info",
-        title=f"{_named(place.lines)} for the GPU: up to {percent(ms / step)} of a step",
+        severity="warning" if expensive else "info",
+        title=f"{where} for the GPU: up to {percent(saved / step)} of a step",
         explanation=(
-            "A value is needed from the GPU, so the host waits until all that was launched is "
+            "The host needs a value from the GPU, so it waits until everything that it launched is "
             "done, and the GPU then waits for the next launches."
         ),
-        cost=Cost(ms, None, "time of a compiled step that a host which does not wait here saves"),
+        cost=Cost(saved, None, "time that a compiled step saves if the host does not wait here"),
         confidence="derived",
         location=first,
         also_at=tuple(others),
         evidence=(
             Evidence(
-                f"{place.lines[0]['asks']} there, {count:.3g} copies to the host a step: the host "
-                f"waits {milliseconds(waited)} for them, as profiled",
-                "host_reads",
+                f"{place['asks']} there, {scalars + place['tensors']:.3g} copies to the host per "
+                f"step: the host waits {milliseconds(place['waited_ms'])} for them, as profiled",
+                "read_places",
             ),
             Evidence(
                 f"played again without them, a step of {milliseconds(step)} takes "
-                f"{milliseconds(place.without_ms)}",
-                "read_replays",
+                f"{milliseconds(place['without_ms'])}",
+                "read_places",
             ),
         ),
-        what_to_do=_remedy(scalars),
+        what_to_do=_SEVERAL if scalars >= SEVERAL else _ONE,
     )
 
 
-def _named(lines: list[Row]) -> str:
-    """``train.py:50 waits``, ``train.py:50 to 52 wait``."""
-    named = _places.short(Location(lines[0]["file"], lines[0]["line"]))
-    return f"{named} to {lines[-1]['line']} wait" if lines[1:] else f"{named} waits"
-
-
-def _remedy(scalars: float) -> str:
-    if scalars >= SEVERAL:
-        return (
-            "Gather the values on the GPU and read them with one copy, torch.stack(them).tolist() "
-            "instead of an item() for each. Better every 50th step or so, if no step needs them."
-        )
-    return (
-        "If the step itself does not need the value: leave it on the GPU (total += loss.detach()) "
-        "and read it every 50th step or so, or copy it into pinned memory (non_blocking=True) and "
-        "read it one step later."
-    )
+_SEVERAL = (
+    "Gather the values on the GPU and read them with one copy, torch.stack(them).tolist() instead "
+    "of an item() for each. If no step needs them, read them every 50th step or so."
+)
+_ONE = (
+    "If the step itself does not need the value, leave it on the GPU (total += loss.detach()) and "
+    "read it every 50th step or so, or copy it into pinned memory (non_blocking=True) and read it "
+    "one step later."
+)

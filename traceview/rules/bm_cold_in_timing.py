@@ -1,7 +1,7 @@
 """
 ## What it finds
-A timer of the script's own that runs around the first compiled call, so that its figure holds the
-compile time.
+A timer of the script's own that runs around the first compiled call, so that its figure includes
+the compile time.
 
 ## Why it costs
 It costs no time; it makes the script print the wrong figure. A compile of seconds in a loop of
@@ -9,14 +9,14 @@ milliseconds makes compiled code look many times slower than it is.
 
 ## Evidence
 The script's source: a clock is read before the line that led to the first call and again after
-it. And compiling took more than 20 % of the time of all compiled calls that were seen. It is
-information where the second reading stands in the loop that makes the calls (a rate that is shown
-as the job goes on, which forgets the compile in time), and where the script only prints the time as
-it is: how long a job took, and no figure of a call.
+it, and compiling took more than 20 % of the time of all compiled calls that were recorded. It is
+information where the second reading is inside the loop that makes the calls (a running rate, in
+which the compile matters less and less), and where the script only prints the time as it is: how
+long the job took, not how long a call takes.
 
 ## What to do
 Call it a few times before the clock starts (three times with cudagraphs: warm-up, record,
-replay), and synchronise the GPU before reading the clock.
+replay), and synchronize the GPU before reading the clock.
 
 ## Settings
 - `least_compile_share`: part of the compiled calls' time that compiling must take.
@@ -32,10 +32,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import percent, seconds
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    first_rank,
+    percent,
+    rows,
+    seconds,
+)
 
 CODE = "TV901"
 NEEDS = frozenset({"script_timers", "calls"})
@@ -45,8 +54,8 @@ LEAST_COMPILE_SHARE = 0.20
 
 
 def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -> Iterator[Finding]:
-    """One finding a clock of the script's."""
-    calls = [row for row in first_rank(rows(tables, "calls")) if row["outermost"]]
+    """One finding for each clock of the script's."""
+    calls = first_rank(rows(tables, "calls", outermost=True))
     seen: set[tuple[str, int, int]] = set()
     for timer in first_rank(rows(tables, "script_timers")):
         key = (timer["file"], timer["start_line"], timer["read_line"])
@@ -55,48 +64,41 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
             continue
         seen.add(key)
         own = [row for row in calls if row["region_id"] == timer["region_id"]]
-        total = sum(row["host_ms"] for row in own)
-        compiling = sum(row["host_ms"] for row in own if row["compiles_inside"])
+        total = sum(row["host_ms"] for row in own) / 1e3
+        compiling = sum(row["host_ms"] for row in own if row["compiles_inside"]) / 1e3
         if total and compiling / total > least_compile_share:
             yield _finding(timer, compiling, total)
 
 
-def _finding(timer: Row, compiling: float, total: float) -> Finding:
+def _finding(timer: Row, compiling_s: float, total_s: float) -> Finding:
+    clock, start, call, read = (
+        timer[name] for name in ("clock", "start_line", "call_line", "read_line")
+    )
     return Finding(
         code=CODE,
         rule="bm-cold-in-timing",
         severity="info" if timer["read_in_loop"] or timer["shown_whole"] else "warning",
-        title=(
-            f"The script's own timer (lines {timer['start_line']} to {timer['read_line']}) "
-            "includes the compile"
-        ),
+        title=f"The script's own timer (lines {start} to {read}) includes the compile",
         explanation=(
-            f"{timer['clock']} is read at line {timer['start_line']}, the first compiled call "
-            "follows "
-            f"at line {timer['call_line']}, and the figure is taken at line "
-            f"{timer['read_line']}: it "
-            "is no figure of a warm step. traceview's own figures leave the compile out."
+            f"{clock} is read at line {start}, the first compiled call follows at line {call}, and "
+            f"the time is taken at line {read}: it is not the time of a warm step. traceview's own "
+            "figures leave the compile out."
         ),
         cost=Cost(
-            about=f"no time, but a wrong figure: {seconds(compiling / 1e3)} of compiling are in it"
+            about=f"no time, but a wrong figure: it includes {seconds(compiling_s)} of compiling"
         ),
         confidence="derived",
-        location=Location(timer["file"], timer["start_line"], timer["function"]),
+        location=Location(timer["file"], start, timer["function"]),
         evidence=(
             Evidence(
-                f"{timer['clock']} at lines {timer['start_line']} and {timer['read_line']}, "
-                "first call "
-                f"at line {timer['call_line']}",
-                "script_timers",
+                f"{clock} at lines {start} and {read}, first call at line {call}", "script_timers"
             ),
             Evidence(
-                f"calls that compiled took {seconds(compiling / 1e3)} of {seconds(total / 1e3)} "
-                f"({percent(compiling / total)}) of the calls that were seen one by one",
+                f"calls that compiled took {seconds(compiling_s)} of {seconds(total_s)} "
+                f"({percent(compiling_s / total_s)}) of the calls that were recorded one at a time",
                 "calls",
             ),
         ),
-        what_to_do=(
-            "Warm up before the clock starts, and report the first call as a figure of its own."
-        ),
+        what_to_do="Warm up before the clock starts, and report the first call separately.",
         snippet=Snippet("python", "for _ in range(3):\n    compiled(x)  # before the clock starts"),
     )

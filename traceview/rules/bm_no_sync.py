@@ -1,29 +1,29 @@
 """
 ## What it finds
 A timer of the script's own around calls of compiled code that reads the host's clock while the GPU
-still works.
+is still working.
 
 ## Why it costs
 It costs no time; it makes the script print the wrong figure. A call on a GPU returns as soon as its
-kernels are queued, so the clock shows how long queueing took. About 1,000 launches fit into the
-queue; only when it is full does the host go at the GPU's pace, so short loops are the most wrong.
+kernels are queued, so the clock shows how long queueing took. The queue holds about 1,000 launches;
+only when it is full does the host run at the GPU's pace, so short loops are the most wrong.
 
 ## Evidence
-The script's source: between two readings of a host clock stand calls of compiled code and nothing
-that waits for the device (`torch.cuda.synchronize()`, `.item()`, `.cpu()`, an event). The profiler
-window shows no wait either. And in traceview's own blocks of such steps, timed by both clocks, the
-host was done well before the device.
+The script's source: between two readings of a host clock there are calls of compiled code and
+nothing that waits for the device (`torch.cuda.synchronize()`, `.item()`, `.cpu()`, an event). The
+profiler window shows no wait either. And in traceview's own blocks of such steps, timed by both
+clocks, the host was done well before the device.
 
-A warning where 5 % or more of the time is missing in the figure: the loop's length stands in the
-source, or the script ended by itself after so few calls. Information where the length is not known;
-nothing where so many calls are timed that the figure is nearly right.
+A warning where 5 % or more of the time is missing from the figure: the loop's length is in the
+source, or the script ended by itself after that many calls. Information where the length is not
+known. No finding where the clock covers so many calls that the figure is nearly right.
 
 ## What to do
 `torch.cuda.synchronize()` before each reading of the clock; or `torch.utils.benchmark.Timer`, which
 does so.
 
 ## Settings
-- `least_ratio`: a step's time on the device over the host's, from which it is said.
+- `least_ratio`: a step's time on the device over the host's, from which the rule reports it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/notes/cuda.html
@@ -38,11 +38,23 @@ from statistics import median
 
 import msgspec
 
-from traceview.rules import _costs
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent, plural
+from traceview.rules.kit import (
+    NOTABLE_SHARE,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    first,
+    first_rank,
+    milliseconds,
+    percent,
+    plural,
+    rows,
+    speedup,
+)
 
 CODE = "TV902"
 NEEDS = frozenset({"script_timers", "blocks", "step_counts", "speedups", "runs", "regions"})
@@ -52,7 +64,7 @@ GPU_ONLY = True
 LEAST_RATIO = 1.2
 #: Launches that CUDA queues before the next one has to wait.
 QUEUE = 1024
-#: Clocks of the processor's time, and those that wait by themselves, are another matter.
+#: Clocks of CPU time measure something else, and clocks that synchronize are right.
 _CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer")
 
 
@@ -64,35 +76,44 @@ class Pace(msgspec.Struct, frozen=True):
     launches: float
 
     def missing(self, calls: int) -> float:
-        """Part of the time of so many calls, 0 to 1, that is still queued when they return."""
+        """Part of the time of that many calls, 0 to 1, that is still queued when they return."""
         return min(1 - self.host / self.device, QUEUE / (self.launches * calls))
-
-    def enough(self) -> int:
-        """Calls from which on less than 5 % are missing."""
-        return round(QUEUE / (self.launches * _costs.DEAR_SHARE))
 
 
 def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Finding]:
-    """One finding a clock of the script's."""
+    """One finding for each clock of the script's."""
     pace = _pace(tables)
     if pace is None or pace.device < least_ratio * pace.host:
         return
     seen: set[tuple[str, int, int]] = set()
     for timer in first_rank(rows(tables, "script_timers")):
         key = (timer["file"], timer["start_line"], timer["read_line"])
-        if not _queues(timer) or key in seen:
+        by_host = str(timer["clock"]).removesuffix("_ns") in _CLOCKS
+        # A clock around the compile as well is more wrong for that, and another rule reports it.
+        cold = timer["spans_first_call"] and timer["calls_in_loop"]
+        if key in seen or not by_host or timer["waits"] is not False or cold:
             continue
         seen.add(key)
         calls = _most_calls(tables, timer)
-        if calls is None or pace.missing(calls) >= _costs.DEAR_SHARE:
+        if calls is None or pace.missing(calls) >= NOTABLE_SHARE:
             yield _finding(timer, pace, calls)
 
 
-def _queues(timer: Row) -> bool:
-    by_host = str(timer["clock"]).removesuffix("_ns") in _CLOCKS
-    # A clock around the compile as well has a greater fault, and another rule.
-    cold = timer["spans_first_call"] and timer["calls_in_loop"]
-    return by_host and timer["waits"] is False and not cold
+def _pace(tables: Tables) -> Pace | None:
+    """None where a step waits for the device by itself, or where that is not known."""
+    counts = first(tables, "step_counts", stance="compiled")
+    found = speedup(tables)
+    if not counts or counts["syncs"] != 0 or not counts["launches"] or not found:
+        return None
+    most = QUEUE / counts["launches"]  # in longer blocks a full queue may have held the host
+    hosts = [
+        row["host_ms"] / row["steps"]
+        for row in first_rank(rows(tables, "blocks", stance="compiled", clock="device"))
+        if row["host_ms"] and row["steps"] and row["steps"] <= most and not row["compiles_inside"]
+    ]
+    if not hosts or not found["compiled_ms"]:
+        return None
+    return Pace(found["compiled_ms"], median(hosts), counts["launches"])
 
 
 def _most_calls(tables: Tables, timer: Row) -> int | None:
@@ -104,61 +125,45 @@ def _most_calls(tables: Tables, timer: Row) -> int | None:
     return int(known) if known else None
 
 
-def _pace(tables: Tables) -> Pace | None:
-    """None where a step waits for the device by itself, or where that is not known."""
-    counts = first(tables, "step_counts", stance="compiled")
-    found = _costs.measured(tables)
-    if not counts or counts["syncs"] != 0 or not counts["launches"] or not found:
-        return None
-    most = QUEUE / counts["launches"]  # in longer blocks the queue may have held the host
-    hosts = [
-        row["host_ms"] / row["steps"]
-        for row in first_rank(rows(tables, "blocks", stance="compiled", clock="device"))
-        if row["host_ms"] and row["steps"] and row["steps"] <= most and not row["compiles_inside"]
-    ]
-    if not hosts or not found["compiled_ms"]:
-        return None
-    return Pace(found["compiled_ms"], median(hosts), counts["launches"])
-
-
-def _wrong(pace: Pace, calls: int | None) -> str:
-    if calls is not None:
-        return f"{percent(pace.missing(calls))} of the time of {plural(calls, 'call')} is missing"
-    part, enough = percent(pace.missing(1)), f"{pace.enough():,}"
-    return f"a short loop misses {part} of the time, one of {enough} calls or more less than 5 %"
-
-
 def _finding(timer: Row, pace: Pace, calls: int | None) -> Finding:
-    start, read = timer["start_line"], timer["read_line"]
+    clock, start, read = timer["clock"], timer["start_line"], timer["read_line"]
+    if calls is not None:
+        wrong = f"{percent(pace.missing(calls))} of the time of {plural(calls, 'call')} is missing"
+    else:
+        enough = round(QUEUE / (pace.launches * NOTABLE_SHARE))
+        wrong = (
+            f"a short loop misses {percent(pace.missing(1))} of the time, one of {enough:,} calls "
+            "or more less than 5 %"
+        )
     return Finding(
         code=CODE,
         rule="bm-no-sync",
         severity="info" if calls is None else "warning",
         title=f"The script's own timer (lines {start} to {read}) does not wait for the GPU",
         explanation=(
-            f"{timer['clock']} is read while kernels are still queued: the calls of a step return "
-            f"after {milliseconds(pace.host)}, the GPU works on it for "
-            f"{milliseconds(pace.device)}. traceview's own figures are the GPU's."
+            f"{clock} is read while kernels are still queued: the calls of a step return after "
+            f"{milliseconds(pace.host)}, and the GPU needs {milliseconds(pace.device)} for them. "
+            "traceview's own figures are the GPU's."
         ),
-        cost=Cost(about=f"no time, but a wrong figure: {_wrong(pace, calls)}"),
+        cost=Cost(about=f"no time, but a wrong figure: {wrong}"),
         confidence="derived",
         location=Location(timer["file"], read, timer["function"]),
         evidence=(
             Evidence(
-                f"{timer['clock']} at lines {start} and {read}, calls at line "
-                f"{timer['call_line']}, nothing that waits between them",
+                f"{clock} at lines {start} and {read}, calls at line {timer['call_line']}, nothing "
+                "between them that waits",
                 "script_timers",
             ),
             Evidence(
                 f"a compiled step in unprofiled blocks: {milliseconds(pace.host)} by the host's "
                 f"clock, {milliseconds(pace.device)} by the GPU's; {pace.launches:.0f} launches "
-                "and no wait in it",
+                "and no wait",
                 "blocks",
             ),
         ),
         what_to_do=(
-            "Wait for the GPU before each reading of the clock, or let "
-            "torch.utils.benchmark.Timer do it."
+            "Wait for the GPU before each reading of the clock, or use "
+            "torch.utils.benchmark.Timer, which does."
         ),
         snippet=Snippet("python", "torch.cuda.synchronize()  # before the clock is read"),
     )

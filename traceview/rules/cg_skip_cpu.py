@@ -40,8 +40,8 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.rules import _costs, _places
-from traceview.rules._device import idle_ms
 from traceview.rules._evidence import from_row
+from traceview.rules._gain import idle_ms
 from traceview.rules._rows import Row, first, first_rank, rows
 from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
 from traceview.tables import Tables
@@ -201,7 +201,7 @@ def _proof(table: str, row: Row) -> Evidence:
 
 def _cost(tables: Tables) -> tuple[Cost, Confidence]:
     """Idle time that a recorded graph would not have: no more than the step less its kernels."""
-    launch = idle_ms(tables, "compiled", "launch")
+    launch = idle_ms(tables, "launch")
     counts = first(tables, "step_counts", stance="compiled")
     step = _costs.step_ms(tables, "compiled")
     if launch is None or counts is None or step is None:

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from traceview.rules import _costs, _places
-from traceview.rules._device import idle_ms
+from traceview.rules._gain import idle_ms
 from traceview.rules._rows import first, first_rank, frame, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 from traceview.tables import Tables
@@ -111,7 +111,7 @@ def _cost(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Cost | Non
         clones.select("step", "parent_id").unique(), on=["step", "parent_id"], how="semi"
     )
     host = float(near["duration_ns"].sum()) / 1e6 / steps * step / counts["step_ms"]
-    waits = min(host, idle_ms(tables, "compiled", "launch") or 0.0)
+    waits = min(host, idle_ms(tables, "launch") or 0.0)
     if waits > device:
         return Cost(waits, None, "host time of the copies, while the GPU waits for launches")
     return Cost(device, None, "device time of the copies, profiler window")

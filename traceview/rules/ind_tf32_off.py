@@ -34,7 +34,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _device
+from traceview.rules import _costs, _gain
 from traceview.rules._evidence import from_row
 from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
@@ -71,7 +71,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     ms = sum(row["ms"] for row in slow)
     if not slow or proof is None or ms <= least_share * total:
         return
-    cost, starved = _saved(tables, ms), _device.is_starved(tables)
+    cost, starved = _saved(tables, ms), _gain.is_starved(tables)
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",

@@ -1,24 +1,39 @@
-"""What rules of other packages build on: names that stay (docs/adding-a-rule.md).
+"""What rules build on: the front door of ``traceview.rules`` (docs/adding-a-rule.md).
 
-    rows, first, first_rank         a table of the measured pass as dicts
-    user, compile_call, code_object a row's line of the user's own source
-    about                           the functions that rows are about
+    rows, first, first_rank, frame  a table of the measured pass: as dicts, or as polars has it
+    user, compile_call, code_object a row's line of the user's own source; ``short`` names it
+    Owners                          the same for events that happen inside a library
+    about, about_region, about_calls    the functions that rows are about
+    speedup, outcome, is_timed, slowdown    what was measured of eager and compiled steps
     step_ms, severity               what a step takes, and whether a cost is worth a warning
     from_row                        evidence with the raw line that a row was read from
-    milliseconds, seconds, percent, plural, shorten    figures and texts as people read them
+    milliseconds, seconds, percent, ratio, plural, size, times, shorten     figures and texts as
+                                    people read them
 
-Whatever else ``traceview.rules`` holds may change.
+These names stay; whatever else ``traceview.rules`` holds may change. Rows are shared by all rules:
+copy one before you change it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from traceview.rules import _rows
-from traceview.rules._costs import severity, step_ms
-from traceview.rules._evidence import from_row
-from traceview.rules._places import about, code_object, compile_call, user
-from traceview.rules._rows import first_rank
+from traceview.derive.facts.places import (
+    Owners,
+    Spot,
+    about,
+    about_calls,
+    about_region,
+    code_object,
+    compile_call,
+    first_call,
+    short,
+    user,
+)
+from traceview.derive.facts.rows import Row, first, first_rank, frame, rows
+from traceview.rules._costs import DEAR_SHARE as NOTABLE_SHARE
+from traceview.rules._costs import is_timed, outcome, severity, step_ms
+from traceview.rules._costs import measured as speedup
+from traceview.rules._costs import ratio as slowdown
+from traceview.rules._evidence import MOST_EVIDENCE, from_row
 from traceview.rules.finding import (
     Confidence,
     Cost,
@@ -29,45 +44,48 @@ from traceview.rules.finding import (
     Snippet,
 )
 from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent, plural, seconds
+from traceview.words.numbers import milliseconds, percent, plural, ratio, seconds, size, times
 from traceview.words.text import shorten
 
-Row = dict[str, Any]
-
 __all__ = [
+    "MOST_EVIDENCE",
+    "NOTABLE_SHARE",
     "Confidence",
     "Cost",
     "Evidence",
     "Finding",
     "Location",
+    "Owners",
     "Row",
     "Severity",
     "Snippet",
+    "Spot",
     "Tables",
     "about",
+    "about_calls",
+    "about_region",
     "code_object",
     "compile_call",
     "first",
+    "first_call",
     "first_rank",
+    "frame",
     "from_row",
+    "is_timed",
     "milliseconds",
+    "outcome",
     "percent",
     "plural",
+    "ratio",
     "rows",
     "seconds",
     "severity",
+    "short",
     "shorten",
+    "size",
+    "slowdown",
+    "speedup",
     "step_ms",
+    "times",
     "user",
 ]
-
-
-def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
-    """Table ``name`` of the measured pass as dicts of the rule's own, filtered on columns."""
-    return [dict(row) for row in _rows.rows(tables, name, **equal)]
-
-
-def first(tables: Tables, name: str, /, **equal: object) -> Row | None:
-    """The first row of the first rank, or None."""
-    found = _rows.first(tables, name, **equal)
-    return dict(found) if found else None

@@ -12,6 +12,7 @@ import polars as pl
 
 from traceview.derive.causes import UNNAMED
 from traceview.derive.facts.places import first_call
+from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.outcome import CUT_SHORT
 from traceview.tables import Tables, from_rows
 
@@ -47,17 +48,17 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
         named = account.filter(~pl.col("kind").is_in(UNNAMED).fill_null(False))
         accounted = float(named["ms"].sum())
         python = _python(mine)
-        rows = [
+        found = [
             *_loading(account, mine, _own(events, head)),
             *python,
             *_copies(mine),
             *_operators(account, mine, _own(optimizers, head), _counts(tables, head)),
         ]
-        for row in rows:
+        for row in found:
             known = accounted and row["ms"] is not None
             row["share"] = row["ms"] / accounted if known else None
         _limit_waiting(tables, head, python, accounted)
-        result += [head | row for row in rows]
+        result += [head | row for row in found]
     return from_rows("outside_work", result)
 
 
@@ -86,15 +87,15 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     )
     asked = _by_line(asking, "duration_ns")
     whole = sum(row["duration_ns"] for row in asked)
-    rows = [
+    found = [
         {**kind, "file": row["file"], "line": row["line"], "ms": total * row["duration_ns"] / whole}
         for row in asked
         if whole
     ]
-    at = {(row["file"], row["line"]) for row in rows}
-    rows = rows or [{**kind, "file": None, "line": None, "ms": total}]
+    at = {(row["file"], row["line"]) for row in found}
+    found = found or [{**kind, "file": None, "line": None, "ms": total}]
     more = [row for row in _by_line(inside, "self_ns") if row["file"] is not None]
-    return rows + [
+    return found + [
         {**kind, "file": row["file"], "line": row["line"], "ms": None}
         for row in more
         if (row["file"], row["line"]) not in at
@@ -160,6 +161,13 @@ def _operators(
     return [{"kind": "operators", "what": name, **row} for row in _by_line(found, "ms")]
 
 
+def operators_ms(tables: Tables, file: str, first_line: int, last_line: int) -> float:
+    """Milliseconds of a compiled step in operators of no compiled graph, at these lines."""
+    work = first_rank(rows(tables, "outside_work", kind="operators"))
+    mine = (row for row in work if row["file"] == file)
+    return sum((row["ms"] for row in mine if first_line <= (row["line"] or 0) <= last_line), 0.0)
+
+
 def step_shares(tables: Tables) -> pl.DataFrame | None:
     """Table ``step_shares``; None where no compiled step was profiled."""
     counted = tables["step_counts"].filter(_COMPILED)
@@ -170,7 +178,7 @@ def step_shares(tables: Tables) -> pl.DataFrame | None:
         _COMPILED, pl.col("pair_index").is_not_null(), pl.col("host_ms") > 0,
         pl.col("thread_ms").is_not_null(),
     )  # fmt: skip
-    rows: list[Row] = []
+    result: list[Row] = []
     for head in _windows(counted):
         counts, row = _counts(tables, head), dict(head)
         if counts["step_ms"] and counts["steps"]:
@@ -183,8 +191,8 @@ def step_shares(tables: Tables) -> pl.DataFrame | None:
                 float(mine[name].sum()) for name in ("host_ms", "thread_ms", "queued_ms")
             )
             row |= {"waiting": max(0.0, host - used - queued) / host, "queued": queued / host}
-        rows.append(row)
-    return from_rows("step_shares", rows)
+        result.append(row)
+    return from_rows("step_shares", result)
 
 
 def script_ends(tables: Tables) -> pl.DataFrame | None:
