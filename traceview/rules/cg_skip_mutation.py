@@ -47,19 +47,18 @@ NEEDS = frozenset({"compiles", "cudagraph_events"})
 GPU_ONLY = True
 
 _COUNT = re.compile(r"\((\d+) instances?\)")
-_WORDS = "mutated inputs"
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each line that writes into an input."""
     owners = Owners(tables)
-    table, column = "cudagraph_events", "reason"
-    skips = [row for row in rows(tables, table, event="skip") if _WORDS in (row[column] or "")]
-    if not skips:  # then the compiles' metrics may have kept it
-        table, column = "compiles", "cudagraph_skip_reason"
-        skips = [row for row in rows(tables, table) if _WORDS in (row[column] or "")]
     found: dict[str, list[Row]] = {}
     spots: dict[str, Spot] = {}
+    table, column = "cudagraph_events", "reason"
+    skips = _said(rows(tables, "cudagraph_events", event="skip"), column)
+    if not skips:  # then the compiles' metrics may have kept it
+        table, column = "compiles", "cudagraph_skip_reason"
+        skips = _said(rows(tables, "compiles"), column)
     for row in skips:
         spot = owners.spot(row) if table == "cudagraph_events" else owners.code(row)
         name = short(spot.place)
@@ -93,3 +92,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "buffer of the module: buffers keep their addresses and may be written."
             ),
         )
+
+
+def _said(found: list[Row], column: str) -> list[Row]:
+    return [row for row in found if "mutated inputs" in (row[column] or "")]

@@ -15,6 +15,7 @@ from traceview.derive.facts.places import first_call
 from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.outcome import CUT_SHORT
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import marks
 
 Row = dict[str, Any]
 
@@ -24,10 +25,7 @@ _IN_STEP = pl.col("step").is_not_null()
 _LOADING = ("data_loading", "idle_data_loading")
 _PYTHON = ("python", "idle_python")
 _COPIES = ("idle_copy_wait",)
-_LOADER = "enumerate(DataLoader)#"
 _COLLECTIVE = "c10d::"
-_OPTIMIZER = "Optimizer.step#"
-_BACKWARD = "CompiledFunctionBackward"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -38,9 +36,9 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     details = tables["account_details"].filter(_COMPILED)
     if accounts.is_empty() or details.is_empty():
         return None
-    is_loader = pl.col("name").str.starts_with(_LOADER)
+    is_loader = pl.col("name").str.starts_with(marks.DATA_LOADER)
     events = tables["line_ops"].filter(_COMPILED, is_loader | (pl.col("kind") == "line"))
-    is_optimizer = pl.col("name").str.starts_with(_OPTIMIZER)
+    is_optimizer = pl.col("name").str.starts_with(marks.OPTIMIZER_STEP)
     optimizers = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, is_optimizer)
     result: list[Row] = []
     for head in _windows(accounts):
@@ -67,19 +65,21 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     total = float(account.filter(pl.col("category").is_in(_LOADING))["ms"].sum())
     if total <= 0:
         return []
-    of_loader = details.filter(pl.col("what").str.starts_with(_LOADER))
+    of_loader = details.filter(pl.col("what").str.starts_with(marks.DATA_LOADER))
     kind = {
         "kind": "loading",
-        "what": str(of_loader["what"][0]).removeprefix(_LOADER) if of_loader.height else None,
+        "what": str(of_loader["what"][0]).removeprefix(marks.DATA_LOADER)
+        if of_loader.height
+        else None,
     }
     lines = events.filter(pl.col("kind") == "line").sort("start_ns")
-    marks = events.filter(pl.col("name").str.starts_with(_LOADER)).sort("start_ns")
+    fetches = events.filter(pl.col("name").str.starts_with(marks.DATA_LOADER)).sort("start_ns")
     # The user's line that began last before a mark is the loop's.
-    asking = marks.select("tid", "start_ns", "duration_ns").join_asof(
+    asking = fetches.select("tid", "start_ns", "duration_ns").join_asof(
         lines.select("tid", "start_ns", "file", "line"),
         on="start_ns", by="tid", check_sortedness=False,
     )  # fmt: skip
-    spans = marks.select(
+    spans = fetches.select(
         "tid", "start_ns", begun="start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
     )
     inside = lines.join_asof(spans, on="start_ns", by="tid", check_sortedness=False).filter(
@@ -104,7 +104,7 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
 
 def _python(details: pl.DataFrame) -> list[Row]:
     long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
-    of_optimizer = pl.col("what").str.starts_with("Optimizer.").fill_null(False)
+    of_optimizer = pl.col("what").str.starts_with(marks.OPTIMIZER).fill_null(False)
     found = details.filter(pl.col("category").is_in(_PYTHON), long, ~of_optimizer)
     # A host that stands at a collective waits for other ranks; no event of the profile says so.
     collectives = details.filter(pl.col("what").str.starts_with(_COLLECTIVE))
@@ -157,7 +157,7 @@ def _operators(
     spent = float(optimizers["duration_ns"].sum()) / 1e6 / (counts.get("steps") or 1)
     name = None
     if optimizers.height and spent >= float(found["ms"].sum()) / 2:
-        name = optimizers["name"][0].removeprefix(_OPTIMIZER).removesuffix(".step")
+        name = optimizers["name"][0].removeprefix(marks.OPTIMIZER_STEP).removesuffix(".step")
     return [{"kind": "operators", "what": name, **row} for row in _by_line(found, "ms")]
 
 
@@ -173,7 +173,7 @@ def step_shares(tables: Tables) -> pl.DataFrame | None:
     counted = tables["step_counts"].filter(_COMPILED)
     if counted.is_empty():
         return None
-    backward = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, pl.col("name") == _BACKWARD)
+    backward = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, pl.col("name") == marks.BACKWARD)
     blocks = tables["blocks"].filter(
         _COMPILED, pl.col("pair_index").is_not_null(), pl.col("host_ms") > 0,
         pl.col("thread_ms").is_not_null(),
