@@ -2,6 +2,7 @@
 
 import pytest
 
+from traceview.derive.facts import add_facts
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.outputs import compared_outputs
 from traceview.tables import Tables, from_rows
@@ -11,13 +12,15 @@ def tables(*checks, **told):
     one = {"pass": "cold", "pid": 1, "region_id": 0}
     trial = {**one, "compared": True, "draws_random": False, **told}
     rows = [{**one, "run": run, "output": "output", "same": same} for run, same in checks]
-    return Tables(
+    made = Tables(
         {
             "regions": from_rows("regions", [{**one, "name": "Net"}]),
             "output_trials": from_rows("output_trials", [trial]),
             "output_checks": from_rows("output_checks", rows),
         }
     )
+    add_facts(made)
+    return made
 
 
 @pytest.mark.parametrize(

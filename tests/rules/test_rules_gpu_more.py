@@ -175,7 +175,7 @@ class TestDynamicRerecord:
         ("sources", "meant"),
         [
             (["L['t']"], "one for each value of t"),
-            (["L['t']", "L['x'].size()[0]"], "one for each size that its inputs had"),
+            (["L['t']", "L['x'].size()[0]"], "one for each size of its inputs"),
         ],
     )
     def test_a_number_is_no_size(self, make, sources, meant):
@@ -197,7 +197,7 @@ class TestDynamicRerecord:
         )
         (one,) = found(cg_dynamic_rerecord, tables)
         assert one.cost.seconds == pytest.approx(0.2)
-        assert "5.00 ms a recording" in one.cost.about
+        assert "5.00 ms per recording" in one.cost.about
         assert one.severity == "warning"
 
     def test_other_compiles_in_the_blocks_leave_the_recordings_alone(self, make):

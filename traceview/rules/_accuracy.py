@@ -1,4 +1,4 @@
-"""What a trial of eager against compiled outputs found, callable by callable."""
+"""What rules about accuracy share: compared callables, and their outputs in words."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _places
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Location
-from traceview.tables import Tables
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Location,
+    Row,
+    Tables,
+    compile_call,
+    first_rank,
+    rows,
+)
 
 RESULT = Cost(about="results, not time")
-LOW = ("bfloat16", "float16")
-_ROUNDED = "with eager's random numbers and roundings"
 
 
-class Trial(msgspec.Struct, frozen=True):
-    """One compiled callable whose outputs were compared. Rows are of ``output_checks``."""
+class Compared(msgspec.Struct, frozen=True):
+    """A compiled callable whose outputs were compared: its row of ``output_verdicts``, and others.
 
+    ``checks`` are its rows of ``output_checks``.
+    """
+
+    verdict: Row
     region: Row | None
-    told: Row
     checks: tuple[Row, ...]
 
     @property
@@ -31,7 +38,7 @@ class Trial(msgspec.Struct, frozen=True):
     @property
     def place(self) -> Location | None:
         """The torch.compile call."""
-        return _places.compile_call(self.region) if self.region else None
+        return compile_call(self.region) if self.region else None
 
     def of(self, run: str) -> list[Row]:
         """The outputs of one run; none where it failed."""
@@ -39,75 +46,59 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def judged(self) -> list[Row]:
-        """Compiled outputs; where random numbers may set them apart, those with eager's."""
-        found = self.of("compiled")
-        if self.told["draws_random"] and not all(row["same"] for row in found):
-            return self.of("fallback_random")
-        return found
+        """Compiled outputs; where random numbers may explain a difference, those with eager's."""
+        return self.of(self.verdict["judged_run"])
 
     @property
-    def wavering(self) -> frozenset[str]:
-        """Outputs in which eager does not agree with itself."""
-        return frozenset(row["output"] for row in self.of("eager_again") if not row["same"])
-
-    @property
-    def rungs(self) -> list[tuple[str, list[Row]]]:
-        """Stages of the compiler in their order, with the outputs of each that ran."""
+    def stages(self) -> dict[str, list[Row]]:
+        """Outputs of each stage of the compiler that ran, in order."""
         found: dict[str, list[Row]] = {}
         for row in self.of("ladder"):
             found.setdefault(row["backend"], []).append(row)
-        return list(found.items())
+        return found
 
-    @property
-    def rounds_elsewhere(self) -> bool:
-        """Whether every stage is right with eager's random numbers and roundings."""
-        climbed = [row["same"] for row in self.checks if row["run"] == "ladder"]
-        return bool(climbed) and all(same is True for same in climbed)
-
-    @property
-    def fails_at(self) -> tuple[str, list[Row]] | None:
-        """The first stage that is beyond the limit, with the outputs in which it is."""
-        for backend, found in self.rungs:
-            if beyond := [row for row in found if not row["same"]]:
-                return backend, beyond
-        return None
+    def proof(self) -> Iterator[Evidence]:
+        """The stages of the compiler, in order."""
+        for backend, found in self.stages.items():
+            bad = [row for row in found if not row["same"]]
+            text = f"wrong: {described(worst(bad))}" if bad else "right"
+            how = f'backend="{backend}", with eager\'s random numbers and roundings'
+            yield Evidence(f"{how}: {text}", "output_checks")
 
 
-def trials(tables: Tables) -> list[Trial]:
-    """Those of the first rank that were carried out."""
+def compared(tables: Tables) -> list[Compared]:
+    """The callables of the first rank whose outputs were compared."""
     regions = {(row["pid"], row["region_id"]): row for row in rows(tables, "regions")}
-    checks = rows(tables, "output_checks")
-    found = []
-    for told in first_rank(rows(tables, "output_trials")):
-        key = (told["pid"], told["region_id"])
-        mine = tuple(row for row in checks if (row["pid"], row["region_id"]) == key)
-        if told["compared"]:
-            found.append(Trial(regions.get(key), told, mine))
-    return found
+    checks: dict[tuple[int, int], list[Row]] = {}
+    for row in rows(tables, "output_checks"):
+        checks.setdefault((row["pid"], row["region_id"]), []).append(row)
+    return [
+        Compared(verdict, regions.get(key), tuple(checks.get(key, ())))
+        for verdict in first_rank(rows(tables, "output_verdicts"))
+        for key in [(verdict["pid"], verdict["region_id"])]
+        if verdict["outcome"] != "not_compared"
+    ]
 
 
-def error(row: Row) -> float | None:
-    """Root mean square error against float64, else the difference from eager."""
-    value: float | None = row["rmse"] if row["rmse"] is not None else row["rms_diff"]
-    return value
+def relative_error(row: Row) -> float:
+    """Root mean square error as part of the values' own; 0 where there are no numbers.
 
-
-def share(row: Row) -> float:
-    """That error as part of the values' own root mean square; 0 where there are no numbers."""
-    return (error(row) or 0.0) / row["scale"] if row["scale"] else 0.0
+    It is against float64, else the difference from eager.
+    """
+    error = row["rmse"] if row["rmse"] is not None else row["rms_diff"]
+    return (error or 0.0) / row["scale"] if row["scale"] else 0.0
 
 
 def worst(found: list[Row]) -> Row:
     """The output that is furthest off."""
-    return max(found, key=lambda row: (row["same"] is False, _distance(row)))
+    return max(
+        found,
+        key=lambda row: (row["same"] is False, row["differing"] or 0, relative_error(row)),
+    )
 
 
-def _distance(row: Row) -> tuple[float, float]:
-    return float(row["differing"] or 0), share(row)
-
-
-def told(row: Row) -> str:
-    """An output beside eager and float64, every number named."""
+def described(row: Row) -> str:
+    """An output compared with eager and float64, every number named."""
     if row["why"]:
         return f"{row['output']}: {row['why']}"
     text = f"{row['output']} ({row['dtype']})"
@@ -119,11 +110,3 @@ def told(row: Row) -> str:
     if row["differing"]:
         text += f"; {row['differing']:,} elements NaN or infinite on one side only"
     return text
-
-
-def ladder(trial: Trial) -> Iterator[Evidence]:
-    """The stages of the compiler one after the other."""
-    for backend, found in trial.rungs:
-        bad = [row for row in found if not row["same"]]
-        text = f"wrong: {told(worst(bad))}" if bad else "right"
-        yield Evidence(f'backend="{backend}", {_ROUNDED}: {text}', "output_checks")

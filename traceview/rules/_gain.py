@@ -1,8 +1,8 @@
-"""What rules about the gain of a compiled step share: what its GPU waits for."""
+"""What rules about the gain of a compiled step share: what its GPU waits for, lines of tables."""
 
 from __future__ import annotations
 
-from traceview.rules.kit import Tables, first_rank, rows
+from traceview.rules.kit import Location, Tables, first_rank, rows
 
 
 def idle_ms(tables: Tables, cause: str = "") -> float | None:
@@ -27,3 +27,9 @@ def _ms(tables: Tables, kind: str, cause: str) -> float | None:
         return None
     found = (row for row in accounts if row["kind"] == kind and cause in row["category"])
     return sum((row["ms"] or 0.0 for row in found), 0.0)
+
+
+def location(text: str) -> Location | None:
+    """The line that a table names as ``file:line``."""
+    file, _, line = text.rpartition(":")
+    return Location(file, int(line)) if line.isdecimal() else None

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _edits, _sizes, _versions
+from traceview.rules import _edits, _versions
 from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._gain import idle_ms
 from traceview.rules.kit import (
@@ -179,10 +179,11 @@ def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snip
 def _snippet(tables: Tables, region: Row | None) -> Snippet | None:
     if region is None or region["mode"] is not None or region["options"] is not None:
         return None
-    # With dynamic=False each size would be compiled, and recorded, separately.
-    recompiled = tables.once(_sizes.Sizes)
-    found = (recompiled.static_region(row) for row, why in recompiled.rows if why == "static")
-    varies = any(each and each["region_id"] == region["region_id"] for each in found)
+    # Under dynamic=False each size would be recorded separately.
+    own = rows(tables, "compile_regions", pid=region["pid"], region_id=region["region_id"])
+    static = rows(tables, "recompile_causes", size_reason="static")
+    sizes = {row["compile_key"] for row in own} & {row["compile_key"] for row in static}
+    varies = region["dynamic"] == "False" and bool(sizes)
     line = _edits.source_line(tables, compile_call(region))
     asked = 'mode="reduce-overhead"'
     diff = _edits.added(line, asked, dropped="dynamic" if varies else None)

@@ -1,23 +1,23 @@
 """
 ## What it finds
-Inputs that torch copies at each call, because their memory begins off the 16-byte grid that the
-compiled code counts on.
+Inputs that torch copies at each call, because their memory is not aligned to 16 bytes as the
+compiled code expects.
 
 ## Why it costs
-Generated kernels load 16 bytes at a time where an input began on that grid when it was compiled.
-A later one that does not, a slice such as `x[1:]`, is cloned before the first kernel: one more copy
-of all its bytes, and three calls on the host. Eager code just loads it more slowly.
+Generated kernels load 16 bytes at a time where an input was aligned when it was compiled. A later
+one that is not, a slice such as `x[1:]`, is cloned before the first kernel: one more copy of all
+its bytes, and three calls on the host. Eager code just loads it more slowly.
 
 ## Evidence
 In the profile of compiled steps, `aten::clone` of a flat view in a compiled graph before its first
-kernel, where the generated code holds no clone: nothing else puts one there. Where the profile
-shows the view that the input is, its storage offset. The cost is the copies' time on the device;
+kernel, where the generated code contains no clone: nothing else puts one there. Where the profile
+shows which view the input is, its storage offset. The cost is the copies' time on the device;
 where the GPU waits for launches, the host's time for them.
 
 ## What to do
 Let slices begin at multiples of 16 bytes (4 elements of float32, 8 of bfloat16), or pass the whole
-tensor and slice inside of the compiled function. If most inputs are off the grid, make the first
-call with one of them: the code is then compiled without the assumption, and copies nothing.
+tensor and slice inside the compiled function. If most inputs are not aligned, make the first call
+with one of them: the code is then compiled without the assumption, and copies nothing.
 
 ## Settings
 - `least_share`: part of the step, 0 to 1, that the copies must take.
@@ -39,31 +39,43 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.rules import _costs, _places
 from traceview.rules._gain import idle_ms
-from traceview.rules._rows import first, first_rank, frame, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location
-from traceview.tables import Tables
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Tables,
+    about,
+    first,
+    first_rank,
+    frame,
+    milliseconds,
+    percent,
+    rows,
+    severity,
+    step_ms,
+)
 from traceview.torchtext.marks import GRAPH
-from traceview.words.numbers import milliseconds, percent
 
 CODE = "TV404"
 NEEDS = frozenset({"cpu_ops", "kernels", "kernel_calls", "step_counts"})
 EXPLAINS = frozenset({"copies_added"})
 GPU_ONLY = True
 
-#: Below a hundredth of a step nobody would see the difference.
+#: Below a hundredth of a step the difference is not visible.
 LEAST_SHARE = 0.01
-#: torch/_inductor/utils.py, ALIGNMENT.
-_GRID = 16
+#: torch/_inductor/utils.py, in bytes.
+_ALIGNMENT = 16
 _COPYING = ("aten::clone", "aten::as_strided")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """At most one finding a compiled graph."""
+    """At most one finding for each compiled graph."""
     ops = _first_rank(tables, "cpu_ops").filter(pl.col("step").is_not_null())
     clones = _clones(tables, ops)
-    step = _costs.step_ms(tables, "compiled")
+    step = step_ms(tables, "compiled")
     for _, graph in clones.group_by("graph_key", maintain_order=True):
         cost = _cost(tables, ops, graph)
         if cost is None or cost.ms_per_step is None or not step:
@@ -101,7 +113,7 @@ def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _cost(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Cost | None:
     counts = first(tables, "step_counts", stance="compiled")
-    step = _costs.step_ms(tables, "compiled")
+    step = step_ms(tables, "compiled")
     if counts is None or not counts["step_ms"] or not step:
         return None
     steps = max(1, ops["step"].n_unique())
@@ -128,20 +140,31 @@ def _copies(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> pl.DataF
 
 def _finding(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame, cost: Cost) -> Finding:
     compiles = first_rank(rows(tables, "compiles", compile_id=clones["compile_id"][0]))[:1]
-    offset = _offset(tables, ops, clones)
-    owners = _places.Owners(tables)
+    owners = Owners(tables)
     called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+    offset = _offset(tables, ops, clones)
     sliced = offset[1] if offset else None
     if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
         sliced = None
     calls, copied = clones.item(0, "calls"), clones.select("step", "parent_id").n_unique()
-    times = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
-    per_call = clones.height / copied
+    evidence = [
+        Evidence(
+            f"{clones.height / copied:.3g} × aten::clone before the first kernel in {copied} of "
+            f"{calls} calls of the graph, none in its code; sizes {clones['input_dims'][0]}",
+            "cpu_ops",
+        ),
+        *([offset[0]] if offset else []),
+    ]
+    copies = _copies(tables, ops, clones)
+    if copies.height:
+        each = milliseconds(float(copies["duration_ns"].sum()) / copies.height / 1e6)
+        evidence.append(Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels"))
+    often = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
     return Finding(
         code=CODE,
         rule="ind-misaligned-copy",
-        severity=_costs.severity(tables, cost.ms_per_step),
-        title=f"An input is copied at {times}: its memory begins off the 16-byte grid",
+        severity=severity(tables, cost.ms_per_step),
+        title=f"An input is copied at {often}: its memory is not aligned to 16 bytes",
         explanation=(
             "The code was compiled for inputs that begin at a multiple of 16 bytes. One that does "
             "not is cloned before the first kernel; eager code reads it where it is."
@@ -149,36 +172,21 @@ def _finding(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame, cost: Cost
         cost=cost,
         confidence="derived",
         location=sliced or called,
-        about=_places.about(*compiles),
-        evidence=(
-            Evidence(
-                f"{per_call:.3g} × aten::clone before the first kernel in {copied} of {calls} "
-                f"calls of the graph, none in its code; sizes {clones['input_dims'][0]}",
-                "cpu_ops",
-            ),
-            *([offset[0]] if offset else []),
-            *_device_proof(tables, ops, clones),
-        ),
+        about=about(*compiles),
+        evidence=tuple(evidence),
         what_to_do=(
-            "Let the slice begin at a multiple of 16 bytes, or pass the whole tensor and slice in "
-            "the compiled function. If most inputs are like that, make the first call with one: "
-            "then the code is compiled for them and copies nothing."
+            "Let the slice begin at a multiple of 16 bytes, or pass the whole tensor and slice "
+            "inside the compiled function. If most inputs are like that, make the first call with "
+            "one: then the code is compiled for them and copies nothing."
         ),
         also_at=(called,) if sliced and called else (),
     )
 
 
-def _device_proof(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Iterator[Evidence]:
-    copies = _copies(tables, ops, clones)
-    if copies.height:
-        each = milliseconds(float(copies["duration_ns"].mean() or 0) / 1e6)  # type: ignore[arg-type]
-        yield Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels")
-
-
 def _offset(
     tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame
 ) -> tuple[Evidence, Location | None] | None:
-    """A view of the user's, as large as what was cloned, that begins off the grid; and its line."""
+    """A view of the user's, as large as what was cloned, that is not aligned; and its line."""
     copies = _copies(tables, ops, clones).drop_nulls("bytes")
     elements = math.prod(_numbers(clones["input_dims"][0]))
     if copies.is_empty() or not elements:
@@ -190,10 +198,10 @@ def _offset(
         if len(given) != 4 or not given[3].strip("[]").isdecimal():
             continue
         start = int(given[3].strip("[]"))
-        if math.prod(_numbers(given[1])) == elements and size * start % _GRID:
+        if math.prod(_numbers(given[1])) == elements and size * start % _ALIGNMENT:
             by = ops.filter(pl.col("op_id") == (parent if parent is not None else op_id))["name"][0]
-            said = f"{by} made it at storage offset {start} × {size} bytes, which is off the grid"
-            return Evidence(said, "cpu_ops"), _line(tables, by)
+            text = f"{by} made it at storage offset {start} × {size} bytes, which is not aligned"
+            return Evidence(text, "cpu_ops"), _line(tables, by)
     return None
 
 

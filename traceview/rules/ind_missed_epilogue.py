@@ -1,10 +1,10 @@
 """
 ## What it finds
-A matrix product of the library's whose result a kernel of its own reads right after it: an
-activation, a scale, a residual.
+A matrix product of the library whose result a separate kernel reads right after it: an activation,
+a scale, a residual.
 
 ## Why it costs
-The library's kernel takes nothing into it, so the product goes to memory and comes back. A GEMM
+The library's kernel does no other work, so the product goes to memory and is read back. A GEMM
 template of Inductor's can do such work before it writes.
 
 ## Evidence
@@ -12,12 +12,12 @@ Inductor's record of what it fuses: pointwise work right after a product that is
 which it did not try to fuse. The cost is what writing and reading the product in between takes at
 the copy bandwidth that was measured here: the most that fusing could save, if the template
 multiplied as fast as the library. It often does not, so this is information. Where torch tried both
-ways and kept the library's, nothing is said.
+ways and kept the library's, the rule is silent.
 
 ## What to do
-`mode="max-autotune-no-cudagraphs"` has torch time both ways for each product and keep the faster;
-compiling takes much longer. It wants a GPU with 68 multiprocessors or more. Compare the step: on
-an H200, with bf16 products and templates alone, it became slower.
+With `mode="max-autotune-no-cudagraphs"` torch times both ways for each product and keeps the
+faster; compiling takes much longer. It needs a GPU with 68 multiprocessors or more. Compare the
+step: on an H200, with bf16 products and templates alone, it became slower.
 
 ## Settings
 - `least_share`: part of the step, 0 to 1, that fusing could save at most.
@@ -36,13 +36,29 @@ from typing import NamedTuple
 
 import polars as pl
 
-from traceview.rules import _costs, _edits, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row
-from traceview.rules._rows import Row, first, first_rank, frame, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent, plural
-from traceview.words.text import shorten
+from traceview.rules import _edits
+from traceview.rules._gain import location
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first,
+    first_rank,
+    frame,
+    from_row,
+    milliseconds,
+    percent,
+    plural,
+    rows,
+    short,
+    shorten,
+    step_ms,
+)
 
 CODE = "TV403"
 NEEDS = frozenset({"fusion_notes", "kernel_groups", "generated_kernels", "ceilings"})
@@ -54,7 +70,7 @@ _MODE = 'mode="max-autotune-no-cudagraphs"'
 
 
 class _Missed(NamedTuple):
-    """One note of the fusions, what fusing would save at most of a step, and its kernels' time."""
+    """One note of the fusions, the most that fusing would save of a step, its kernels' time."""
 
     note: Row
     ms: float
@@ -62,8 +78,8 @@ class _Missed(NamedTuple):
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """At most one finding: all such products, at the dearest one's line."""
-    step = _costs.step_ms(tables, "compiled")
+    """At most one finding: all such products, at the most expensive one's line."""
+    step = step_ms(tables, "compiled")
     missed = sorted(_missed(tables), key=lambda one: -one.ms)
     ms = sum(one.ms for one in missed)
     if step and missed and ms >= least_share * step:
@@ -98,56 +114,48 @@ def _kernel(tables: Tables, note: Row, name: str) -> tuple[float, float] | None:
 
 
 def _finding(tables: Tables, missed: list[_Missed], ms: float, share: float) -> Finding:
-    places = dict.fromkeys(filter(None, (_place(one.note) for one in missed)))
-    lines = list(places)
+    # The product's own line comes first in a note's.
+    products = (location(next(iter(one.note["lines"] or ()), "")) for one in missed)
+    lines = list(dict.fromkeys(filter(None, products)))
     keys = {one.note["compile_key"] for one in missed}
     compiles = [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
     kernels_ms = sum(one.kernels_ms for one in missed)
-    where = f" at {_places.short(lines[0])}" if lines else ""
+    where = f" at {short(lines[0])}" if lines else ""
+    snippet, region = None, first(tables, "regions")
+    if region is not None and region["mode"] is None and region["options"] is None:
+        snippet = _edits.added(_edits.source_line(tables, compile_call(region)), _MODE)
+        snippet = snippet or Snippet("python", f"torch.compile(..., {_MODE})")
     return Finding(
         code=CODE,
         rule="ind-missed-epilogue",
         severity="info",
         title=(
-            f"Results of matrix products{where} go through memory to a kernel of their own: up to "
+            f"Matrix products{where} go through memory to a separate kernel: up to "
             f"{percent(share)} of a step"
         ),
         explanation=(
-            "The products are library calls, which take no other work into them. Kernels right "
-            f"after them take {milliseconds(kernels_ms)} of a step, mostly to read what the "
-            "products wrote."
+            "The products are library calls, which do no other work. The kernels right after them "
+            f"take {milliseconds(kernels_ms)} of a step, mostly to read what the products wrote."
         ),
         cost=Cost(
             ms, None, "writing and reading the products in between, at the copy bandwidth: the most"
         ),
         confidence="derived",
         location=lines[0] if lines else None,
-        about=_places.about(*compiles),
-        evidence=tuple(_proof(one) for one in missed[: MOST_EVIDENCE - 1]),
-        what_to_do=(
-            f"Try {_MODE}, with which torch times both ways for each product and keeps the faster "
-            "one. Compiling takes much longer, and the library may still win: compare the step."
+        about=about(*compiles),
+        evidence=tuple(
+            from_row(
+                f"{shorten(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step"
+                + (f", {plural(one.note['times'], 'product')})" if one.note["times"] else ")"),
+                "fusion_notes",
+                one.note,
+            )
+            for one in missed[: MOST_EVIDENCE - 1]
         ),
-        snippet=_snippet(tables),
+        what_to_do=(
+            f"Try {_MODE}: torch then times both ways for each product and keeps the faster one. "
+            "Compiling takes much longer, and the library may still win: compare the step."
+        ),
+        snippet=snippet,
         also_at=tuple(lines[1:4]),
     )
-
-
-def _proof(one: _Missed) -> Evidence:
-    times = f", {plural(one.note['times'], 'product')}" if one.note["times"] else ""
-    text = f"{shorten(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step{times})"
-    return from_row(text, "fusion_notes", one.note)
-
-
-def _place(note: Row) -> Location | None:
-    """The product's own line: the notes name it first."""
-    file, _, line = next(iter(note["lines"] or ()), "").rpartition(":")
-    return Location(file, int(line)) if line.isdecimal() else None
-
-
-def _snippet(tables: Tables) -> Snippet | None:
-    region = first(tables, "regions")
-    if region is None or region["mode"] is not None or region["options"] is not None:
-        return None
-    line = _edits.source_line(tables, _places.compile_call(region))
-    return _edits.added(line, _MODE) or Snippet("python", f"torch.compile(..., {_MODE})")

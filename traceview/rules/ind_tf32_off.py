@@ -1,6 +1,6 @@
 """
 ## What it finds
-fp32 matrix products on a GPU with TF32 tensor cores that leave them unused.
+fp32 matrix products on a GPU with TF32 tensor cores that they do not use.
 
 ## Why it costs
 PyTorch's default keeps fp32 products in full fp32. TF32 keeps fp32's range with a 10-bit mantissa
@@ -8,12 +8,12 @@ and is several times faster; compiled or not, such a script spends its time in t
 
 ## Evidence
 torch's warning that TF32 is available but not enabled, or a matmul precision of `highest`, and
-fp32 GEMM kernels (sgemm, simt, f32f32) of more than 20 % of the device time of the compiled
+fp32 GEMM kernels (sgemm, simt, f32f32) that take more than 20 % of the device time of the compiled
 steps. The warning alone also appears for bf16 models and proves nothing. The cost is that time,
 less what the products would take at half of the rate that bf16 reached on this device.
 
-Information where that is little of a step, or where the device waits for launches for longer than
-it works: a shorter product then saves nothing.
+Information where that is a small part of a step, or where the device waits for launches for longer
+than it works: a shorter product then saves nothing.
 
 ## What to do
 `torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
@@ -34,13 +34,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _gain
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent
-from traceview.words.text import shorten
+from traceview.rules._gain import is_starved
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Snippet,
+    Tables,
+    first_rank,
+    from_row,
+    milliseconds,
+    percent,
+    rows,
+    severity,
+    shorten,
+)
 
 CODE = "TV401"
 NEEDS = frozenset({"kernel_groups"})
@@ -53,35 +61,31 @@ _FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
 #: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
 _TENSOR_CORES = re.compile(r"tf32|tensorop|s1688|s16816|bf16|f16|hmma|h1688", re.IGNORECASE)
 
-_STARVED = (
-    " They are not what a step waits for: the device waits for launches longer than it works."
-)
-
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: the script as a whole."""
-    groups = [
-        row
-        for row in first_rank(rows(tables, "kernel_groups", stance="compiled"))
-        if row["clock"] == "device"
+    groups = first_rank(rows(tables, "kernel_groups", stance="compiled", clock="device"))
+    gemms = [row for row in groups if row["category"] == "gemm"]
+    slow = [
+        row for row in gemms if _FP32.search(row["name"]) and not _TENSOR_CORES.search(row["name"])
     ]
-    slow = [row for row in groups if _is_fp32_gemm(row)]
     proof = _switched_off(tables)
-    total = sum(row["ms"] for row in groups)
-    ms = sum(row["ms"] for row in slow)
+    total, ms = (sum(row["ms"] for row in part) for part in (groups, slow))
     if not slow or proof is None or ms <= least_share * total:
         return
-    cost, starved = _saved(tables, ms), _gain.is_starved(tables)
+    cost, starved = _saved(tables, ms), is_starved(tables)
+    explanation = (
+        "The GPU has TF32 tensor cores, and PyTorch's default does not use them for fp32. "
+        "Compiling does not change that: the same library kernels run."
+    )
+    if starved:
+        explanation += " A step does not wait for them: the device mostly waits for launches."
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
-        severity="info" if starved else _costs.severity(tables, cost.ms_per_step),
+        severity="info" if starved else severity(tables, cost.ms_per_step),
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
-        explanation=(
-            "The GPU has TF32 tensor cores and PyTorch's default leaves them unused for fp32. "
-            "Compiling does not change that: the same library kernels run."
-            + (_STARVED if starved else "")
-        ),
+        explanation=explanation,
         cost=cost,
         confidence="derived",
         location=None,
@@ -104,8 +108,7 @@ def _saved(tables: Tables, ms: float) -> Cost:
     """What TF32 saves of ``ms``: its tensor cores do half of what they do in bf16."""
     measured = {
         row["dtype"]: row["value"]
-        for row in first_rank(rows(tables, "ceilings", kind="matmul"))
-        if row["unit"] == "TFLOP/s"
+        for row in first_rank(rows(tables, "ceilings", kind="matmul", unit="TFLOP/s"))
     }
     full, half = measured.get("float32"), measured.get("bfloat16")
     if not full or not half or half <= 2 * full:
@@ -117,16 +120,9 @@ def _saved(tables: Tables, ms: float) -> Cost:
     return Cost(ms * (1 - 2 * full / half), None, about)
 
 
-def _is_fp32_gemm(row: Row) -> bool:
-    name = row["name"]
-    gemm = row["category"] == "gemm"
-    return gemm and bool(_FP32.search(name)) and not _TENSOR_CORES.search(name)
-
-
 def _switched_off(tables: Tables) -> Evidence | None:
-    warned = rows(tables, "warnings", kind="tf32")
-    if warned:
-        return from_row(shorten(warned[0]["message"]), "warnings", warned[0])
+    for row in rows(tables, "warnings", kind="tf32"):
+        return from_row(shorten(row["message"]), "warnings", row)
     for row in rows(tables, "environment", section="precision"):
         if "matmul_precision" in row["name"] and row["value"] == "highest":
             return Evidence(f"{row['name']} = highest", "environment")
