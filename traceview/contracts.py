@@ -61,7 +61,7 @@ def schema_of(
 
 
 def write_beside(module: str, schema: dict[str, Any]) -> None:
-    """Write schema.json beside the file ``module``."""
+    """Write schema.json next to the file ``module``."""
     target = Path(module).with_name("schema.json")
     target.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
 

@@ -103,11 +103,11 @@ class Run:
             raise NothingToAnalyse(fact, remedy, slug="not-a-run") from error
         except (OSError, ValueError, TypeError) as error:
             fact = f"{path} can't be read as a run's manifest ({error})."
-            remedy = "Run `traceview diagnose` again; its raw logs can still be read one by one."
+            remedy = "Run `traceview diagnose` again; its raw logs can still be read separately."
             raise NothingToAnalyse(fact, remedy, slug="bad-manifest") from error
 
     def save(self) -> None:
-        """Write the manifest: to a file beside it, then renamed over it."""
+        """Write the manifest: to a scratch file next to it, then renamed over it."""
         path = self.folder / MANIFEST
         scratch = path.with_suffix(".json.part")
         try:

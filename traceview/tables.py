@@ -38,7 +38,7 @@ class Tables:
         self._made.clear()
 
     def put_later(self, name: str, make: MakeTable) -> None:
-        """The same for what ``make`` gives, which is not called before somebody looks."""
+        """The same for what ``make`` gives, which is called when the table is first read."""
         self._frames[name] = make
         self._made.clear()
 
@@ -51,9 +51,9 @@ class Tables:
         return result
 
     def once(self, make: Callable[Concatenate[Tables, ...], T], *given: Hashable) -> T:
-        """``make(tables, *given)``, made once: all who ask get the same, so nobody may change it.
+        """``make(tables, *given)``, made once, and again after a table was put.
 
-        It is forgotten when a table is put.
+        Every caller gets the same object, which must not be changed.
         """
         key = (make, *given)
         if key not in self._made:

@@ -60,10 +60,10 @@ def tar_members(stream: Ahead) -> Iterator[tuple[str, Stream]]:
 def _checks(header: bytes) -> bool:
     """The checksum counts its own eight bytes as spaces."""
     try:
-        told = _octal(header[148:156])
+        checksum = _octal(header[148:156])
     except DamagedInput:
         return False
-    return told == sum(header[:148]) + 8 * 0x20 + sum(header[156:])
+    return checksum == sum(header[:148]) + 8 * 0x20 + sum(header[156:])
 
 
 def _octal(field: bytes) -> int:

@@ -37,7 +37,7 @@ class Damaged(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct):
     """What there is to read, in order of name, what is left out, and what could not be looked at.
 
-    ``beginnings`` tells, by name, which sources may hold the same bytes.
+    ``beginnings`` holds, by name, a digest of each source's first bytes: same bytes, same digest.
     """
 
     sources: list[Source] = []
@@ -99,7 +99,7 @@ def _run_folders(found: Found) -> None:
 
 
 def _is_raw(name: str, root: str) -> bool:
-    """Whether a file in or beside the run folder ``root`` is to be read."""
+    """Whether a file in or next to the run folder ``root`` is to be read."""
     if not name.startswith(root):
         return True
     inside = name.removeprefix(root)
@@ -123,7 +123,7 @@ def _tlparse_folders(found: Found) -> None:
 
 
 def _same_bytes(found: Found) -> None:
-    """Copies are read once: a log beside its packed copy, or beside tlparse's."""
+    """Copies are read once: a log and its packed copy, or tlparse's."""
     kept: list[Source] = []
     by_beginning: dict[str, list[Source]] = {}
     for source in found.sources:

@@ -49,7 +49,7 @@ _BINARY_BYTES = 4096
 def kind_of(head: bytes, name: str) -> Kind:
     """The kind of a log that begins with ``head``, unpacked and without line prefixes.
 
-    What torch's loggers wrote is ``textlog`` where nobody else wrote between, else ``stderr``.
+    What torch's loggers wrote is ``textlog`` where nothing else stands between, else ``stderr``.
     """
     if not head:
         return "empty"
@@ -71,7 +71,7 @@ def kind_of(head: bytes, name: str) -> Kind:
 
 
 _UNPACKED_BYTES = 1 << 20
-#: Where else text is looked at that begins with nothing of torch's: so many places, each so long.
+#: Text that begins with nothing of torch's is looked at in more places: how many, how long each.
 _PLACES, _PLACE_BYTES = 32, 1 << 16
 _UNSURE = ("unknown", "stderr")
 

@@ -192,7 +192,7 @@ _RANKS = (
     re.compile(r"^(?: *)(\d{1,6})(?=: *$)"),
 )
 _COLLECTORS: dict[str, type[Docker] | type[Cri]] = {"docker": Docker, "cri": Cri}
-#: Shapes that are believed: at most so many, each before so large a share of torch's lines.
+#: Shapes that are believed: the most common, each before at least this share of torch's lines.
 _SHAPES, _LEAST_SHARE = 4, 0.1
 
 

@@ -23,9 +23,9 @@ __all__ = ["load_or_parse", "parse_run"]
 
 
 def parse_run(run: Run) -> Tables:
-    """Every table that the run's raw files tell of, all passes one after the other.
+    """Every table that the run's raw files have rows for, all passes one after the other.
 
-    A table that no log would have told of is absent. ``unreadable`` is always there.
+    A table that no log could have had rows for is absent. ``unreadable`` is always there.
     """
     from traceview.parse.damage import Damage
     from traceview.parse.merge import together
@@ -60,7 +60,7 @@ def _read_pass(run: Run, record: PassRecord) -> Frames:
     ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
     text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
     profile = without_device(kineto.read_pass(run, record, damage))
-    # A profile may tell of memory as well as the collector: rows of both, by their ``source``.
+    # A profile may have memory as well as the collector: rows of both, by their ``source``.
     frames = together(own, combine(trace, text), profile)
     frames = {name: fill_ranks(frame, ranks) for name, frame in frames.items()}
     return {**frames, "unreadable": damage.frame(record.name)}

@@ -1,6 +1,6 @@
 """Another process that reads the same file ahead: lists of items, each list's length before it.
 
-It can be started before anybody is ready to take its items: it reads on while modules are imported.
+It can be started before its items can be taken: it reads on while modules are imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIPE_BYTES = 1 << 20
 _T = TypeVar("_T")
 _Process = subprocess.Popen[bytes]
 
-#: Begun, and nobody has asked for their items yet.
+#: Started; their items have not been asked for yet.
 _begun: dict[tuple[str, ...], _Process] = {}
 
 
@@ -33,7 +33,7 @@ _begun: dict[tuple[str, ...], _Process] = {}
 def begun(
     module: str, arguments: list[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Start ``main()`` of ``module`` for who asks for its items in here; end it if nobody does."""
+    """Start ``main()`` of ``module``, whose items ``received`` gives; end it if unused."""
     task = (module, *arguments)
     with suppress(OSError):
         _begun[task] = _process(module, arguments, environment)

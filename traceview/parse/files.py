@@ -37,7 +37,7 @@ def open_raw(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def opened(path: Path) -> Stream:
-    """The bytes of ``path``, unpacked; whether it is packed is told by its beginning."""
+    """The bytes of ``path``, unpacked; its first bytes say whether it is packed."""
     file = path.open("rb")
     packing = packing_of(file.read(_MAGIC_BYTES))
     file.seek(0)
@@ -57,6 +57,6 @@ _RANK = re.compile(r"(?:^|[/_.\-])rank[_\-]?(\d{1,6})(?=[/_.\-]|$)", re.IGNORECA
 
 
 def rank_in_name(name: str) -> int | None:
-    """The rank that a file's name, or the nearest folder's, tells."""
+    """The rank in a file's name, or in the nearest folder's."""
     named = _RANK.findall(name)
     return int(named[-1]) if named else None

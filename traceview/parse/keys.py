@@ -53,11 +53,11 @@ class CompileKeys:
         return bool(self._known)
 
     def rank(self, pid: int | None) -> int | None:
-        """The rank of a process, where the collector or the structured log told it."""
+        """The rank of a process, where the collector or the structured log has it."""
         return None if pid is None else self._ranks.get(pid)
 
     def learn_rank(self, pid: int, rank: int) -> None:
-        """A log line told the rank of its process; what was known before stays."""
+        """A log line has the rank of its process; what was known before stays."""
         if len(self._ranks) < _MOST_RANKS:
             self._ranks.setdefault(pid, rank)
 

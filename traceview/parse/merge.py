@@ -1,4 +1,4 @@
-"""One set of tables from several logs: which log is believed where two tell the same, and ranks."""
+"""One set of tables from several logs: which log is believed where two say the same, and ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PID = _KEY_PARTS.list.get(1, null_on_oob=True).cast(pl.Int64, strict=False)
 
 
 def combine(structured: Frames, text: Frames) -> Frames:
-    """Tables of one pass. A table is there if either log would have told of it.
+    """Tables of one pass. A table is there if either log could have rows for it.
 
     The choice is made per process: a rank whose structured log is lost keeps its text.
     """
@@ -68,7 +68,7 @@ def ranks_of(frames: Sequence[pl.DataFrame]) -> dict[int, int]:
 def fill_ranks(frame: pl.DataFrame, ranks: Mapping[int, int]) -> pl.DataFrame:
     """``frame`` with null ranks filled in where the row says its process, or there is one rank.
 
-    A script that starts torch.distributed by hand tells its rank in torch's own log alone.
+    A script that starts torch.distributed by hand has its rank in torch's own log alone.
     """
     if not ranks or frame.is_empty():
         return frame
@@ -90,7 +90,7 @@ def concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _of_other_processes(rows: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFrame:
-    """Rows of processes that ``covered`` does not tell of; all rows if it is empty."""
+    """Rows of processes that ``covered`` has no rows of; all rows if it is empty."""
     if covered.is_empty():
         return rows
     pids = covered.select(_PID).to_series().drop_nulls().unique()

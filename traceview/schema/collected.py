@@ -103,7 +103,7 @@ BLOCKS = table(
     "one timed block of steps in one stance",
     Column("pid", pl.Int64, "process id"),
     Column("block_index", pl.Int32, "in order of running, from 0"),
-    Column("pair_index", pl.Int32, "block pairs (eager with compiled), from 0; null: a block beside a profiler window, which tells how fast the machine was then"),
+    Column("pair_index", pl.Int32, "block pairs (eager with compiled), from 0; null: a block next to a profiler window, which shows how fast the machine was then"),
     _STANCE,
     Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
     Column("first_step", pl.Int64, "index of the first timed step"),
@@ -247,7 +247,7 @@ OUTPUT_TRIALS = table(
 
 OUTPUT_CHECKS = table(
     "output_checks",
-    "one output of one such run beside eager's",
+    "one output of one such run compared with eager's",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
     Column("run", pl.String, "eager_again, compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),

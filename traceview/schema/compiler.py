@@ -77,7 +77,7 @@ COMPILE_PHASES = table(
     Column("started_us", pl.Float64, "Unix time, µs"),
     Column("duration_us", pl.Float64, "B to E; null if the E was lost"),
     Column("self_us", pl.Float64, "duration less the direct children's"),
-    Column("aside", pl.Boolean, "ran beside the compile's own thread (a worker): part of no other phase's time"),
+    Column("aside", pl.Boolean, "ran in parallel with the compile's own thread (a worker): part of no other phase's time"),
     raw=True,
 )
 

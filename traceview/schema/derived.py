@@ -14,7 +14,7 @@ _STANCE = Column("stance", pl.String, "compiled or eager")
 
 BLOCK_PAIRS = table(
     "block_pairs",
-    "one eager block with the compiled block beside it",
+    "one eager block with the compiled block next to it",
     Column("pid", pl.Int64, "process id"),
     Column(
         "anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"
@@ -82,7 +82,7 @@ ACCOUNTING = table(
     Column(
         "category",
         pl.String,
-        "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks beside the window); unexplained",
+        "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained",
     ),
     Column("kind", pl.String, "busy, idle, overhead, other, machine_speed, unexplained"),
     Column(
@@ -136,7 +136,7 @@ STEP_COUNTS = table(
     Column(
         "event_cost_us",
         pl.Float64,
-        "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks beside it and the timed one; null: this window does not tell",
+        "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks next to it and the timed one; null: this window does not tell",
     ),
     Column("unexplained_ms", pl.Float64, "timed step less all categories"),
     Column(
@@ -302,7 +302,7 @@ DDP_BUCKETS = table(
     ),
     Column("op_count", pl.Int32, "operations in it"),
     Column("parameters", pl.Int32, "parameters that it takes, as their names tell"),
-    Column("parameter_bytes", pl.Int64, "their bytes; null where a size is not told"),
+    Column("parameter_bytes", pl.Int64, "their bytes; null where a size is not known"),
     raw=True,
 )
 

@@ -109,7 +109,7 @@ WATERFALL_ROWS = table(
 
 KERNEL_LIMITS = table(
     "kernel_limits",
-    "one kernel (on a CPU: operator) of one stance at one shape beside what the device can do; the kernels of a library operator are one row, named after the longest",
+    "one kernel (on a CPU: operator) of one stance at one shape compared with what the device can do; the kernels of a library operator are one row, named after the longest",
     _STANCE,
     Column("name", pl.String, "as in kernel_groups"),
     Column("category", pl.String, "as in kernels"),
@@ -135,13 +135,13 @@ KERNEL_LIMITS = table(
 
 STEP_LIMITS = table(
     "step_limits",
-    "one stance's step beside the limits of the device",
+    "one stance's step compared with the limits of the device",
     _STANCE,
     Column("step_ms", pl.Float64, "as timed"),
     Column("busy_ms", pl.Float64, "device busy (on a CPU: operators)"),
     Column("known_ms", pl.Float64, "of it in kernels whose bytes or operations are known"),
     Column("limit_ms", pl.Float64, "the step if every known kernel ran at its ceiling, unknown ones as they are, no idle time"),
-    Column("fusible_ms", pl.Float64, "most that fusing the generated kernels with each other and with the library kernels beside them could save; null: no generated code"),
+    Column("fusible_ms", pl.Float64, "most that fusing the generated kernels with each other and with the library kernels next to them could save; null: no generated code"),
     Column("idle_ms", pl.Float64, "device idle; null on a CPU"),
     Column("launch_idle_ms", pl.Float64, "of it launch-bound"),
 )

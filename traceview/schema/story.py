@@ -63,7 +63,7 @@ COLLECTIVE_SCHEDULES = table(
 
 COMPILE_DIGESTS = table(
     "compile_digests",
-    "what tells the compiles of two ranks apart, made while the whole log is at hand",
+    "what keeps the compiles of two ranks apart, made while the whole log is at hand",
     *COMPILE,
     _PID,
     Column("graph", pl.String, "digest of Dynamo's graphs, without device indexes and addresses"),

@@ -93,7 +93,7 @@ _IDS_2_6 = (
 
 
 class GraphBreakText(msgspec.Struct, frozen=True):
-    """One graph break as its text tells it; what the text lacks is None or empty."""
+    """One graph break as its text has it; what the text lacks is None or empty."""
 
     reason: str
     gb_type: str | None = None

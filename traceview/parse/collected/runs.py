@@ -69,7 +69,7 @@ def _grad_enabled(process: Process) -> bool | None:
 
 
 def _steps_seen(process: Process) -> int | None:
-    """Steps that events tell of, for a process killed before it could say; null for none."""
+    """Steps that events name, for a process killed before it could count them; null for none."""
     ends: list[int] = []
     for event in process.of("steps"):
         rows = event.get("rows")

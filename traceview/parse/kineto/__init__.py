@@ -97,7 +97,7 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     """Tables of a pass's profiler windows; no table at all if it had none.
 
     One window per rank, stance and purpose is read: the last that the collector wrote. A lines
-    window tells of line_ops alone: its marks make Python slow.
+    window gives line_ops alone: its marks make Python slow.
     """
     parts: dict[str, list[pl.DataFrame]] = {}
     for window in windows(run, record):

@@ -143,7 +143,7 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
 
 
 def _main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[Any]) -> Any:  # noqa: ANN401
-    """The process that the trace tells of; None where no event names one.
+    """The process whose events are kept; None where no event names one.
 
     ``what``: of every host event the number of its name and process, in ``names`` and ``pids``.
     """

@@ -55,7 +55,7 @@ class Splitter:
     ``head`` is what stands before the list of events, ``tail`` the beginning of what follows it;
     both are known once the slices have been read.
 
-    With ``until``, a slice ends with the first separator at or after so many bytes, if there is
+    With ``until``, a slice ends with the first separator at or after that many bytes, if there is
     one, and ``reached`` is set. With ``behind``, the pieces begin anywhere in the list: what
     stands before the first such separator is left out.
     """
@@ -163,7 +163,7 @@ def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Generator[Slice, Non
 
 
 def objects(data: bytes) -> Iterator[bytes]:
-    """The comma-separated objects of a slice one by one, by following brackets and quotes."""
+    """Each of the comma-separated objects of a slice, by following brackets and quotes."""
     start = depth = 0
     for token in _TOKEN.finditer(data):
         if token[1] is None:

@@ -65,7 +65,7 @@ def read_pass(
 ) -> dict[str, pl.DataFrame]:
     """Tables of one pass's text logs; ``keys`` names the compiles (default: all of epoch 0).
 
-    A table is there, without rows perhaps, where the logs would have told: its artifact was asked
+    A table is there, without rows perhaps, where the logs could have any: its artifact was asked
     for in TORCH_LOGS and the log file exists. graph_breaks and recompiles have origin ``text``.
     """
     sink = Sink(record.name, keys or CompileKeys(record.name))
@@ -92,7 +92,7 @@ def read_stream(stream: Stream, name: str, damage: Damage, *, pass_name: str = "
     """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
 
     Everything is looked for: what was captured with torch's messages, and other people's lines
-    between them, which are no damage. What no message of any artifact tells of has no table.
+    between them, which are no damage. A table that no message has rows for is absent.
     """
     return read_pieces(partial(pieces, stream), name, damage, pass_name=pass_name)
 

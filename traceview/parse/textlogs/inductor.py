@@ -107,7 +107,7 @@ class InductorMetrics:
 
 
 _WRITTEN = re.compile(r"^Output code written to: (?P<file>.+)$", re.MULTILINE)
-_OPEN_MODULES = 256  # whose file may still be told
+_OPEN_MODULES = 256  # whose file may still be named
 _HEADS = heads("Output code:", "Output code written to: ")
 _read = SAID_BY_RANKS(module)
 

@@ -17,7 +17,7 @@ from traceview.torchtext.remembered import remembered
 Row = dict[str, Any]
 #: Ranks that write to one log often say the same.
 SAID_BY_RANKS = remembered(most=64, longest=1 << 17)
-#: What the tables may hold, and what a row takes of it beside its text.
+#: What the tables may hold, and what a row takes of it apart from its text.
 _MOST, _ROW = 16 << 20, 1 << 10
 _PID = "process"  # stands in rows until they become a table
 
@@ -52,7 +52,7 @@ class Sink:
         self._name: CompileName | None = None
 
     def looked(self, names: Iterable[str]) -> None:
-        """The log would have told of these tables: without rows they are empty, not absent."""
+        """The log could have rows for these tables: without any they are empty, not absent."""
         for name in names:
             self._rows.setdefault(name, [])
 
@@ -90,7 +90,7 @@ class Sink:
         return self._name
 
     def rank(self, message: Message) -> int | None:
-        """The rank that a message tells, or that is known of its process."""
+        """The rank in a message, or the one known of its process."""
         return self.keys.rank(message.pid) if message.rank is None else message.rank
 
     def full(self) -> Iterator[tuple[str, pl.DataFrame]]:
