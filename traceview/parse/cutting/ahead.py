@@ -38,23 +38,25 @@ def cutting_begun(path: Path) -> Iterator[None]:
 
 def cuts_ahead(path: Path, report: Report) -> Iterator[Record]:
     """What ``cuts`` gives of the file, cut by another process."""
-    offset, line = 0, 1
+    last: Place | None = None
     with path.open("rb", buffering=0) as file:
+        descriptor = file.fileno()
         loose: list[Loose | Damaged] = []  # behind the last place: cut again if the rest is lost
         for item in beside.received(_OTHER, [os.fspath(path)], DECODER, _MALLOC):
             if isinstance(item, Place):
                 if loose:
                     yield from _tell(loose, report)
-                item.file = file.fileno()
+                item.file = descriptor
                 yield item
-                offset, line = item.offset + item.length + 1, item.line + item.lines
+                last = item
             elif isinstance(item, End):
                 yield from _tell(loose, report)
                 return
             else:
                 loose.append(item)
+        offset = last.offset + last.length + 1 if last else 0
         file.seek(offset)
-        yield from cuts(file, report, offset, line)
+        yield from cuts(file, report, offset, last.line + last.lines if last else 1)
 
 
 def _tell(loose: list[Loose | Damaged], report: Report) -> Iterator[Record]:

@@ -17,7 +17,7 @@ from traceview.parse.payloads.event import FIELDS, Event
 from traceview.parse.payloads.metrics import dynamo_row
 from traceview.parse.structured.autotune import autotuned
 from traceview.parse.structured.caches import disabled_cache
-from traceview.parse.structured.decode import decode, json_object, told
+from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
 
 
@@ -34,9 +34,12 @@ _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 def chromium_event(reader: Reader, record: Record) -> None:
     """``{"name", "ts", "ph": "B" | "E" | "i", "args": {…}}``; most instants are counted only."""
-    event = told(record, Event, lambda: _event(reader, record))
-    if event is None:
-        return
+    event = record.told
+    if not isinstance(event, Event):
+        found = decode(reader, record, record.raw, FIELDS)
+        if found is None:
+            return
+        event = Event(found.name, found.ph, found.ts)
     process = reader.process
     if not process.clock.fixed:
         process.clock.observe(record.stamp, event.ts)
@@ -90,20 +93,16 @@ def finish(process: Process) -> None:
 
 def _begin(process: Process, record: Record, compile: Compile | None, event: Event) -> None:
     parent = process.phases[-1].row if process.phases else None
-    row = process.add(
-        "compile_phases",
-        record,
-        compile,
-        {
-            "pid": process.pid,
-            "phase_id": next(process.phase_ids),
-            "parent_id": parent["phase_id"] if parent else None,
-            "depth": len(process.phases),
-            "name": event.name,
-            "started_us": event.ts,
-            "aside": False,
-        },
-    )
+    row = process.head(record, compile)
+    row["pid"] = process.pid
+    row["phase_id"] = next(process.phase_ids)
+    row["parent_id"] = parent["phase_id"] if parent else None
+    row["depth"] = len(process.phases)
+    row["name"] = event.name
+    row["started_us"] = event.ts
+    row["duration_us"] = row["self_us"] = None  # until its E comes
+    row["aside"] = False
+    process.rows["compile_phases"].append(row)
     # Worker threads have no compile id: what runs there is no parent of what the compile does.
     elsewhere = compile is None and parent is not None and parent["compile_key"] is not None
     if elsewhere:
@@ -151,11 +150,6 @@ def _matching(
         if row["name"] == name and (not same_compile or row["compile_key"] == key):
             return index
     return None
-
-
-def _event(reader: Reader, record: Record) -> Event | None:
-    found = decode(reader, record, record.raw, FIELDS)
-    return None if found is None else Event(found.name, found.ph, found.ts)
 
 
 def _row(reader: Reader, record: Record) -> dict[str, Any]:

@@ -132,20 +132,25 @@ class Process(msgspec.Struct):
 
     def base(self, record: Record) -> Row:
         """The columns that every row of ``record`` has."""
-        rank = record.context.rank if record.context.rank is not None else self.rank
+        rank = record.context.rank
         return {
             "pass": self.pass_name,
-            "rank": rank,
+            "rank": self.rank if rank is None else rank,
             "raw_file": self.raw_file,
             "raw_line": record.line,
         }
 
     def head(self, record: Record, compile: Compile | None) -> Row:
         """The same with the compile."""
-        head = self.base(record)
-        head["compile_key"] = compile.key if compile else None
-        head["compile_id"] = compile.name if compile else None
-        return head
+        rank = record.context.rank
+        return {
+            "pass": self.pass_name,
+            "rank": self.rank if rank is None else rank,
+            "raw_file": self.raw_file,
+            "raw_line": record.line,
+            "compile_key": compile.key if compile else None,
+            "compile_id": compile.name if compile else None,
+        }
 
     def add(self, table: str, record: Record, compile: Compile | None, row: Row) -> Row:
         """Keep ``row`` of ``table``, with its head, its compile and its place in the log."""
