@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from traceview.parse.payloads.event import Event, event
+from traceview.parse.payloads.metrics import Event, event
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.readers import Told, told
 from traceview.parse.payloads.text import CUT_MARK, clipped

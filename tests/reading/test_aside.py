@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from traceview.reading import open_tables
-from traceview.reading.aside import chosen_traces, notes_of, parts_aside
+from traceview.reading.opening import chosen_traces, notes_of, parts_aside
 from traceview.tables import from_rows
 
 _ZERO = re.compile(rb'(?<="baseTimeNanoseconds": )\d+')

@@ -8,8 +8,7 @@ processes   which processes a log tells of
 jobs        which processes were started together, which starts are attempts of one job
 homes       the pass and the rank of every log's rows
 placing     parts to partitioned tables
-summary     tables inputs and jobs
-aside       profiler traces that derive and rules don't get
+reduce      all of it put together, with tables inputs and jobs
 opening     the tables as derive and rules get them
 """
 

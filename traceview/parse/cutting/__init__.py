@@ -3,7 +3,6 @@
     cutter    the stream to records; what starts its line and has the right digest is done at once
     careful   the rest: foreign lines, wrong digests, envelopes that are no JSON
     ahead     the same in a process of its own, for a large file: places are sent, not bytes
-    places    what is sent
     other     the other process
 
 Neither polars nor a table is needed here, so that the other process starts at once.

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from traceview.parse import beside
 from traceview.parse.cutting.cutter import cuts
-from traceview.parse.cutting.places import DECODER, Damaged, End, Loose, Place
-from traceview.parse.cutting.shapes import Record, Report
+from traceview.parse.cutting.shapes import DECODER, Damaged, End, Loose, Place, Record, Report
 
 #: A file from this size on is worth it.
 AHEAD_BYTES = 16 << 20

@@ -17,8 +17,7 @@ import msgspec
 
 from traceview.parse.beside import send
 from traceview.parse.cutting.cutter import cuts
-from traceview.parse.cutting.places import Damaged, End, Item, Loose, Place
-from traceview.parse.cutting.shapes import Cut
+from traceview.parse.cutting.shapes import Cut, Damaged, End, Item, Loose, Place
 from traceview.parse.payloads.metrics import Numbers
 from traceview.parse.payloads.readers import told, told_by
 

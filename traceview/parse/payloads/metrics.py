@@ -6,6 +6,7 @@ stay bytes here, and a number says whether one is the same as in the object befo
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -154,7 +155,7 @@ def sections_of(fields: msgspec.Struct) -> dict[str, bytes]:
 
 def versions_of(fields: msgspec.Struct) -> dict[str, str]:
     """The versions that there are, by the names they get."""
-    found = {name: text_of(bytes(getattr(fields, field))) for field, name in VERSIONS.items()}
+    found = {name: json_text(bytes(getattr(fields, field))) for field, name in VERSIONS.items()}
     known = {name: value for name, value in found.items() if value}
     # The first line of Python's version is enough; the rest is its compiler.
     if "python" in known:
@@ -162,7 +163,7 @@ def versions_of(fields: msgspec.Struct) -> dict[str, str]:
     return known
 
 
-def text_of(raw: bytes) -> str | None:
+def json_text(raw: bytes) -> str | None:
     """A JSON string's text; an object as it is; None for what is neither."""
     if raw[:1] == b"{":
         return raw.decode("utf-8", "replace")
@@ -186,3 +187,34 @@ def _value(column: str, value: object) -> object:
     if column in _INTEGERS:
         return int(value) if abs(value) < 2**31 else None
     return float(value)
+
+
+# ``chromium_event``, without its arguments.
+
+
+class Event(msgspec.Struct, array_like=True, tag="event", gc=False, omit_defaults=True):
+    """Name, phase and time in µs of one event; of the end of ``dynamo`` the compile's columns."""
+
+    name: str
+    ph: str
+    ts: float
+    row: dict[str, Any] | None = None
+
+
+class _EventFields(msgspec.Struct, gc=False):
+    name: str
+    ph: str
+    ts: float
+
+
+#: Of JSON; a tab in a payload is nothing to it.
+FIELDS = msgspec.json.Decoder(_EventFields)
+
+
+def event(payload: bytes) -> Event:
+    """The event that ``payload`` holds; msgspec.DecodeError where it is none."""
+    found = FIELDS.decode(payload)
+    if found.name == "dynamo" and found.ph == "E":
+        with suppress(msgspec.DecodeError):
+            return Event(found.name, found.ph, found.ts, dynamo_row(payload))
+    return Event(found.name, found.ph, found.ts)

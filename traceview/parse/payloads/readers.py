@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from traceview.parse.payloads.event import Event, event
 from traceview.parse.payloads.guard_tree import Guards, guards
-from traceview.parse.payloads.metrics import METRICS, Metrics, Numbers, metrics
+from traceview.parse.payloads.metrics import METRICS, Event, Metrics, Numbers, event, metrics
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.text import TREE_LIMIT, clipped
 from traceview.parse.payloads.traces import Traces, traces

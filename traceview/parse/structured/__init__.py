@@ -12,9 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured.reading import Batches, read_path, read_stream
+from traceview.parse.structured.reading import Batches, read_path, read_stream, write_tables
 from traceview.parse.structured.state import TABLES
-from traceview.parse.structured.writing import write_tables
 from traceview.run import PassRecord, Run
 
 __all__ = ["TABLES", "read_file", "read_pass", "read_path", "read_stream", "write_tables"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.structured.components import components
 from traceview.parse.structured.decode import decode
-from traceview.parse.structured.state import CodeSection, Compile, Reader
+from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 
 PATTERN = re.compile(
     r"(?P<cache>fx_graph|fx_graph_bundled|aotautograd|dynamo|precompile|autotune|triton_bundle)"
@@ -22,7 +21,7 @@ _CODE_STATE_EVENTS = {"get": "loaded", "put": "saved"}
 
 
 class _CacheInfo(msgspec.Struct):
-    """The fields that are kept; of ``components`` what changes, see module ``components``."""
+    """The fields that are kept; of ``components`` what changes, see ``components``."""
 
     key: Any = None
     components: Any = None
@@ -111,3 +110,68 @@ def _saved_ms(info: _CacheInfo) -> float | None:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+# Components of a key: the ``components`` of a look-up, ``[hash] name: value`` lines. A key has some
+# 640 of them, 70 KB, and nearly all are settings that do not change. So a row is made only of what
+# differs from the process's look-up before; the first one gives them all.
+
+_Parts = tuple[str, str | None, str | None]
+"""Name, digest and value of a component."""
+
+_DIGEST = re.compile(r"\[\w{1,200}")
+_NAME_CHARACTERS = 300
+_VALUE_CHARACTERS = 400
+
+
+def components(
+    reader: Reader, record: Record, compile: Compile | None, look_up: Row, lines: object
+) -> None:
+    """Rows of table ``cache_components`` for one look-up, whose row is ``look_up``."""
+    found = _texts(lines) if isinstance(lines, list) else []
+    if not found:
+        return
+    process, cache = reader.process, look_up["cache"]
+    head = process.head(record, compile) | {
+        "pid": process.pid,
+        "cache": cache,
+        "lookup": process.look_ups[cache],
+        "event": look_up["event"],
+        "key": look_up["key"],
+    }
+    process.look_ups[cache] += 1
+    changed = _changed(found, process.components.setdefault(cache, {}))
+    if changed:
+        names, digests, values = map(list, zip(*changed, strict=True))
+        columns = {"name": names, "digest": digests, "value": values}
+        process.add_block("cache_components", head, columns)
+
+
+def _texts(lines: list[object]) -> list[str]:
+    """Those of ``lines`` that are text: all of them, unless the log is damaged."""
+    if {*map(type, lines)} == {str}:
+        return cast("list[str]", lines)
+    return [line for line in lines if isinstance(line, str)]
+
+
+def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
+    """What is not as it was, then the names of what is gone; ``last`` becomes ``found``."""
+    now = dict.fromkeys(found)
+    new = {line: _parts(line) for line in now if line not in last}
+    changed: list[_Parts] = [new[line] for line in found if line in new] if new else []
+    present = {name for name, _, _ in changed}
+    for line in [line for line in last if line not in now]:
+        name = _parts(line)[0]
+        del last[line]
+        if name not in present:
+            changed.append((name, None, None))
+    last.update(now)
+    return changed
+
+
+def _parts(line: str) -> _Parts:
+    digest, ended, named = line.partition("] ")
+    name, colon, value = named.partition(": ")
+    if ended and colon and _DIGEST.fullmatch(digest) and 0 < len(name) <= _NAME_CHARACTERS:
+        return name, digest[1:], value[:_VALUE_CHARACTERS]
+    return line[:100], "?", line[:_VALUE_CHARACTERS]

@@ -1,16 +1,18 @@
-"""Graph and code texts: envelope keys and artifacts whose payload is one."""
+"""Graph and code texts: envelope keys and artifacts whose payload is one; orders of collectives."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import msgspec
 import polars as pl
 from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.module import Module, module
-from traceview.parse.structured import world
-from traceview.parse.structured.decode import json_object, text_of, told
+from traceview.parse.structured import settings
+from traceview.parse.structured.decode import decode, json_object, text_of, told
 from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
 from traceview.torchtext.fx import OPERATION_LINE
 
@@ -87,7 +89,7 @@ def _section(compile: Compile, section: CodeSection) -> None:
 def _graph(reader: Reader, record: Record, kind: str) -> None:
     compile, text = reader.process.find(record), text_of(reader, record)
     row = reader.process.add("graphs", record, compile, _row(record, kind, text))
-    world.of_graph(reader, record, kind, text)
+    settings.world_size_of_graph(reader, record, kind, text)
     if compile is None:
         return
     compile.graphs += kind == "dynamo_output"
@@ -109,3 +111,15 @@ def with_node_counts(graphs: pl.DataFrame) -> pl.DataFrame:
     is_first = text.str.contains(rf"\A{OPERATION_LINE}")
     nodes = text.str.count_matches(f"\n{OPERATION_LINE}") + is_first
     return graphs.with_columns(node_count=nodes.cast(pl.Int32))
+
+
+_LIST = msgspec.json.Decoder(list[Any])
+
+
+def collective_schedule(reader: Reader, record: Record) -> None:
+    """``["torch.ops._c10d_functional.all_reduce.default", …]``."""
+    process = reader.process
+    found = decode(reader, record, record.payload, _LIST)
+    if found is not None:
+        row = {"pid": process.pid, "schedule": [str(item) for item in found]}
+        process.add("collective_schedules", record, process.find(record), row)

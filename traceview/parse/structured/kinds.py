@@ -14,15 +14,12 @@ from traceview.parse.cutting import Record
 from traceview.parse.structured import (
     breaks,
     caches,
-    collectives,
     compiles,
     graphs,
-    guards,
     kernels,
     phases,
     settings,
     symbols,
-    world,
 )
 from traceview.parse.structured.decode import decode
 from traceview.parse.structured.state import Parser, Reader
@@ -67,7 +64,7 @@ KEYS: dict[str, Parser] = {
     "describe_storage": counted,
     "describe_tensor": counted,
     "describe_source": counted,
-    "dynamo_cpp_guards_str": guards.guard_tree,
+    "dynamo_cpp_guards_str": symbols.guard_tree,
     "dynamo_guards": counted,
     "dump_file": counted,
     "link": counted,
@@ -99,7 +96,7 @@ ARTIFACTS: dict[str, Parser] = {
     "backward_epilogue": counted,
     "triton_kernel_info": phases.triton_kernels,
     "inductor_runtime_and_tensor_meta": counted,
-    "inductor_collective_schedule": collectives.collective_schedule,
+    "inductor_collective_schedule": graphs.collective_schedule,
     "graph_execution": counted,
     "min_cut_information": counted,
     "compiled_autograd_compile_reasons": counted,
@@ -110,7 +107,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], Parser], ...] = (
     (caches.PATTERN, caches.cache_artifact),
     (caches.CODE_STATE, caches.code_state_artifact),
     (graphs.ARTIFACTS, graphs.graph_artifact),
-    (world.ARTIFACTS, world.told),
+    (settings.WORLD_ARTIFACTS, settings.world_size),
     (re.compile(r".*_(?:ORIGINAL|MODIFIED)_BYTECODE"), counted),
 )
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import gc
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.files import rank_in_name
+from traceview.parse.pieces import in_pieces, write_piece
 from traceview.parse.structured import breaks, compiles, kinds, phases, settled
-from traceview.parse.structured.columns import frame, frame_of_blocks
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
-from traceview.parse.structured.unpack import Unpacker
 from traceview.tables import empty
 
 #: Bytes of payloads after which rows that nothing can change any more are given away.
@@ -95,11 +97,11 @@ class _Reading:
     def _frames(self, process: Process, tables: Iterator[tuple[str, list[Row]]]) -> Batches:
         for table, rows in tables:
             self._told.add(table)
-            found = frame(table, rows)
+            found = settled.frame(table, rows)
             yield table, with_node_counts(found) if table == "graphs" else found
         for table, blocks in settled.blocks(process):
             self._told.add(table)
-            yield table, frame_of_blocks(table, blocks)
+            yield table, settled.frame_of_blocks(table, blocks)
 
     def _take(self, record: Record) -> None:
         """Give ``record`` to its parser and count it."""
@@ -171,3 +173,51 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+_PACKED_BYTES = 1 << 20
+_GZIP_WINDOW = 31  # zlib's code for "gzip header and trailer"
+
+
+class Unpacker:
+    """A gzip stream to read from; EOFError only after all that could be unpacked was given."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._zlib = zlib.decompressobj(_GZIP_WINDOW)
+        self._packed = b""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes, b"" at the end; EOFError where the end is missing."""
+        while True:
+            packed = self._packed or self._raw.read(_PACKED_BYTES)
+            if self._zlib.eof:
+                packed = self._zlib.unused_data + packed
+                if not packed.strip(b"\0"):
+                    return b""
+                self._zlib = zlib.decompressobj(_GZIP_WINDOW)
+            elif not packed:
+                raise EOFError("the packed file ends before its end mark")
+            data = self._zlib.decompress(packed, size)
+            self._packed = self._zlib.unconsumed_tail
+            if data:
+                return data
+
+
+def write_tables(batches: Batches, folder: Path) -> dict[str, int]:
+    """Write ``folder/TABLE.K.parquet`` of all batches; how many pieces each table has.
+
+    Packing runs in a thread beside the reading, one piece behind it, so that memory stays bounded.
+    """
+    written: Counter[str] = Counter()
+    last: Future[None] | None = None
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(1) as writer:
+        for table, frame in in_pieces(batches):
+            if last is not None:
+                last.result()
+            last = writer.submit(write_piece, frame, folder / f"{table}.{written[table]}.parquet")
+            written[table] += 1
+        if last is not None:
+            last.result()
+    return dict(written)

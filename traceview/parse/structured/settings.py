@@ -1,4 +1,4 @@
-"""Versions and settings that a process logs: table ``configs``, each distinct set once.
+"""Versions, settings and job size that a process logs: table ``configs``, each distinct set once.
 
 CompilationMetrics repeat three configurations of some 30 KB in every compile, as JSON in strings;
 they are compared as bytes and decoded only where they differ from the compile before.
@@ -7,13 +7,15 @@ they are compared as bytes and decoded only where they differ from the compile b
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.metrics import Metrics, sections_of, text_of, versions_of
-from traceview.parse.structured.decode import json_object
+from traceview.parse.payloads.metrics import Metrics, json_text, sections_of, versions_of
+from traceview.parse.structured.decode import json_object, text_of
 from traceview.parse.structured.state import Process, Reader
+from traceview.torchtext.fx import default_group_size
 
 
 def unchanged(process: Process, found: Metrics) -> bool:
@@ -52,7 +54,7 @@ def keep_changed(reader: Reader, record: Record, section: str, raw: bytes) -> No
     """Keep a set, JSON or JSON in a string, unless it is the same as the process logged before."""
     if reader.process.configs.get(section) != raw:
         reader.process.configs[section] = raw
-        _keep(reader, record, section, text_of(raw))
+        _keep(reader, record, section, json_text(raw))
 
 
 def _versions(reader: Reader, record: Record, known: dict[str, str]) -> None:
@@ -67,3 +69,40 @@ def _keep(reader: Reader, record: Record, section: str, settings: str | None) ->
         return
     row = {"pid": reader.process.pid, "section": section, "settings": settings}
     reader.process.add("configs", record, reader.process.find(record), row)
+
+
+# How many ranks the job has, by the records that carry it: section ``world``. torch names process
+# groups by a counter that starts again with each default group, so ``'0'`` is the default group
+# (``_process_group_name`` in torch/distributed/distributed_c10d.py): its size is the job's. Another
+# group is only a part of it.
+
+#: torch/_inductor/fx_passes: node_runtime_estimation.py and spmd_check.py.
+WORLD_ARTIFACTS = re.compile(r"fx_collectives_\w+|inductor_spmd_graph_mismatch")
+
+_WORLD_SIZE = re.compile(r"\A# World size: (\d{1,7})$|, world_size=(\d{1,7})$", re.MULTILINE)
+#: A runnable script makes the groups that its graph names, in its last lines.
+_MAKES_GROUPS = "setup_fake_process_groups({"
+_DEFAULT_GROUP = re.compile(r"'0': \{'size': (\d{1,7}),")
+
+
+def world_size(reader: Reader, record: Record) -> None:
+    """An artifact that gives the number itself; 1 where there was no default group yet."""
+    found = _WORLD_SIZE.search(text_of(reader, record))
+    if found is not None and (size := int(found[1] or found[2])) > 1:
+        keep_changed(reader, record, "world", b'{"world_size": %d}' % size)
+
+
+def world_size_of_graph(reader: Reader, record: Record, kind: str, text: str) -> None:
+    """The default group, where a graph's collectives or its runnable script name it."""
+    size = None
+    if kind == "fx_graph_runnable" and (start := text.rfind(_MAKES_GROUPS)) >= 0:
+        found = _DEFAULT_GROUP.search(text, start, text.find("\n", start))
+        size = int(found[1]) if found else None
+    elif kind == "post_grad":
+        size = default_group_size(text)
+    if size is not None:
+        _keep_size(reader, record, size)
+
+
+def _keep_size(reader: Reader, record: Record, size: int) -> None:
+    keep_changed(reader, record, "world", b'{"world_size": %d}' % size)

@@ -1,11 +1,13 @@
-"""Symbolic sizes: create_symbol, create_unbacked_symbol, symbolic_shape_specialization, guards."""
+"""Symbolic sizes and guards: create_symbol, symbolic_shape_specialization, dynamo_cpp_guards_str."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from traceview.parse.cutting import Record
-from traceview.parse.structured.decode import json_object
+from traceview.parse.payloads.guard_tree import Guards, guards
+from traceview.parse.payloads.text import TREE_LIMIT
+from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import Reader
 from traceview.torchtext.frames import first_user_frame, stack_json
 
@@ -62,3 +64,13 @@ def _symbol(
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
+
+
+def guard_tree(reader: Reader, record: Record) -> None:
+    """One row for each leaf."""
+    process = reader.process
+    head = process.head(record, process.find(record))
+    found = told(record, Guards, lambda: guards(text_of(reader, record, TREE_LIMIT)))
+    if found.kind:
+        columns = {name: getattr(found, name) for name in Guards.__struct_fields__}
+        process.add_block("guards", head, columns)
