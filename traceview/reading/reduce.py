@@ -1,4 +1,4 @@
-"""The reduce: parts to partitioned tables, by what all logs together say; ``inputs`` and ``jobs``."""
+"""The reduce: parts to partitioned tables, and what all logs say together: ``inputs``, ``jobs``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbolic sizes and guards: create_symbol, symbolic_shape_specialization, dynamo_cpp_guards_str."""
+"""Symbolic sizes, and the guards of a compile: one row each."""
 
 from __future__ import annotations
 
