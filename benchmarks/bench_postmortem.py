@@ -1,7 +1,7 @@
 """A whole post-mortem, from raw logs to the report: time, memory of all processes, page.
 
     python benchmarks/bench_postmortem.py job [--files 512] [--megabytes 5] [--keep DIR]
-    python benchmarks/bench_postmortem.py log [--megabytes 350] [--keep DIR]
+    python benchmarks/bench_postmortem.py log [--megabytes 350] [--shape large|small] [--keep DIR]
 
 ``job`` makes the logs of a 64-node job: 512 ranks, each with its own process id, clock and times;
 some compile another graph, some are slower, some are cut off. ``log`` is one log of one process,
@@ -125,10 +125,10 @@ def job(folder: Path, args: argparse.Namespace) -> None:
 
 
 def log(folder: Path, args: argparse.Namespace) -> None:
-    path = folder / "dedicated_log_torch_trace_big.log"
+    path = folder / f"dedicated_log_torch_trace_{args.shape}.log"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        structured_logs.make(path, args.megabytes)
+        structured_logs.make(path, args.megabytes, args.shape)
     pages = folder / "tlparse"
     command = ["tlparse", str(path), "-o", str(pages), "--overwrite", "--no-browser"]
     peer = measured(command, folder / "tlparse.txt", good=ENDS)
@@ -171,6 +171,7 @@ def main() -> None:
     parser.add_argument("what", choices=("job", "log"))
     parser.add_argument("--files", type=int, default=512)
     parser.add_argument("--megabytes", type=int)
+    parser.add_argument("--shape", choices=structured_logs.SHAPES, default="large")
     parser.add_argument("--keep", type=Path, help="make the logs here, and find them here again")
     parser.add_argument("options", nargs="*", help="options of postmortem, behind --")
     args = parser.parse_args()
