@@ -49,7 +49,6 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
-    Row,
     Tables,
     first_rank,
     milliseconds,
@@ -64,50 +63,6 @@ NEEDS = frozenset({"read_places", "step_counts"})
 GPU_ONLY = True
 
 LEAST_SHARE = 0.01
-
-
-def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """One finding for each place, most expensive first."""
-    step = step_ms(tables, "compiled")
-    for place in first_rank(rows(tables, "read_places", stance="compiled")):
-        if step and place["saved_ms"] >= least_share * step:
-            yield _finding(place, step)
-
-
-def _finding(place: Row, step: float) -> Finding:
-    first, *others = (Location(place["file"], line) for line in place["lines"])
-    where = f"{short(first)} to {others[-1].line} wait" if others else f"{short(first)} waits"
-    scalars, saved = place["scalars"], place["saved_ms"]
-    expensive = scalars and saved >= NOTABLE_SHARE * step
-    return Finding(
-        code=CODE,
-        rule="ap-host-sync",
-        severity="warning" if expensive else "info",
-        title=f"{where} for the GPU: up to {percent(saved / step)} of a step",
-        explanation=(
-            "The host needs a value from the GPU, so it waits until everything that it launched is "
-            "done, and the GPU then waits for the next launches."
-        ),
-        cost=Cost(saved, None, "time that a compiled step saves if the host does not wait here"),
-        confidence="derived",
-        location=first,
-        also_at=tuple(others),
-        evidence=(
-            Evidence(
-                f"{place['asks']} there, {scalars + place['tensors']:.3g} copies to the host per "
-                f"step: the host waits {milliseconds(place['waited_ms'])} for them, as profiled",
-                "read_places",
-            ),
-            Evidence(
-                f"played again without them, a step of {milliseconds(step)} takes "
-                f"{milliseconds(place['without_ms'])}",
-                "read_places",
-            ),
-        ),
-        what_to_do=_SEVERAL if scalars >= SEVERAL else _ONE,
-    )
-
-
 _SEVERAL = (
     "Gather the values on the GPU and read them with one copy, torch.stack(them).tolist() instead "
     "of an item() for each. If no step needs them, read them every 50th step or so."
@@ -117,3 +72,45 @@ _ONE = (
     "read it every 50th step or so, or copy it into pinned memory (non_blocking=True) and read it "
     "one step later."
 )
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding for each place, most expensive first."""
+    step = step_ms(tables, "compiled")
+    for place in first_rank(rows(tables, "read_places", stance="compiled")):
+        scalars, saved = place["scalars"], place["saved_ms"]
+        if not step or saved < least_share * step:
+            continue
+        line, *others = (Location(place["file"], number) for number in place["lines"])
+        where = f"{short(line)} to {others[-1].line} wait" if others else f"{short(line)} waits"
+        expensive = scalars and saved >= NOTABLE_SHARE * step
+        yield Finding(
+            code=CODE,
+            rule="ap-host-sync",
+            severity="warning" if expensive else "info",
+            title=f"{where} for the GPU: up to {percent(saved / step)} of a step",
+            explanation=(
+                "The host needs a value from the GPU, so it waits until everything that it "
+                "launched is done, and the GPU then waits for the next launches."
+            ),
+            cost=Cost(
+                saved, None, "time that a compiled step saves if the host does not wait here"
+            ),
+            confidence="derived",
+            location=line,
+            also_at=tuple(others),
+            evidence=(
+                Evidence(
+                    f"{place['asks']} there, {scalars + place['tensors']:.3g} copies to the host "
+                    f"per step: the host waits {milliseconds(place['waited_ms'])} for them, as "
+                    "profiled",
+                    "read_places",
+                ),
+                Evidence(
+                    f"played again without them, a step of {milliseconds(step)} takes "
+                    f"{milliseconds(place['without_ms'])}",
+                    "read_places",
+                ),
+            ),
+            what_to_do=_SEVERAL if scalars >= SEVERAL else _ONE,
+        )

@@ -37,7 +37,6 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
-    Row,
     Snippet,
     Tables,
     first_rank,
@@ -66,39 +65,39 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
         own = [row for row in calls if row["region_id"] == timer["region_id"]]
         total = sum(row["host_ms"] for row in own) / 1e3
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"]) / 1e3
-        if total and compiling / total > least_compile_share:
-            yield _finding(timer, compiling, total)
-
-
-def _finding(timer: Row, compiling_s: float, total_s: float) -> Finding:
-    clock, start, call, read = (
-        timer[name] for name in ("clock", "start_line", "call_line", "read_line")
-    )
-    return Finding(
-        code=CODE,
-        rule="bm-cold-in-timing",
-        severity="info" if timer["read_in_loop"] or timer["shown_whole"] else "warning",
-        title=f"The script's own timer (lines {start} to {read}) includes the compile",
-        explanation=(
-            f"{clock} is read at line {start}, the first compiled call follows at line {call}, and "
-            f"the time is taken at line {read}: it is not the time of a warm step. traceview's own "
-            "figures leave the compile out."
-        ),
-        cost=Cost(
-            about=f"no time, but a wrong figure: it includes {seconds(compiling_s)} of compiling"
-        ),
-        confidence="derived",
-        location=Location(timer["file"], start, timer["function"]),
-        evidence=(
-            Evidence(
-                f"{clock} at lines {start} and {read}, first call at line {call}", "script_timers"
+        if not total or compiling / total <= least_compile_share:
+            continue
+        clock, start, call, read = (
+            timer[name] for name in ("clock", "start_line", "call_line", "read_line")
+        )
+        yield Finding(
+            code=CODE,
+            rule="bm-cold-in-timing",
+            severity="info" if timer["read_in_loop"] or timer["shown_whole"] else "warning",
+            title=f"The script's own timer (lines {start} to {read}) includes the compile",
+            explanation=(
+                f"{clock} is read at line {start}, the first compiled call follows at line {call}, "
+                f"and the time is taken at line {read}: it is not the time of a warm step. "
+                "traceview's own figures leave the compile out."
             ),
-            Evidence(
-                f"calls that compiled took {seconds(compiling_s)} of {seconds(total_s)} "
-                f"({percent(compiling_s / total_s)}) of the calls that were recorded one at a time",
-                "calls",
+            cost=Cost(
+                about=f"no time, but a wrong figure: it includes {seconds(compiling)} of compiling"
             ),
-        ),
-        what_to_do="Warm up before the clock starts, and report the first call separately.",
-        snippet=Snippet("python", "for _ in range(3):\n    compiled(x)  # before the clock starts"),
-    )
+            confidence="derived",
+            location=Location(timer["file"], start, timer["function"]),
+            evidence=(
+                Evidence(
+                    f"{clock} at lines {start} and {read}, first call at line {call}",
+                    "script_timers",
+                ),
+                Evidence(
+                    f"calls that compiled took {seconds(compiling)} of {seconds(total)} "
+                    f"({percent(compiling / total)}) of the calls that were recorded one at a time",
+                    "calls",
+                ),
+            ),
+            what_to_do="Warm up before the clock starts, and report the first call separately.",
+            snippet=Snippet(
+                "python", "for _ in range(3):\n    compiled(x)  # before the clock starts"
+            ),
+        )

@@ -85,6 +85,8 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
     pace = _pace(tables)
     if pace is None or pace.device < least_ratio * pace.host:
         return
+    run = first(tables, "runs")
+    ended = run is not None and run["exit_kind"] == "exit"
     seen: set[tuple[str, int, int]] = set()
     for timer in first_rank(rows(tables, "script_timers")):
         key = (timer["file"], timer["start_line"], timer["read_line"])
@@ -94,7 +96,11 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         if key in seen or not by_host or timer["waits"] is not False or cold:
             continue
         seen.add(key)
-        calls = _most_calls(tables, timer)
+        calls = timer["calls"]  # that the clock times at most; None: not known
+        if calls is None and ended:
+            region = first(tables, "regions", region_id=timer["region_id"])
+            calls = region["outermost_calls"] if region else None
+        calls = int(calls) if calls else None
         if calls is None or pace.missing(calls) >= NOTABLE_SHARE:
             yield _finding(timer, pace, calls)
 
@@ -114,15 +120,6 @@ def _pace(tables: Tables) -> Pace | None:
     if not hosts or not found["compiled_ms"]:
         return None
     return Pace(found["compiled_ms"], median(hosts), counts["launches"])
-
-
-def _most_calls(tables: Tables, timer: Row) -> int | None:
-    """Calls that the clock times at most; None: not known."""
-    run, known = first(tables, "runs"), timer["calls"]
-    if known is None and run is not None and run["exit_kind"] == "exit":
-        region = first(tables, "regions", region_id=timer["region_id"])
-        known = region["outermost_calls"] if region else None
-    return int(known) if known else None
 
 
 def _finding(timer: Row, pace: Pace, calls: int | None) -> Finding:

@@ -107,7 +107,10 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each function that was not recorded, or only in parts."""
     owners = Owners(tables)
     found: dict[tuple[object, ...], list[_Skipped]] = {}
-    for table, row in (*_skips(tables), *_splits(tables)):
+    # Operations in partitions without a cudagraph, of graphs that were to be recorded.
+    parts = first_rank(rows(tables, "cudagraph_events", event="partition"))
+    splits = [("cudagraph_events", row) for row in parts if _why(row["reason"])]
+    for table, row in (*_skips(tables), *splits):
         text = row["reason" if table == "cudagraph_events" else "cudagraph_skip_reason"] or ""
         why = _why(text) or text
         kind = next((kind for words, kind in _KINDS.items() if re.search(words, why)), None)
@@ -131,12 +134,6 @@ def _skips(tables: Tables) -> list[tuple[str, Row]]:
         if row["cudagraph_skip_reason"] and row["compile_key"] not in known
     ]
     return [*(("cudagraph_events", row) for row in kept), *(("compiles", row) for row in metrics)]
-
-
-def _splits(tables: Tables) -> list[tuple[str, Row]]:
-    """Operations in partitions without a cudagraph, of graphs that were to be recorded."""
-    parts = first_rank(rows(tables, "cudagraph_events", event="partition"))
-    return [("cudagraph_events", row) for row in parts if _why(row["reason"])]
 
 
 def _why(text: str | None) -> str | None:

@@ -77,8 +77,10 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     # The user's line that began last before a mark is the loop's.
     asking = fetches.select("tid", "start_ns", "duration_ns").join_asof(
         lines.select("tid", "start_ns", "file", "line"),
-        on="start_ns", by="tid", check_sortedness=False,
-    )  # fmt: skip
+        on="start_ns",
+        by="tid",
+        check_sortedness=False,
+    )
     spans = fetches.select(
         "tid", "start_ns", begun="start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
     )
@@ -118,7 +120,8 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
     A thread that stands still until its next call looks like Python there, and profiled steps may
     be further apart than timed ones.
     """
-    step = _step_ms(tables, head)
+    timed = _own(tables["speedups"], head)["compiled_ms"].drop_nulls()
+    step = timed[0] if len(timed) else _counts(tables, head).get("step_ms")
     at = {
         (place.file, place.line)
         for region in _own(tables["regions"], head).iter_rows(named=True)
@@ -175,9 +178,11 @@ def step_shares(tables: Tables) -> pl.DataFrame | None:
         return None
     backward = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, pl.col("name") == marks.BACKWARD)
     blocks = tables["blocks"].filter(
-        _COMPILED, pl.col("pair_index").is_not_null(), pl.col("host_ms") > 0,
+        _COMPILED,
+        pl.col("pair_index").is_not_null(),
+        pl.col("host_ms") > 0,
         pl.col("thread_ms").is_not_null(),
-    )  # fmt: skip
+    )
     result: list[Row] = []
     for head in _windows(counted):
         counts, row = _counts(tables, head), dict(head)
@@ -216,9 +221,11 @@ def script_ends(tables: Tables) -> pl.DataFrame | None:
     )
     alone = pl.len().over(key) == 1
     after = pl.col("wall_s") - (pl.col("last_us") - pl.col("started_us")) / 1e6
-    return tables["runs"].join(calls, on=key, how="left", nulls_equal=True).select(
-        *key, "pid", by_itself=ended, after_calls_s=pl.when(ended & alone).then(after)
-    )  # fmt: skip
+    return (
+        tables["runs"]
+        .join(calls, on=key, how="left", nulls_equal=True)
+        .select(*key, "pid", by_itself=ended, after_calls_s=pl.when(ended & alone).then(after))
+    )
 
 
 def _windows(frame: pl.DataFrame) -> list[Row]:
@@ -233,13 +240,6 @@ def _own(frame: pl.DataFrame, head: Row) -> pl.DataFrame:
 def _counts(tables: Tables, head: Row) -> Row:
     found = _own(tables["step_counts"].filter(_COMPILED), head)
     return found.row(0, named=True) if found.height else {}
-
-
-def _step_ms(tables: Tables, head: Row) -> float | None:
-    """A compiled step as timed, else as profiled."""
-    timed = _own(tables["speedups"], head)["compiled_ms"].drop_nulls()
-    value: float | None = timed[0] if len(timed) else _counts(tables, head).get("step_ms")
-    return value
 
 
 def _by_line(found: pl.DataFrame, column: str) -> list[Row]:

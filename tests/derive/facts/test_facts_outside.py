@@ -1,0 +1,113 @@
+"""What runs outside of compiled code, how the script ends, and where outputs go wrong."""
+
+import pytest
+
+from traceview.derive.facts.outputs import output_verdicts
+from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.tables import Tables, from_rows
+
+FILE = "/u/train.py"
+
+
+def made(**rows_by_table):
+    return Tables(
+        {
+            name: from_rows(name, [{"pass": "cold", **row} for row in rows])
+            for name, rows in rows_by_table.items()
+        }
+    )
+
+
+def account(rank, **ms):
+    at = {"rank": rank, "stance": "compiled", "clock": "host"}
+    return [{**at, "category": name, "ms": value} for name, value in ms.items()]
+
+
+def python(rank, line, ms):
+    at = {"rank": rank, "stance": "compiled", "category": "python", "what": "Python"}
+    return {**at, "file": FILE, "line": line, "ms": ms, "count": 1.0}
+
+
+def test_work_is_each_ranks_own_and_the_largest_line_comes_first():
+    tables = made(
+        accounting=[*account(0, python=3.0, gemm=1.0), *account(1, python=1.0, gemm=1.0)],
+        account_details=[python(0, 7, 1.0), python(0, 9, 2.0), python(1, 7, 1.0)],
+    )
+    found = outside_work(tables).select("rank", "kind", "line", "ms", "share").rows()
+    assert found == [
+        (0, "python", 9, 2.0, 0.5),
+        (0, "python", 7, 1.0, 0.25),
+        (1, "python", 7, 1.0, 0.5),
+    ]
+
+
+def test_loading_without_marked_lines_has_a_time_and_no_place():
+    tables = made(accounting=account(0, data_loading=2.0), account_details=[python(0, 7, 0.01)])
+    (row,) = outside_work(tables).to_dicts()
+    assert (row["kind"], row["file"], row["ms"], row["share"]) == ("loading", None, 2.0, 1.0)
+
+
+def test_without_a_profile_there_is_no_table():
+    assert outside_work(made(accounting=[], account_details=[])) is None
+    assert step_shares(made(step_counts=[])) is None
+    assert output_verdicts(Tables()) is None
+    assert script_ends(Tables()) is None
+
+
+def test_a_backward_counts_for_its_own_rank():
+    counts = {"stance": "compiled", "steps": 1, "step_ms": 10.0}
+    backward = {"stance": "compiled", "step": 0, "name": "CompiledFunctionBackward"}
+    block = {"rank": 1, "stance": "compiled", "pair_index": 0, "host_ms": 10.0}
+    tables = made(
+        step_counts=[{"rank": rank, **counts} for rank in (0, 1)],
+        region_costs=[{"rank": rank, "share": 0.25} for rank in (0, 1)],
+        cpu_ops=[{"rank": rank, **backward, "duration_ns": 2_000_000} for rank in (0, 1)],
+        blocks=[{**block, "thread_ms": 6.0, "queued_ms": 1.0}],
+    )
+    first, second = step_shares(tables).to_dicts()
+    assert first["compiled"] == second["compiled"] == pytest.approx(0.45)
+    assert (first["waiting"], second["waiting"]) == (None, pytest.approx(0.3))
+    assert second["queued"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("run", "calls", "by_itself", "after"),
+    [
+        ({"exit_kind": "exit", "exit_code": 0}, 2, True, 4.0),
+        ({"exit_kind": "exit", "exit_code": 0}, 3, True, None),
+        ({"exit_kind": "exit", "exit_code": 1}, 2, False, None),
+        ({"exit_kind": "timeout"}, 2, False, None),
+        ({"exit_kind": "exit", "exit_code": 0, "error_type": "ValueError"}, 2, False, None),
+    ],
+    ids=["ends", "not every call was recorded", "fails", "is cut short", "raises"],
+)
+def test_time_after_the_last_call(run, calls, by_itself, after):
+    call = {"pid": 1, "region_id": 0, "outermost": True, "host_ms": 1000.0}
+    tables = made(
+        runs=[{"pid": 1, "started_us": 0.0, "wall_s": 10.0, **run}],
+        regions=[{"pid": 1, "region_id": 0, "outermost_calls": calls}],
+        calls=[{**call, "started_us": start} for start in (1e6, 5e6)],
+    )
+    (row,) = script_ends(tables).to_dicts()
+    assert (row["by_itself"], row["after_calls_s"]) == (by_itself, after)
+
+
+def test_the_first_wrong_stage_and_what_wavers_in_eager():
+    region = {"pid": 1, "region_id": 0}
+    checks = [
+        ("eager_again", None, "b", False),
+        ("compiled", "inductor", "a", False),
+        ("fallback_random", "inductor", "a", False),
+        ("ladder", "eager", "a", True),
+        ("ladder", "aot_eager", "a", False),
+        ("ladder", "inductor", "a", False),
+    ]
+    names = ("run", "backend", "output", "same")
+    tables = made(
+        output_trials=[{**region, "compared": True, "draws_random": True}],
+        output_checks=[{**region, **dict(zip(names, row, strict=True))} for row in checks],
+    )
+    (row,) = output_verdicts(tables).to_dicts()
+    assert (row["outcome"], row["judged_run"]) == ("differ", "fallback_random")
+    assert (row["wrong_from"], row["ladder_agrees"]) == ("aot_eager", False)
+    assert row["wavering"] == ["b"]
