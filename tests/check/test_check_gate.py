@@ -111,7 +111,7 @@ def test_new_findings_are_those_the_baseline_has_not():
     good = side("good-gb_item")
     new = lines(gate(bad(), good, no=["new-findings"]))
     assert new == [
-        "no new-findings: warning TV101 `.item()` at gb_item.py:16 cuts the graph in two "
+        "no new-findings: warning TV101 Graph break at gb_item.py:16: `.item()` "
         "(gb_item.py:16 in forward)"
     ]
     assert gate(good, bad(), no=["new-findings"]).passed

@@ -105,7 +105,7 @@ def test_without_marks_of_graphs_a_break_costs_what_more_than_one_region_takes(m
     (finding,) = found("gb-item", make(graph_breaks=[BREAK], region_costs=calls, **rows))
     assert finding.cost.ms_per_step == pytest.approx(0.4 / 2)
     assert finding.confidence == "derived"
-    assert "does not tell them apart" in finding.cost.about
+    assert "does not separate them" in finding.cost.about
 
 
 def test_what_a_line_shows_is_its_own_and_the_rest_is_shared(make):

@@ -66,7 +66,7 @@ def test_a_callable_that_is_not_used_counts_once_the_script_has_ended(make):
     function = {**REGION, "kind": "function", "name": "score"}
     ended = beside(make, line(1, 6, 2.0), regions=(function,), run=RUN)
     (finding,) = found("cap-nothing-compiled", ended)
-    assert finding.title == "What torch.compile(score) gave back is never called"
+    assert finding.title == "The result of torch.compile(score) is never called"
     assert found("cap-nothing-compiled", beside(make, line(1, 6, 2.0), regions=(function,))) == ()
 
 
@@ -94,7 +94,7 @@ def left_behind(make, last_call_s, *, recorded=3, **run):
 
 def test_a_callable_that_the_script_soon_goes_on_without(make):
     (finding,) = found("cap-nothing-compiled", left_behind(make, 5.0))
-    assert finding.title.startswith("Net is called 3 times compiled, and no more")
+    assert finding.title.startswith("Net is called 3 times compiled, then never again")
     assert (finding.severity, finding.location.line) == ("warning", 20)
     assert "25.0 s" in finding.evidence[0].text
 
@@ -142,9 +142,10 @@ def caught(make, times, *, region=STRICT, run=RUN, **columns):
 
 def test_an_error_of_fullgraph_that_the_script_catches_costs_every_call(make):
     (finding,) = found("gb-data-dependent", caught(make, 5))
-    assert "The script catches that" in finding.explanation
+    assert "The script catches the error" in finding.explanation
     assert (finding.severity, finding.location.line) == ("warning", 8)
-    assert finding.title == "`if` at train.py:8 branches on a tensor's value"
+    assert finding.title.startswith("Graph break at train.py:8 is an error with fullgraph=True: ")
+    assert finding.title.endswith("`if` branches on a tensor's value")
     assert finding.cost.ms_per_step == pytest.approx(30.0)
 
 
@@ -157,13 +158,13 @@ def test_an_error_of_fullgraph_that_ends_the_script_is_explained(make):
     died = {**RUN, "error_type": "Unsupported", "error_message": REASON}
     (finding,) = found("gb-data-dependent", caught(make, 1, run=died))
     assert (finding.severity, finding.location.line) == ("error", 8)
-    assert "the script ends here" in finding.explanation
+    assert "The script ends here" in finding.explanation
 
 
 def test_what_fullgraph_forbids_is_said_of_a_call_too(make):
     tables = caught(make, 1, fail_reason="Attempted to call function marked as skipped\n")
     (finding,) = found("gb-unsupported-call", tables)
-    assert finding.title.endswith("at train.py:8 is an error with fullgraph=True")
+    assert finding.title.startswith("Graph break at train.py:8 is an error with fullgraph=True: ")
 
 
 @pytest.mark.parametrize(

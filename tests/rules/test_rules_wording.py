@@ -57,7 +57,7 @@ def sizes(*olds, **columns):
 )
 def test_what_reads_the_number(make, code, read, paste):
     finding = only("gb-item", make(graph_breaks=[a_break(code)]))
-    assert finding.title.startswith(read)
+    assert finding.title == f"Graph break at train.py:7: {read}"
     assert paste in finding.snippet.text
 
 

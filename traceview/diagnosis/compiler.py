@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 from traceview.derive.compile_costs import PHASES, exclusive_phases
@@ -17,7 +16,6 @@ from traceview.diagnosis.model import (
     RecompileChain,
     RecompileLink,
 )
-from traceview.rules import _strict
 from traceview.tables import Tables
 
 MOST_COMPILES = 400
@@ -123,27 +121,19 @@ def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
 
     Among them are those that ``fullgraph=True`` makes errors.
     """
-    sites: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in (*focus.rows(tables["graph_breaks"]), *_strict.breaks(tables)):
-        what = row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]
-        sites[row["user_file"], row["user_line"], what].append(row)
-    found = [_site(what, rows) for (_, _, what), rows in sites.items()]
-    return tuple(sorted(found, key=lambda site: -site.times)[:MOST_SITES])
-
-
-def _site(what: str, rows: list[Mapping[str, Any]]) -> GraphBreakSite:
-    first = max(rows, key=lambda row: (row["origin"] == "structured", bool(row["hints"])))
-    refused = first["origin"] == _strict.ORIGIN
-    told = ("fullgraph=True made it an error." if refused else None, first["explanation"])
-    return GraphBreakSite(
-        file=first["user_file"],
-        line=first["user_line"],
-        function=first["user_function"],
-        gb_id=first["gb_id"],
-        reason=cut(what) or "",
-        explanation=cut(" ".join(filter(None, told))) or None,
-        hints=tuple(first["hints"] or ()),
-        # The same break stands in the structured log, in the text log and once per attempt.
-        times=max(1, len({row["compile_key"] for row in rows if row["compile_key"]})),
-        frame_skipped=any(row["frame_skipped"] for row in rows),
-    )
+    found = []
+    for row in sorted(focus.rows(tables["break_sites"]), key=lambda row: -row["times"]):
+        refused = "fullgraph=True made it an error." if row["refused"] else None
+        site = GraphBreakSite(
+            file=row["file"],
+            line=row["line"],
+            function=row["function"],
+            gb_id=row["gb_id"],
+            reason=cut(row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]) or "",
+            explanation=cut(" ".join(filter(None, (refused, row["explanation"])))) or None,
+            hints=tuple(row["hints"] or ()),
+            times=row["times"],
+            frame_skipped=row["frame_skipped"],
+        )
+        found.append(site)
+    return tuple(found[:MOST_SITES])

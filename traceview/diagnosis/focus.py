@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceview.derive.facts.rows import frame
 from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
 
@@ -24,7 +25,7 @@ class Focus(msgspec.Struct, frozen=True):
         for row in tables["speedups"].iter_rows(named=True):
             return cls(row["pass"], row["rank"], row["pid"])
         for name in ("compiles", "graph_breaks", "step_counts", "runs"):
-            for row in tables[name].iter_rows(named=True):
+            for row in frame(tables, name).head(1).iter_rows(named=True):
                 return cls(row["pass"], row["rank"], None)
         return cls(MEASURED_PASS, None, None)
 

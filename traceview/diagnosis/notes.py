@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from traceview.derive.windows import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
@@ -45,6 +47,7 @@ def notes(
                 *_other_steps(tables, focus),
                 *_page_faults(tables, focus),
                 *_ranks(tables),
+                *_other_starts(tables, focus),
             ]
         )
     )
@@ -169,3 +172,26 @@ def order_note(steps: int, known: Known) -> str:
         f"Findings are ordered by what they would cost over {length}, information last. "
         f"{why}: --job-steps names the real one."
     )
+
+
+def _other_starts(tables: Tables, focus: Focus) -> Iterator[str]:
+    """What the logs of a job's other starts hold, which no finding and no section is about."""
+    starts = {row["pass"]: row for row in tables["jobs"].iter_rows(named=True)}
+    shown = starts.get(focus.pass_name)
+    if shown is None or len(starts) < 2:
+        return
+    others = pl.col("pass") != focus.pass_name
+    broken = tables["break_sites"].filter(others, ~pl.col("in_torch"))
+    again = tables["recompile_causes"].filter(others).height
+    text = (
+        "Findings and sections are about one start of the script: "
+        f"job {shown['job']}, attempt {shown['attempt']}."
+    )
+    if broken.height or again:
+        lines = plural(broken.select("file", "line").unique().height, "line")
+        text += (
+            f" {plural(len(starts) - 1, 'other start')} in these logs recorded graph breaks at "
+            f"{lines} and {plural(again, 'recompile')}; run traceview postmortem on the logs of "
+            "one start to read about it."
+        )
+    yield text

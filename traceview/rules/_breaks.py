@@ -1,151 +1,241 @@
-"""Graph breaks, gathered by the line that they happen at."""
+"""What rules about graph breaks share: breaks by line, their cost as a finding says it, advice."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _places, _strict
-from traceview.rules._evidence import MOST_EVIDENCE, from_row
-from traceview.rules._rows import Row, first, rows
-from traceview.rules.finding import Evidence, Location
-from traceview.tables import Tables
-from traceview.words.numbers import times
-from traceview.words.text import shorten
-
-#: torch's ids (torch/_dynamo/graph_break_registry.json): Tensor.item() and what calls it.
-ITEM = frozenset({"GB0124"})
-#: A "data dependent operator": it gives Python a value of a tensor's.
-VALUE_OPERATOR = "GB0033"
-#: The one that is ``tolist`` or a NumPy scalar on its way to Python; others answer a question.
-_SCALAR = "_local_scalar_dense"
-DATA_DEPENDENT = frozenset({"GB0170", "GB0035", "GB0034"})
-LOGGING = frozenset({"GB0291", "GB0296"})
-#: Builtins that Dynamo cannot trace because they talk to the outside: GB0059 names them.
-_IO_BUILTIN = re.compile(
-    r"builtin operator `?(print|open|input|breakpoint)\b|builtin: (print|open)\b"
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Severity,
+    Snippet,
+    Tables,
+    first,
+    from_row,
+    milliseconds,
+    outcome,
+    rows,
+    short,
+    shorten,
+    times,
 )
-_IO_CALL = re.compile(
-    r"\b(warnings\.warn|module: _warnings|logging|LoggingLogger|builtins\.(print|open|input)|_io\.)"
+from traceview.rules.kit import severity as severity_by_cost
+
+_ENDS = (
+    "Dynamo cannot trace this, and fullgraph=True turns the graph break into an error. The script "
+    "ends here."
 )
+_CAUGHT = (
+    "Dynamo cannot trace this, and fullgraph=True turns the graph break into an error. The script "
+    "catches the error and goes on in eager. Nothing is kept of a failed compile, so every call "
+    "tries again."
+)
+_NOT_KNOWN = "of failed compiles; what compiled code would save is not known"
+_ABOUT = {
+    "not_measured": "host time between compiled regions: not measured",
+    "one_part": "operators of this function that stay in eager; compiling saves a part of them",
+    "ended": "the script ends",
+    "tried": _NOT_KNOWN,
+    "tried_each_step": f"of each step, {_NOT_KNOWN}",
+}
 
-Kind = Callable[[Row], bool]
-
-
-def is_item(row: Row) -> bool:
-    """A tensor's value is turned into a Python number."""
-    if row["gb_id"] == VALUE_OPERATOR:
-        return _reads_scalar(row)
-    return row["gb_id"] in ITEM or "Tensor.item" in (row["gb_type"] or "")
-
-
-def is_data_dependent(row: Row) -> bool:
-    """Control flow depends on a tensor's value, or ``torch.equal`` asks for it."""
-    if row["gb_id"] == VALUE_OPERATOR:
-        return not _reads_scalar(row)
-    kind = row["gb_type"] or ""
-    return row["gb_id"] in DATA_DEPENDENT or kind.startswith("Data-dependent")
-
-
-def _reads_scalar(row: Row) -> bool:
-    return _SCALAR in f"{row['gb_type']} {row['context']}"
-
-
-def is_io(row: Row) -> bool:
-    """print, open, logging, warnings: something outside the graph."""
-    if row["gb_id"] in LOGGING:
-        return True
-    text = " ".join(filter(None, (row["gb_type"], row["explanation"], row["context"])))
-    return bool(_IO_BUILTIN.search(text) or _IO_CALL.search(text))
+#: Where torch names the callee, by the type of the break: in its context or its explanation.
+_CALLEES = (
+    re.compile(r"module: (?P<module>[\w.]+), qualname: (?P<name>[\w.<>]+)"),
+    re.compile(r"qualname: (?P<name>[\w.<>]+)"),
+    re.compile(r"method `(?P<name>\w+)` of class `(?P<module>[\w.]+)`"),
+    re.compile(r"builtin operator `(?P<name>\w+)`"),
+    re.compile(r"trace the function `(?P<name>[^`]+)`"),
+    re.compile(r"enter a `(?P<name>[^`]+)` context manager"),
+    re.compile(r"unsupported builtin (?P<name>[\w.]+\w)"),  # torch 2.6
+)
+#: ``random.random`` and its like are methods of one hidden ``random.Random``.
+_RANDOM = re.compile(r"(?:random\.)?Random\.\w+|random\.\w+")
+#: What to do where Python draws a random number. A choice that changes is one variant for each way.
+DRAW = (
+    "Draw with torch.rand(()) and choose with torch.where: that keeps one graph, in which both "
+    "sides run. Flags that are drawn before the call need one compile per combination."
+)
 
 
 class Site(msgspec.Struct, frozen=True):
-    """One line where graphs break: its rows (never empty) and its place, where recorded.
+    """The breaks of some kinds at one line: rows of ``break_sites`` (never empty) and its place.
 
     ``inside``: the library's line, where the break is in code that the user's line only calls.
-    ``about``: the functions whose graphs break there.
     """
 
     rows: tuple[Row, ...]
     place: Location | None
     inside: Location | None = None
-    about: frozenset[str] = frozenset()
+
+    @property
+    def about(self) -> frozenset[str]:
+        """The code after the break, which Dynamo compiles by itself; else the function around."""
+        after = frozenset(code for row in self.rows for code in row["resume_functions"])
+        return after or frozenset(code for row in self.rows for code in row["functions"])
 
     @property
     def source(self) -> str | None:
         """The user's own line, as the log quotes it."""
-        quoted = (_places.source_text(row, self.place) for row in self.rows if self.place)
-        return next(filter(None, quoted), None)
+        return next((row["user_code"] for row in self.rows if row["user_code"]), None)
 
     @property
     def broken(self) -> str | None:
         """The line that breaks, be it a library's."""
-        return next(filter(None, map(_places.source_text, self.rows)), None)
+        return next((row["broken_code"] for row in self.rows if row["broken_code"]), None)
 
     @property
     def strict(self) -> bool:
-        """Whether it is an error, since fullgraph=True allows no break."""
-        return all(row["origin"] == _strict.ORIGIN for row in self.rows)
+        """Whether fullgraph=True turns every break of it into an error."""
+        return all(row["refused"] for row in self.rows)
 
     @property
     def skipped(self) -> bool:
+        """Whether Dynamo left a whole function in eager because of it."""
         return any(row["frame_skipped"] for row in self.rows)
 
-    def evidence(self) -> tuple[Evidence, ...]:
-        """One row a different message; how often it stands in the log."""
-        seen: dict[str, list[Row]] = {}
+    @property
+    def callee(self) -> str | None:
+        """What Dynamo cannot call, as torch names it: ``zlib.crc32``; None: no useful name."""
         for row in self.rows:
-            seen.setdefault(shorten(row["gb_type"] or row["reason"]), []).append(row)
-        return tuple(
-            from_row(_said(message, found), "graph_breaks", found[0])
-            for message, found in list(seen.items())[:MOST_EVIDENCE]
-        )
+            for text in filter(None, (row["context"], row["explanation"], row["gb_type"])):
+                for pattern in _CALLEES:
+                    if found := pattern.search(text):
+                        parts = found.groupdict()
+                        name = ".".join(filter(None, (parts.get("module"), parts["name"])))
+                        return None if name.startswith("type.") else name
+        return None
+
+    @property
+    def draws(self) -> bool:
+        """Whether Python draws a random number there."""
+        return _RANDOM.fullmatch(self.callee or "") is not None
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """One entry per message, with how often it is in the log."""
+        seen: dict[str, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            seen[shorten(row["gb_type"] or row["reason"])].append(row)
+        found = []
+        for message, same in list(seen.items())[:MOST_EVIDENCE]:
+            gb_id = next((f"{row['gb_id']}: " for row in same if row["gb_id"]), "")
+            logged = times(sum(row["records"] for row in same))
+            text = f"{gb_id}{message} ({logged} in the log)"
+            found.append(from_row(text, "graph_breaks", same[0]))
+        return tuple(found)
 
 
-def sites(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
-    """The user's own lines where breaks of ``kind`` happened; torch's own breaks are left out."""
-    owners = tables.once(_places.Owners)
-    found: dict[tuple[str, int] | None, list[tuple[Row, _places.Spot]]] = {}
-    for row, spot in tables.once(_spots):
-        if kind(row):
-            key = (spot.place.file, spot.place.line) if spot.place else None
-            found.setdefault(key, []).append((row, spot))
-    for group in found.values():
-        spot = group[0][1]
-        own = tuple(row for row, _ in group)
-        yield Site(own, spot.place, spot.inside, owners.about(*own))
+def sites(tables: Tables, *kinds: str) -> Iterator[Site]:
+    """The user's own lines where breaks of these kinds (none given: any) happened."""
+    found: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
+    for row in rows(tables, "break_sites", in_torch=False):
+        if not kinds or not set(kinds).isdisjoint(row["kinds"]):
+            found[row["file"], row["line"]].append(row)
+    for (file, line), same in found.items():
+        place = inside = None
+        if file is not None and line is not None:
+            place = Location(file, line, same[0]["function"])
+        if same[0]["inside_file"] is not None:
+            inside = Location(*(same[0][f"inside_{part}"] for part in ("file", "line", "function")))
+        yield Site(tuple(same), place, inside)
 
 
-def _spots(tables: Tables) -> list[tuple[Row, _places.Spot]]:
-    """Each break with its line in the user's own code; the function, where no line is recorded."""
-    owners = tables.once(_places.Owners)
-    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
-    found: list[tuple[Row, _places.Spot]] = []
-    for row in (*rows(tables, "graph_breaks"), *_strict.breaks(tables)):
-        if owners.is_torchs(row):
-            continue
-        spot, code = owners.spot(row), compiles.get(row["compile_key"])
-        found.append((row, spot if spot.place or code is None else owners.code(code)))
-    return found
+def resumable(tables: Tables, *kinds: str) -> Iterator[Site]:
+    """Sites of ``kinds`` where Python resumed after the graph (skipped frames: another rule)."""
+    return (site for site in sites(tables, *kinds) if not site.skipped)
 
 
-def resumable(tables: Tables, kind: Kind = lambda _: True) -> Iterator[Site]:
-    """Sites of ``kind`` where Python resumed after the graph (skipped frames: another rule)."""
-    return (site for site in sites(tables, kind) if not site.skipped)
+def title(site: Site, what: str) -> str:
+    """``Graph break at train.py:14: `.item()` ``."""
+    error = " is an error with fullgraph=True" if site.strict else ""
+    return f"Graph break at {short(site.place)}{error}: {what}"
 
 
-def effect(tables: Tables, site: Site) -> str:
-    """What a break does to the graph: there is a second part only where more ran compiled."""
-    if site.strict:
-        return "is an error with fullgraph=True"
+def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
+    """What is seen of the break at ``site``, from table ``break_costs``."""
+    file, line = (site.place.file, site.place.line) if site.place else (None, None)
+    found = [
+        row
+        for row in rows(tables, "break_costs", refused=site.strict)
+        if (row["file"], row["line"]) == (file, line)
+    ]
+    if not found:
+        return Cost(about=_ABOUT["not_measured"]), "heuristic"
+    row = found[0]
+    basis, ms = row["basis"], row["ms"]
+    if basis == "one_part" and ms is None:
+        about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
+        return Cost(about=about), "heuristic"
+    if basis in ("parts", "entries"):
+        about = "Python at the break, and entering compiled code once more"
+        if basis == "entries":
+            about += " (this torch's profile does not separate them)"
+        if row["lines"] > 1:
+            about += f"; {row['lines']} lines share what no line shows, by the graphs entered after"
+        if row["fusible_ms"]:
+            most = milliseconds(row["fusible_ms"])
+            about += f"; fusing across it would save more, at most {most}"
+        if row["with_eager"]:
+            about += "; with the operators that the function runs in eager"
+    else:
+        about = _ABOUT[basis]
+    known: Confidence = "measured" if row["measured"] else "derived"
+    return Cost(ms, row["seconds"], about), "heuristic" if basis == "not_measured" else known
+
+
+def all_ms(tables: Tables) -> float | None:
+    """What is seen of all breaks of a step together; None: not measured."""
+    found = (row["all_ms"] for row in rows(tables, "break_costs") if row["all_ms"] is not None)
+    return next(found, None)
+
+
+def severity(tables: Tables, cost: Cost) -> Severity:
+    """By what it costs; info too where nothing ran compiled after it and compiling did not hurt.
+
+    Then there is no graph that it could have been fused with.
+    """
     counts = first(tables, "step_counts", stance="compiled")
-    alone = counts is not None and counts["gap_ms"] == 0
-    return "ends the graph" if alone else "cuts the graph in two"
+    alone = counts is not None and counts["gap_ms"] == 0 and cost.ms_per_step is None
+    if alone and outcome(tables) in ("helped", "neutral"):
+        return "info"
+    return severity_by_cost(tables, cost.ms_per_step)
 
 
-def _said(message: str, found: list[Row]) -> str:
-    gb_id = next(filter(None, (row["gb_id"] for row in found)), None)
-    name = f"{gb_id}: " if gb_id else ""
-    return f"{name}{message} ({times(len(found))} in the log)"
+def finding(
+    tables: Tables,
+    site: Site,
+    *,
+    code: str,
+    rule: str,
+    title: str,
+    explanation: str,
+    what_to_do: str,
+    snippet: Snippet | None,
+) -> Finding:
+    """What a rule says of the break at ``site``, with all that is known of that place."""
+    seen, confidence = cost(tables, site)
+    ended = site.strict and bool(rows(tables, "break_costs", basis="ended"))
+    return Finding(
+        code=code,
+        rule=rule,
+        severity="error" if ended else severity(tables, seen),
+        title=title,
+        explanation=(_ENDS if ended else _CAUGHT) if site.strict else explanation,
+        cost=seen,
+        confidence=confidence,
+        location=site.place,
+        inside=site.inside,
+        about=site.about,
+        evidence=site.evidence(),
+        what_to_do=what_to_do,
+        snippet=snippet,
+    )

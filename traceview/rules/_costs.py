@@ -6,10 +6,27 @@ from collections import defaultdict
 from collections.abc import Collection
 from operator import itemgetter
 
-from traceview.rules._rows import Row, first, first_rank, rows
+from traceview.derive.facts.steps import is_timed, measured, outcome, ratio, step_ms
+from traceview.rules._rows import Row, first_rank, rows
 from traceview.rules.finding import Cost, Severity
 from traceview.tables import Tables
 from traceview.words.numbers import times
+
+__all__ = [
+    "DEAR_MS",
+    "DEAR_SHARE",
+    "LOST_SHARE",
+    "UNSEEN_SHARE",
+    "compile_seconds",
+    "compiled_again",
+    "is_timed",
+    "measured",
+    "outcome",
+    "own_us",
+    "ratio",
+    "severity",
+    "step_ms",
+]
 
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
 DEAR_SHARE = 0.05
@@ -19,39 +36,6 @@ DEAR_MS = 0.05
 UNSEEN_SHARE = 0.01
 #: In a step that compiling slows down, a fifth of what is lost is worth a warning.
 LOST_SHARE = 0.20
-
-
-def measured(tables: Tables) -> Row | None:
-    """The row of ``speedups`` that the verdict rests on, or None."""
-    return first(tables, "speedups")
-
-
-def outcome(tables: Tables) -> str | None:
-    """helped, neutral, hurt, …, or None where nothing was measured."""
-    found = measured(tables)
-    return found["outcome"] if found else None
-
-
-def is_timed(tables: Tables) -> bool:
-    """Whether a compiled step was timed against an eager one."""
-    return outcome(tables) in ("helped", "neutral", "hurt")
-
-
-def ratio(tables: Tables) -> float | None:
-    """Compiled over eager time of a step: above 1, compiling hurts."""
-    found = measured(tables)
-    speedup = found["speedup"] if found else None
-    return 1 / speedup if speedup else None
-
-
-def step_ms(tables: Tables, stance: str) -> float | None:
-    """Median step of a stance from the timed blocks, else as profiled."""
-    found = measured(tables)
-    value: float | None = found[f"{stance}_ms"] if found else None
-    if value is None:
-        counts = first(tables, "step_counts", stance=stance)
-        value = counts["step_ms"] if counts else None
-    return value
 
 
 def severity(tables: Tables, ms_per_step: float | None) -> Severity:

@@ -1,15 +1,13 @@
 """Small changes of the user's own line, as diffs: shown, never applied.
 
-Only where the whole of what changes stands on that one line; else there is no diff.
+There is a diff only if everything that changes is on that one line.
 """
 
 from __future__ import annotations
 
 import re
 
-from traceview.rules._rows import rows
-from traceview.rules.finding import Location, Snippet
-from traceview.tables import Tables
+from traceview.rules.kit import Location, Snippet, Tables, rows
 
 _VALUE = r"""("[^"]*"|'[^']*'|[\w.]+)"""
 _CALL = re.compile(r"\btorch\.compile\(")

@@ -1,4 +1,4 @@
-"""Errors of torch's that reached the script: what ended it, and compiles that failed in it."""
+"""Errors in the compiler that reached the script: the one that ended it, and failed compiles."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _places
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Evidence, Location, Severity
-from traceview.tables import Tables
+from traceview.derive.facts.breaks import errors_suppressed
+from traceview.rules.kit import (
+    Evidence,
+    Location,
+    Row,
+    Severity,
+    Tables,
+    about,
+    code_object,
+    first_rank,
+    from_row,
+    rows,
+    shorten,
+)
 from traceview.torchtext.frames import first_user_frame, parse_traceback
-from traceview.words.text import shorten
 
 
 class Failure(msgspec.Struct, frozen=True):
     """One kind of error. ``place``: the user's line that it is about, or that raised it.
 
-    ``ended``: it ended the script; else somebody caught it, and the script went on in eager.
+    ``ended``: it ended the script; otherwise the script caught it and went on in eager.
     """
 
     found: re.Match[str]
@@ -36,9 +44,9 @@ class Failure(msgspec.Struct, frozen=True):
 def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
     """Errors whose message ``pattern`` finds, one for each different match.
 
-    None where errors are suppressed: nobody saw them, and that is a rule of its own.
+    None where errors are suppressed: a rule of its own reports that.
     """
-    if suppressed(tables):
+    if errors_suppressed(tables):
         return
     runs = [row for row in first_rank(rows(tables, "runs")) if row["error_message"]]
     compiles = first_rank(rows(tables, "compiles", outcome="failed"))
@@ -50,25 +58,15 @@ def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
         yield _failure(matches)
 
 
-def suppressed(tables: Tables) -> bool:
-    """Whether torch was told to go on in eager after an error, without a word to the script."""
-    switches = (
-        row["name"] in ("suppress_errors", "TORCHDYNAMO_SUPPRESS_ERRORS")
-        and row["value"] in ("True", "1")
-        for row in rows(tables, "environment")
-    )
-    return any(switches) or bool(rows(tables, "warnings", kind="suppressed_failure"))
-
-
 def _failure(matches: list[tuple[re.Match[str], Row]]) -> Failure:
     found = matches[0][0]
     runs = [row for _, row in matches if "error_type" in row]
     compiles = [row for _, row in matches if "fail_reason" in row]
-    places = (_place(row) for row in (*compiles, *runs))
+    traced = (_traced(row) for row in (*compiles, *runs))
     raised = (_raised(row) for row in (*runs, *compiles))
     return Failure(
         found,
-        next(filter(None, (*places, *raised)), None),
+        next(filter(None, (*traced, *raised)), None),
         (
             *(Evidence(f"{row['error_type']}: {shorten(found[0], 300)}", "runs") for row in runs),
             *(
@@ -76,7 +74,7 @@ def _failure(matches: list[tuple[re.Match[str], Row]]) -> Failure:
                 for row in compiles[:2]
             ),
         ),
-        _places.about(*compiles),
+        about(*compiles),
         ended=bool(runs),
     )
 
@@ -85,7 +83,7 @@ def _message(row: Row) -> str:
     return str(row.get("error_message") or row.get("fail_reason") or "")
 
 
-def _place(row: Row) -> Location | None:
+def _traced(row: Row) -> Location | None:
     """The user's innermost line that was being traced, as torch's message quotes it."""
     _, quoted, stack = _message(row).partition("from user code:")
     at = first_user_frame(parse_traceback(stack)) if quoted else None
@@ -97,6 +95,6 @@ def _place(row: Row) -> Location | None:
 def _raised(row: Row) -> Location | None:
     """The user's innermost line in the traceback; of a compile, its code object."""
     if "fail_reason" in row:
-        return _places.code_object(row)
+        return code_object(row)
     file, line = row["error_file"], row["error_line"]
     return Location(file, line, row["error_function"]) if file and line is not None else None

@@ -68,7 +68,9 @@ _TABLES = {
         "kernel_calls", "symbols", "log_records", "first_calls", "configs", "cache_components",
         "collective_schedules", "compile_digests",
     ),
-    _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): ("graph_breaks",),
+    _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): (
+        "graph_breaks", "break_sites", "break_costs",
+    ),
     _compiled("a log of recompiles", "TORCH_LOGS=recompiles python SCRIPT"): (
         "recompiles", "recompile_causes",
     ),

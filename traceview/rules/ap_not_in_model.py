@@ -42,7 +42,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _break_costs, _breaks, _eager_code, _recompiles
+from traceview.rules import _eager_code, _recompiles
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -153,8 +153,8 @@ def _has_a_cause(tables: Tables, eager: Part) -> bool:
         known = [ms for row in mine if (ms := _eager_code.ms_of(tables, row)) is not None]
         if not known or max(known) >= LEAST_OF_OUTSIDE * eager.ms:
             return True
-    left = (_break_costs.left_in_eager(tables, site) for site in _breaks.sites(tables))
-    return any((ms or 0.0) >= eager.ms / 2 for ms in left)
+    left = (row["eager_ms"] or 0.0 for row in rows(tables, "break_costs"))
+    return any(ms >= eager.ms / 2 for ms in left)
 
 
 def _eager(part: Part, step: float, inside: float | None) -> Finding:

@@ -1,19 +1,19 @@
 """
 ## What it finds
 A `torch.compile` call that torch refuses: `mode=` together with `options=`, a backend, mode, option
-or keyword that this torch does not know, a value of the wrong type; a backend of one's own that
-does not take `mode=` or `options=`.
+or keyword that this torch does not know, a value of the wrong type; a backend of the script's own
+that does not take `mode=` or `options=`.
 
 ## Why it costs
-The script ends there. Where it catches the error and goes on, everything runs in eager.
+The script ends there. If it catches the error and goes on, everything runs in eager.
 
 ## Evidence
 The error that torch.compile, or the backend at the first call, raised, with the arguments. What
 torch offers instead is taken from its own message or, for backends, from the list of the torch that
 ran.
 
-An error where it ended the script; a warning where the script went on without any compiled code;
-information where other calls of torch.compile worked.
+An error if it ended the script; a warning if the script went on without any compiled code;
+information if other calls of torch.compile worked.
 
 ## What to do
 Write the argument as torch takes it. A mode is a set of options, which
@@ -30,16 +30,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from traceview.rules import _arguments, _failures, _places
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Severity
-from traceview.tables import Tables
-from traceview.words.text import shorten
+from traceview.rules import _arguments, _failures
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Severity,
+    Tables,
+    about_region,
+    compile_call,
+    first_rank,
+    rows,
+    shorten,
+)
 
 CODE = "TV114"
 NEEDS = frozenset({"regions", "runs"})
 
-#: As much of a message as tells it from another one.
+#: As much of a message as distinguishes it from another one.
 _HEAD = 200
 _BACKEND = re.compile(
     r"backend='(?P<name>[^']+)' raised:\s*TypeError: \S+\(\) got an unexpected keyword argument "
@@ -48,14 +57,14 @@ _BACKEND = re.compile(
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a torch.compile call that raised because of its arguments."""
+    """One finding per torch.compile call that raised because of its arguments."""
     regions = first_rank(rows(tables, "regions"))
     runs = first_rank(rows(tables, "runs"))
     for failure in _failures.failures(tables, _BACKEND):
         yield _backend_refuses(failure, regions)
     seen = set()
     for region in regions:
-        fault, place = _arguments.fault(region), _places.compile_call(region)
+        fault, place = _arguments.fault(region), compile_call(region)
         if fault is None or (fault.title, place) in seen:
             continue
         seen.add((fault.title, place))
@@ -68,7 +77,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             cost=Cost(about="nothing of it is compiled"),
             confidence="measured",
             location=place,
-            about=_places.about_region(region),
+            about=about_region(region),
             evidence=(
                 Evidence(
                     f"torch.compile({region['name']}) raised {shorten(region['error'], _HEAD)}",
@@ -81,7 +90,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _backend_refuses(failure: _failures.Failure, regions: Sequence[Row]) -> Finding:
-    """A callable that torch hands the keyword on to, at the first call."""
+    """A callable that torch passes the keyword on to, at the first call."""
     name, word = failure.found["name"], failure.found["word"]
     given = (row for row in regions if row["backend_is_callable"] and row[word] is not None)
     region = next(given, None)
@@ -90,13 +99,13 @@ def _backend_refuses(failure: _failures.Failure, regions: Sequence[Row]) -> Find
         rule="cap-bad-args",
         severity=failure.severity,
         title=f"The backend {name}() does not take {word}=",
-        explanation=f"torch.compile hands {word}= on to the backend, at the first call.",
+        explanation=f"torch.compile passes {word}= on to the backend, at the first call.",
         cost=Cost(about="nothing of it is compiled"),
         confidence="measured",
-        location=_places.compile_call(region) if region else failure.place,
+        location=compile_call(region) if region else failure.place,
         about=failure.about,
         evidence=failure.evidence,
-        what_to_do=f"Leave {word}= out, or let {name}() take **kwargs.",
+        what_to_do=f"Remove {word}=, or let {name}() take **kwargs.",
     )
 
 

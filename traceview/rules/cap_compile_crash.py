@@ -7,16 +7,16 @@ backend cannot compile, because of a bug of theirs.
 The call raises where eager would have gone on. Without a handler the script ends there.
 
 ## Evidence
-The exception that ended the script while it ran compiled, or a compile that failed with one and
-that the script caught: `InductorError`, `BackendCompilerFailed`, `InternalTorchDynamoError`. Not
-where all in eager the script fails in the same way, nor where the machine lacks what compiling
+The exception that ended the script while it ran compiled, or that made a compile fail and that the
+script caught: `InductorError`, `BackendCompilerFailed`, `InternalTorchDynamoError`. Not
+reported if the script fails in the same way all in eager, or if the machine lacks what compiling
 needs: that is `cap-toolchain-missing`. An operator without a fake implementation is a cause of its
 own; this is then its symptom.
 
 ## What to do
 Keep the one function out of the graph, so that the rest stays compiled. Then make a small example
-for a report to PyTorch: torch writes one itself (`TORCHDYNAMO_REPRO_AFTER`). A backend of the
-script's own is the script's to repair.
+for a report to PyTorch: torch writes one itself (`TORCHDYNAMO_REPRO_AFTER`). If the backend is the
+script's own, fix that.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
@@ -30,13 +30,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _failures, _places, _recompiles
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.derive.facts.breaks import errors_suppressed
+from traceview.derive.facts.places import region_of
+from traceview.rules import _recompiles
 from traceview.rules.cap_toolchain_missing import is_lack
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.text import shorten
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Owners,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    rows,
+    shorten,
+)
 
 CODE = "TV117"
 NEEDS = frozenset({"runs", "compiles"})
@@ -49,17 +60,16 @@ _NAMED = re.compile(r"\w+")
 
 _TORCHS_FAULT = "This is an error in torch's compiler, not in the script"
 _REMEDY = (
-    "Leave the function out of the graph until this is repaired; the rest stays compiled. The "
-    "command makes torch write a small example of the failure, for a report to "
-    "github.com/pytorch/pytorch."
+    "Keep the function out of the graph until this is fixed; the rest stays compiled. The command "
+    "makes torch write a small example of the failure, for a report to github.com/pytorch/pytorch."
 )
 _OWN_FAULT = "This is an error in the backend that the script gives torch.compile"
-_OWN_REMEDY = "Repair that backend, or leave backend= out: Inductor is the default."
+_OWN_REMEDY = "Fix that backend, or remove backend=: Inductor is the default."
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a function whose compile crashed."""
-    if _failures.suppressed(tables):
+    """One finding per function whose compile crashed."""
+    if errors_suppressed(tables):
         return
     ended = [row for row in first_rank(rows(tables, "runs")) if _crashed(row, "error_type")]
     if any(row["pass"] == "baseline" for row in ended):
@@ -78,7 +88,7 @@ def _crashed(row: Row, column: str) -> bool:
 
 def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
     first = compiles[0]
-    owners = _places.Owners(tables)
+    owners = tables.once(Owners)
     spot = owners.code(first)
     name = _recompiles.called(first)
     reason = shorten(first["fail_reason"] or "", 120)
@@ -90,14 +100,14 @@ def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
         severity="error" if fatal else "warning",
         title=f"The compiler fails on {name}: {first['fail_type']}, {reason}",
         explanation=(
-            f"{_OWN_FAULT if own else _TORCHS_FAULT}: it came up while the function was compiled"
+            f"{_OWN_FAULT if own else _TORCHS_FAULT}: it happened while the function was compiled"
             + (", and in eager the script goes on." if _lived(tables) else ".")
         ),
         cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
         confidence="measured",
         location=spot.place,
         inside=spot.inside,
-        about=_places.about(*compiles),
+        about=about(*compiles),
         evidence=tuple(_proof(ended, compiles)),
         what_to_do=_OWN_REMEDY if own else _REMEDY,
         snippet=None if own else _snippet(first, ended),
@@ -106,7 +116,7 @@ def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
 
 def _is_of_own_backend(tables: Tables, compile: Row) -> bool:
     """Whether it was raised by a backend that is a callable of the script's own."""
-    region = _places.region_of(tables, compile["compile_key"])
+    region = region_of(tables, compile["compile_key"])
     own = region is not None and bool(region["backend_is_callable"])
     return own and compile["fail_type"] == "BackendCompilerFailed"
 

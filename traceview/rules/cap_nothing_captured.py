@@ -1,10 +1,10 @@
 """
 ## What it finds
-A compiled callable that Dynamo looked at and captured nothing of: no graph came out of any of its
+A compiled callable that Dynamo traced and captured nothing of: no graph came out of any of its
 frames.
 
 ## Why it costs
-The time for looking is spent, each call checks guards, and all of the work runs in eager.
+The time for tracing is spent, each call checks guards, and all of the work runs in eager.
 
 ## Evidence
 Calls of the callable, the compiles that fell into them, and that each of them ended as `skipped` or
@@ -12,7 +12,7 @@ Calls of the callable, the compiles that fell into them, and that each of them e
 frames all lie in torch's own files; a module that Dynamo does not support, such as an LSTM; a
 function that holds no tensor operation.
 
-It is information where other compiled callables were captured and this one just holds nothing.
+It is information if other compiled callables were captured and this one just holds nothing.
 
 ## What to do
 Compile the module inside the wrapper, `DistributedDataParallel(torch.compile(net))`, or a function
@@ -31,13 +31,25 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules import _breaks, _costs, _places
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural, seconds, times
-from traceview.words.text import shorten
+from traceview.rules import _breaks, _costs
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Severity,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first_rank,
+    from_row,
+    plural,
+    rows,
+    seconds,
+    shorten,
+    times,
+)
 
 CODE = "TV113"
 NEEDS = frozenset({"regions", "compiles", "compile_regions"})
@@ -56,7 +68,7 @@ class _Why(NamedTuple):
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a compiled callable without any graph."""
+    """One finding per compiled callable without any graph."""
     compiles: dict[int, list[Row]] = {}
     known = {
         (row["compile_key"], row["is_forward"], row["started_us"]): row
@@ -101,15 +113,15 @@ def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bo
         explanation=why.words,
         cost=Cost(
             seconds=sum(spent) / 1e6 if spent else None,
-            about="spent on looking; what compiling would save is not known",
+            about="spent on tracing; what compiling would save is not known",
         ),
         confidence="heuristic",
-        location=_places.compile_call(region),
-        about=_places.about(*compiles),
+        location=compile_call(region),
+        about=about(*compiles),
         evidence=(
-            Evidence(f"called {times(region['calls'])}, {frames} looked at", "regions"),
+            Evidence(f"called {times(region['calls'])}, {frames} traced", "regions"),
             *_outcomes(compiles),
-            *_said(broken),
+            *(_breaks.Site((broken,), None).evidence() if broken else ()),
         ),
         what_to_do=why.remedy,
         snippet=why.snippet,
@@ -119,7 +131,7 @@ def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bo
 def _first_break(tables: Tables, compiles: Sequence[Row]) -> Row | None:
     """The break that is to blame: one that gave a frame up, else the first."""
     keys = {row["compile_key"] for row in compiles}
-    found = [row for row in rows(tables, "graph_breaks") if row["compile_key"] in keys]
+    found = [row for row in rows(tables, "break_sites") if keys & set(row["compile_keys"])]
     return next((row for row in found if row["frame_skipped"]), next(iter(found), None))
 
 
@@ -131,22 +143,22 @@ def _why(region: Row, broken: Row | None) -> _Why:
             f"{region['name']} breaks the graph in its own code, and Dynamo then looks for frames "
             "to start with further in. It does not start in torch's own files, and the module "
             "inside has no other: a plain nn.Sequential or a single layer.",
-            "Compile the module inside, before it is wrapped.",
+            "Compile the module inside, before you wrap it.",
             Snippet("python", f"model = {region['name']}(torch.compile(net))"),
         )
     if broken is None:
         return _Why(
             f"{nothing}: it finds no tensor operation",
-            "There is no tensor operation in it that a graph could hold, or none in the frames "
-            "that Dynamo starts with.",
-            "Compile the function or module that does the work, or leave torch.compile out here.",
+            "It has no tensor operation that a graph could hold, or none in the frames that Dynamo "
+            "starts with.",
+            "Compile the function or module that does the work, or remove torch.compile here.",
         )
     hint = shorten(next((h for h in broken["hints"] or () if "issue" not in h), None), 200)
     reason = shorten(broken["gb_type"] or broken["reason"], 80)
     return _Why(
         f"{nothing}: {reason}",
-        f"Each frame is left in eager, because of: {reason}.",
-        "Remove what breaks, or compile a function or module further in that does the work."
+        f"Dynamo leaves each frame in eager: {reason}.",
+        "Remove what breaks, or compile the function or module inside that does the work."
         + (f" torch's hint: {hint.rstrip('.')}." if hint else ""),
     )
 
@@ -161,9 +173,3 @@ def _outcomes(compiles: Sequence[Row]) -> tuple[Evidence, ...]:
         )
         for row in compiles[:2]
     )
-
-
-def _said(broken: Row | None) -> tuple[Evidence, ...]:
-    if broken is None:
-        return ()
-    return _breaks.Site((broken,), None).evidence()

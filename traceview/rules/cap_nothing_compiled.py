@@ -1,10 +1,10 @@
 """
 ## What it finds
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
-than the one that was compiled, (b) what torch.compile gave back is never called, or a module that
+than the one that was compiled, (b) what torch.compile returned is never called, or a module that
 was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
 called, and all of its code lies in files that Dynamo does not compile, (e) it is called a few times
-and then no more, and the script goes on for long.
+and then never again, and the script goes on for long.
 
 ## Why it costs
 The script runs in eager and looks as if it were compiled.
@@ -21,10 +21,10 @@ compiled in place. For (e): no step could be timed, and all in eager the script 
 than half of its time after the last call of anything that it compiled.
 
 ## What to do
-(a) Compile the method that is called. (b) Keep and call what torch.compile gives back, or use
+(a) Compile the method that is called. (b) Keep and call what torch.compile returns, or use
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
 again. (d) Compile through `torch.compile(module)`, which starts in the module's own call. (e)
-Compile what takes its place.
+Compile what replaces it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -38,43 +38,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _eager_code, _edits, _last_calls, _places
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, seconds, times
+import polars as pl
+
+from traceview.derive.facts.places import in_torch
+from traceview.rules import _eager_code, _edits
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    compile_call,
+    first_rank,
+    is_timed,
+    milliseconds,
+    rows,
+    seconds,
+    severity,
+    short,
+    times,
+)
 
 CODE = "TV110"
 NEEDS = frozenset({"regions", "runs"})
 EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 
-_EAGER = Cost(about="all of what compiling could save; not measured, since nothing is compiled")
+_EAGER = Cost(about="everything that compiling could save; not measured, as nothing is compiled")
 _IN_TORCH = (
-    "module.compile() has Dynamo start in torch's own code that calls forward, and Dynamo passes "
-    "over that. The forward of this class and of all in it is torch's own code too, so it never "
-    "starts."
+    "module.compile() makes Dynamo start in torch's own code that calls forward, and Dynamo skips "
+    "that code. The forward of this class and of everything in it is torch's own code too, so "
+    "Dynamo never starts."
 )
 _SKIPPED = (
-    "Dynamo passes over torch's own code, other files on its skip list, and functions that it "
-    "cannot trace as a whole, such as generators. It found no other code in these calls."
+    "Dynamo skips torch's own code, other files on its skip list, and functions that it cannot "
+    "trace as a whole, such as generators. It found no other code in these calls."
 )
+#: Imports and the way out take seconds on a busy machine.
+LEAST_SECONDS = 10.0
+LEAST_SHARE = 0.50
 _MODULES = ("module", "module_compile")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding for a global switch, else one a region without effect."""
+    """One finding for a global switch, otherwise one per region without effect."""
     regions = first_rank(rows(tables, "regions"))
     runs = rows(tables, "runs")
     switched_off = _switch(tables, runs)
     if switched_off and regions:
-        yield _forced(_places.compile_call(regions[0]), *switched_off)
+        yield _forced(compile_call(regions[0]), *switched_off)
         return
-    cut_short = not all(map(_last_calls.came_to_its_end, runs))
-    rest = None if _costs.is_timed(tables) else _last_calls.seconds_after(tables)
+    cut_short = not all(row["by_itself"] for row in rows(tables, "script_ends"))
+    rest = None if is_timed(tables) else _rest_s(tables)
     for region in regions:
-        place = _places.compile_call(region)
+        place = compile_call(region)
         if region["disable"]:
-            fact = f"torch.compile({region['name']}, disable=True) at {_places.short(place)}"
+            fact = f"torch.compile({region['name']}, disable=True) at {short(place)}"
             removed = _edits.without(_edits.source_line(tables, place), "disable")
             yield _forced(place, fact, "Remove disable=True.", "regions", removed)
         elif region["calls"]:
@@ -89,6 +109,17 @@ def check(tables: Tables) -> Iterator[Finding]:
                 yield from _never_called(tables, region, regions, cut_short=cut_short)
 
 
+def _rest_s(tables: Tables) -> float | None:
+    """Seconds of the all-eager pass after its last compiled call, where they are most of it."""
+    baseline = pl.col("pass") == "baseline"
+    ends = first_rank(tables["script_ends"].filter(baseline).to_dicts())
+    runs = first_rank(tables["runs"].filter(baseline).to_dicts())
+    if len(ends) != 1 or ends[0]["after_calls_s"] is None or not runs[0]["wall_s"]:
+        return None
+    after: float = ends[0]["after_calls_s"]
+    return after if after >= max(LEAST_SECONDS, LEAST_SHARE * runs[0]["wall_s"]) else None
+
+
 def _never_called(
     tables: Tables, region: Row, regions: list[Row], *, cut_short: bool
 ) -> Iterator[Finding]:
@@ -97,7 +128,7 @@ def _never_called(
     ran_in_eager = ms is not None and (in_place or not cut_short)
     if not (ran_in_eager or _lost(region, regions) or not (called or cut_short)):
         return  # its turn may come
-    place = _places.compile_call(region)
+    place = compile_call(region)
     if not in_place:
         yield _dropped(region, place, _edits.source_line(tables, place))
         return
@@ -131,7 +162,7 @@ def _nothing_compiled(tables: Tables, region: Row) -> bool:
     if not rows(tables, "compile_intervals") and not rows(tables, "compiles"):
         return True
     file = region["target_file"]
-    if region["kind"] != "module_compile" or not file or not _places.in_torch(Location(file, 1)):
+    if region["kind"] != "module_compile" or not file or not in_torch(Location(file, 1)):
         return False
     alike = {row["region_id"] for row in rows(tables, "regions") if _target(row) == _target(region)}
     calls = [row for row in rows(tables, "calls", stance="compiled") if row["region_id"] in alike]
@@ -160,7 +191,7 @@ def _forced(
         rule="cap-nothing-compiled",
         severity="warning",
         title=f"Compiling is switched off: {fact}",
-        explanation="torch.compile is called, and every call runs the original Python code.",
+        explanation="The script calls torch.compile, but every call runs the original Python code.",
         cost=_EAGER,
         confidence="measured",
         location=place,
@@ -180,7 +211,7 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
         title=f"{region['name']} is compiled, but only .{method}() is called: it stays in eager",
         explanation=(
             "torch.compile(module) compiles what runs when the module itself is called. Other "
-            "methods are handed on to the original module and run in eager, and so does what "
+            "methods are passed on to the original module and run in eager, and so does what "
             "they call."
         ),
         cost=_EAGER,
@@ -202,24 +233,24 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
 
 def _passed_by(tables: Tables, alike: list[Row], ms: float | None) -> Finding:
     """Modules of one class, compiled in place; ``ms`` of a step are in all their ``forward``."""
-    region, places = alike[0], [place for row in alike if (place := _places.compile_call(row))]
+    region, places = alike[0], [place for row in alike if (place := compile_call(row))]
     runs = "" if ms is None else f", and forward() takes {milliseconds(ms)} of a step"
     about = "time of its forward() in eager; compiling saves a part of it"
     return Finding(
         code=CODE,
         rule="cap-nothing-compiled",
-        severity=_costs.severity(tables, ms),
+        severity=severity(tables, ms),
         title=f"{region['name']}.compile() has no effect: the module itself is never called",
         explanation=(
-            "module.compile() compiles what runs when the module itself is called. Who calls "
-            "module.forward(x) goes past that, and past the module's hooks."
+            "module.compile() compiles what runs when the module itself is called. Calling "
+            "module.forward(x) bypasses that, and the module's hooks."
         ),
         cost=_EAGER if ms is None else Cost(ms, None, about),
         confidence="measured" if ms is None else "derived",
         location=places[0] if places else None,
         also_at=tuple(dict.fromkeys(places[1:4])),
         evidence=(Evidence(f"called {times(0)}{runs}", "regions" if ms is None else "line_ops"),),
-        what_to_do="Call the module, not its forward: module(x) in the place of module.forward(x).",
+        what_to_do="Call the module, not its forward: module(x) instead of module.forward(x).",
         snippet=Snippet("python", "y = module(x)  # not module.forward(x)"),
     )
 
@@ -231,10 +262,10 @@ def _dropped(region: Row, place: Location | None, line: str | None) -> Finding:
         code=CODE,
         rule="cap-nothing-compiled",
         severity="warning",
-        title=f"What torch.compile({region['name']}) gave back is never called",
+        title=f"The result of torch.compile({region['name']}) is never called",
         explanation=(
-            "torch.compile does not change its argument; it gives back a compiled callable. "
-            + ("That one was thrown away" if died else "That one was not called")
+            "torch.compile does not change its argument; it returns a compiled callable. "
+            + ("That one was discarded" if died else "That one was not called")
             + f", so the original {region['name']} runs in eager."
         ),
         cost=_EAGER,
@@ -249,7 +280,7 @@ def _dropped(region: Row, place: Location | None, line: str | None) -> Finding:
         what_to_do=(
             "Call the module's own compile(), which works in place."
             if in_place
-            else "Assign what torch.compile gives back, and call that."
+            else "Assign what torch.compile returns, and call that."
         ),
         snippet=_edits.kept(line, in_place=in_place)
         or Snippet("python", "model.compile()" if in_place else "f = torch.compile(f)"),
@@ -262,24 +293,24 @@ def _left_behind(region: Row, place: Location | None, rest: float) -> Finding:
         rule="cap-nothing-compiled",
         severity="warning",
         title=(
-            f"{region['name']} is called {times(region['calls'])} compiled, and no more for the "
-            "rest of the script"
+            f"{region['name']} is called {times(region['calls'])} compiled, then never again in "
+            "the rest of the script"
         ),
         explanation=(
-            "What torch.compile gave back is not what the script goes on with: another object took "
-            "its place, the original is called in its stead, or its work was done."
+            "The script does not go on with what torch.compile returned: another object replaced "
+            "it, the original is called instead, or its work was done."
         ),
         cost=_EAGER,
         confidence="heuristic",
         location=place,
         evidence=(
             Evidence(
-                f"all in eager the script goes on for {seconds(rest)} after the last call", "calls"
+                f"all in eager, the script goes on for {seconds(rest)} after the last call", "calls"
             ),
         ),
         what_to_do=(
-            "Compile what takes its place, too. New weights can be loaded into the compiled module "
-            "itself, with load_state_dict: nothing is compiled anew for them."
+            "Compile what replaces it, too. New weights can be loaded into the compiled module "
+            "itself, with load_state_dict: that compiles nothing again."
         ),
     )
 
@@ -292,7 +323,7 @@ def _passed_over(region: Row, place: Location | None) -> Finding:
         rule="cap-nothing-compiled",
         severity="warning",
         title=f"{region['name']} is called {times(region['calls'])}, and nothing of it is compiled",
-        explanation=_IN_TORCH if in_place and _places.in_torch(Location(file, 1)) else _SKIPPED,
+        explanation=_IN_TORCH if in_place and in_torch(Location(file, 1)) else _SKIPPED,
         cost=_EAGER,
         confidence="measured",
         location=place,
@@ -301,7 +332,7 @@ def _passed_over(region: Row, place: Location | None) -> Finding:
             Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
         ),
         what_to_do=(
-            "Use torch.compile(module) and call what it gives back: it starts at the module's own "
+            "Use torch.compile(module) and call what it returns: it starts at the module's own "
             "call. Or put the layers into an nn.Module class of your own."
             if in_place
             else "Compile a function or module of your own that makes these calls."

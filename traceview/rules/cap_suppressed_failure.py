@@ -3,15 +3,15 @@
 A function that failed to compile and runs in eager because errors are suppressed.
 
 ## Why it costs
-The script goes on without a word. That function, and all that was to be fused with it, runs in
-eager, after the time of the failed compile was spent.
+The script goes on without an error. That function, and everything that could have fused with it,
+runs in eager, after the time of the failed compile was spent.
 
 ## Evidence
 torch's warning `WON'T CONVERT`, or a compile whose metrics name a failure while
 `torch._dynamo.config.suppress_errors` (TORCHDYNAMO_SUPPRESS_ERRORS) is on.
 
 ## What to do
-Turn suppression off to see the error. Repair it, or leave that one function out with
+Turn suppression off to see the error. Fix it, or keep that one function out of the graph with
 `torch.compiler.disable`, so that the rest stays compiled and failures stay visible.
 
 ## References
@@ -25,12 +25,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _places
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.text import shorten
+from traceview.derive.facts.breaks import errors_suppressed
+from traceview.rules import _costs
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Snippet,
+    Spot,
+    Tables,
+    about,
+    from_row,
+    rows,
+    shorten,
+)
 
 CODE = "TV112"
 NEEDS = frozenset({"compiles", "environment|warnings"})
@@ -42,19 +53,20 @@ _NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\(\w+::(\w+)\)>"
 _FAKE = """\
 @{name}.register_fake
 def _(x):  # the same parameters as {name}
-    return torch.empty_like(x)  # shape, dtype and device of what it gives back"""
+    return torch.empty_like(x)  # shape, dtype and device of what it returns"""
 
 Key = tuple[str | None, int | None]
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a function that was given up."""
-    failed = _failures(tables)
+    """One finding per function that was given up."""
+    # They failed while the script went on.
+    failed = rows(tables, "compiles", outcome="failed") if errors_suppressed(tables) else []
     warned = rows(tables, "warnings", kind="suppressed_failure")
-    owners, spots = _places.Owners(tables), dict[Key, _places.Spot]()
+    owners, spots = tables.once(Owners), dict[Key, Spot]()
     for row in warned:
         at = Location(row["file"], row["line"], row["function"]) if row["file"] else None
-        spots.setdefault((row["file"], row["line"]), _places.Spot(at))
+        spots.setdefault((row["file"], row["line"]), Spot(at))
     for row in failed:
         spots.setdefault((row["co_filename"], row["co_firstlineno"]), owners.code(row))
     for key, spot in spots.items():
@@ -63,20 +75,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _finding(spot, compiles, messages)
 
 
-def _failures(tables: Tables) -> list[Row]:
-    """Compiles that failed while the script went on: suppression was on."""
-    switches = [
-        row
-        for row in rows(tables, "environment")
-        if row["name"] in ("suppress_errors", "TORCHDYNAMO_SUPPRESS_ERRORS")
-        and row["value"] in ("True", "1")
-    ]
-    warned = rows(tables, "warnings", kind="suppressed_failure")
-    failed = rows(tables, "compiles", outcome="failed")
-    return failed if switches or warned else []
-
-
-def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Finding:
+def _finding(spot: Spot, compiles: list[Row], messages: list[Row]) -> Finding:
     failed = spot.inside or spot.place
     name = f"{failed.function}()" if failed and failed.function else "A function"
     reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
@@ -93,8 +92,8 @@ def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Fi
             "silently"
         ),
         explanation=(
-            "suppress_errors turns a failed compile into a warning in the log: the function runs "
-            "in eager from then on, and nothing is fused with it."
+            "suppress_errors turns a failed compile into a warning in the log. From then on the "
+            "function runs in eager, and nothing fuses with it."
             + (f" The error: {shorten(cause, 300)}" if cause else "")
         ),
         cost=Cost(
@@ -104,7 +103,7 @@ def _finding(spot: _places.Spot, compiles: list[Row], messages: list[Row]) -> Fi
         confidence="heuristic",
         location=spot.place,
         inside=spot.inside,
-        about=_places.about(*compiles),
+        about=about(*compiles),
         evidence=_proof(compiles, messages),
         what_to_do=remedy,
         snippet=Snippet("python", paste),
@@ -116,13 +115,13 @@ def _remedy(cause: str | None) -> tuple[str, str]:
     op = _NO_FAKE.search(cause or "")
     if op is None:
         return (
-            "Turn suppression off to see the error, then repair it, or leave this one function "
-            "out with @torch.compiler.disable.",
+            "Turn suppression off to see the error. Then fix it, or keep this one function out of "
+            "the graph with @torch.compiler.disable.",
             "torch._dynamo.config.suppress_errors = False",
         )
     return (
-        f"Tell torch what {op[1]} gives back, so that it can trace past it, and turn suppression "
-        "off.",
+        f"Register a fake implementation of {op[1]}, so that torch can trace past it, and turn "
+        "suppression off.",
         _FAKE.format(name=op[1]),
     )
 

@@ -1,19 +1,19 @@
 """
 ## What it finds
-A compile that fails because of the machine, not of the script: no C++ compiler, no Triton, no
-headers of Python's, a GPU or a Python that is not supported.
+A compile that fails because of the machine, not the script: no C++ compiler, no Triton, no Python
+headers, an unsupported GPU or Python.
 
 ## Why it costs
-Inductor writes C++ for the CPU and Triton for a GPU, and builds it when the function is called
-first. That call raises, and the script ends there, although all in eager it would run.
+Inductor writes C++ for the CPU and Triton for a GPU, and builds it when the function is first
+called. That call raises and the script ends there, although it would run in eager.
 
 ## Evidence
 The exception that reached the script, or the failure in the log of compiles, with torch's or the
-compiler's own words. An error where it ended the script; a warning where the script caught it.
+compiler's own words. An error if it ended the script; a warning if the script caught it.
 
 ## What to do
-Install what is missing, or say where it is: CXX names the C++ compiler. `traceview doctor` says
-what is there. Until then `backend="aot_eager"` runs without any compiler, and without any gain.
+Install what is missing, or set where it is: CXX names the C++ compiler. `traceview doctor` shows
+what is installed. Until then `backend="aot_eager"` runs without any compiler, and without any gain.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
@@ -29,9 +29,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.rules import _failures
-from traceview.rules._rows import first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
+from traceview.rules.kit import Cost, Evidence, Finding, Snippet, Tables, first_rank, rows
 
 CODE = "TV115"
 NEEDS = frozenset({"runs"})
@@ -47,17 +45,16 @@ class _Lack(NamedTuple):
 
 
 _CXX = _Lack(
-    "There is no C++ compiler that torch could run",
-    "Inductor writes C++ for a CPU and calls a compiler to build it: the one that CXX names, else "
+    "torch finds no working C++ compiler",
+    "Inductor writes C++ for a CPU and calls a compiler to build it: the one that CXX names, or "
     "g++ on the PATH.",
-    "Install g++ (or clang++), or let CXX name one that is there. If CXX is set, check that it is "
-    "right.",
+    "Install g++ (or clang++), or set CXX to an installed compiler. If CXX is set, check its path.",
     "apt-get install g++   # or: export CXX=/usr/bin/clang++",
 )
 _TRITON = _Lack(
-    "Triton is not there, or too old for this torch",
+    "Triton is not installed, or too old for this torch",
     "Inductor writes Triton for a GPU, and each torch works with one version of it.",
-    "Install the Triton that belongs to this torch: reinstalling torch from its own index does.",
+    "Install the Triton that belongs to this torch: reinstall torch from its own index.",
 )
 _OLD_GPU = _Lack(
     "This GPU is too old for Triton",
@@ -66,20 +63,20 @@ _OLD_GPU = _Lack(
 )
 _C_COMPILER = _Lack(
     "Triton finds no C compiler",
-    "Triton builds a small C extension for each kernel, with the compiler that CC names, else gcc.",
-    "Install gcc, or let CC name a compiler that is there.",
+    "Triton builds a small C extension for each kernel, with the compiler that CC names, or gcc.",
+    "Install gcc, or set CC to an installed compiler.",
     "apt-get install gcc   # or: export CC=/usr/bin/clang",
 )
 _HEADERS = _Lack(
-    "The compiler does not find Python's headers",
+    "The compiler does not find Python's headers (Python.h)",
     "The generated code is an extension of this Python and includes Python.h.",
-    "Install the headers of this Python.",
+    "Install this Python's headers.",
     "apt-get install python3-dev",
 )
 _PTXAS = _Lack(
     "Triton finds no ptxas",
     "Triton calls NVIDIA's assembler to build its kernels.",
-    "Reinstall Triton, which brings one, or let TRITON_PTXAS_PATH name the one of your CUDA.",
+    "Reinstall Triton, which includes ptxas, or set TRITON_PTXAS_PATH to the one of your CUDA.",
 )
 _PYTHON = _Lack(
     "This torch does not compile under this Python",
@@ -106,7 +103,7 @@ def is_lack(message: str | None) -> bool:
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a kind of thing that is missing."""
+    """One finding per kind of thing that is missing."""
     for pattern, lack in _LACKS:
         for failure in _failures.failures(tables, re.compile(pattern)):
             yield Finding(

@@ -9,15 +9,16 @@ operator by operator, and nothing fuses with it.
 
 ## Evidence
 A graph break of torch's type GB0098, GB0099 or GB0025 at the call. The time inside is that of the
-function's lines in the profiled compiled steps. What of it are matrix products, convolutions and
-attention runs in the same kernels when compiled; the rest is the most that compiling it can save.
+function's lines in the profiled compiled steps. Matrix products, convolutions and attention run in
+the same kernels when compiled; the rest is the most that compiling it can save.
 
 A warning where more than `hot_share` of the compiled step is spent inside and that rest is more
-than 5 % of the step or 0.05 ms. Otherwise information: it is what the script asks for.
+than 5 % of the step or 0.05 ms. Otherwise it is information: the script asks for it.
 
 ## What to do
-Drop the decorator if its reason is gone. `recursive=False` keeps only the function itself in eager,
-and what it calls is compiled. Move it behind the compiled function if nothing needs its result.
+Remove the decorator if its reason is gone. `recursive=False` keeps only the function itself in
+eager, and what it calls is compiled. Call it after the compiled function if nothing there needs its
+result.
 
 ## Settings
 - `hot_share`: part of the compiled step, 0 to 1, above which it is a warning.
@@ -35,14 +36,26 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.rules import _break_costs, _break_kinds, _breaks, _costs, _places
-from traceview.rules._rows import Row, first_rank, frame, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent
+from traceview.rules import _breaks
+from traceview.rules.kit import (
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Tables,
+    first_rank,
+    frame,
+    milliseconds,
+    percent,
+    rows,
+    severity,
+    step_ms,
+)
 
 CODE = "TV108"
-NEEDS = frozenset({"graph_breaks"})
+NEEDS = frozenset({"break_sites"})
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 HOT_SHARE = 0.20
@@ -54,27 +67,52 @@ _REASON = re.compile(r"\(reason: (?!None\))(.+?)\)\s*$")
 
 
 def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
-    """One finding a line that calls what the script keeps out of the graph."""
-    breaks = tables.once(_break_costs.Breaks)
+    """One finding per line that calls what the script keeps out of the graph."""
     step = first_rank(rows(tables, "account_details", stance="compiled"))
-    for site in _breaks.resumable(tables, _break_kinds.is_wanted):
+    for site in _breaks.resumable(tables, "asked", "disabled"):
         spent = _inside(tables, site.place, step)
-        cost, confidence = _cost(tables, spent, step) or breaks.cost(site)
-        hot = _ms(spent) > hot_share * _ms(step) and _name(site) != _ASKED
+        cost, confidence = _cost(tables, spent, step) or _breaks.cost(tables, site)
+        name, row = _name(site), site.rows[0]
+        hot = _ms(spent) > hot_share * _ms(step) and name != _ASKED
+        what = f"{name} is kept out of the graph"
+        if hot:
+            what += f" and takes {percent(_ms(spent) / _ms(step))} of the step"
+        elif name == _ASKED:
+            what = f"the script calls {name}"
+        reason = _REASON.search(row["explanation"] or "")
         yield Finding(
             code=CODE,
             rule="gb-disabled-hot",
-            severity=_costs.severity(tables, cost.ms_per_step) if hot else "info",
-            title=_title(tables, site, _ms(spent) / _ms(step) if hot else None),
-            explanation=_explanation(site),
+            severity=severity(tables, cost.ms_per_step) if hot else "info",
+            title=_breaks.title(site, what),
+            explanation=(
+                "The script asks torch not to compile it"
+                + (f" (reason given: {reason[1]})" if reason else "")
+                + ": Dynamo ends the graph before the call, Python makes it in eager, and the code "
+                "after it is compiled separately."
+            ),
             cost=cost,
             confidence=confidence,
             location=site.place,
             inside=site.inside,
             about=site.about,
             evidence=(*site.evidence(), *_proof(spent, step)),
-            what_to_do=_remedy(site),
+            what_to_do=(
+                "Remove the call if its reason is gone."
+                if name == _ASKED
+                else "Remove torch.compiler.disable if its reason is gone. With recursive=False "
+                "only the function itself stays in eager and what it calls is compiled. If nothing "
+                "in the compiled function needs its result, call it afterwards."
+            ),
         )
+
+
+def _name(site: _breaks.Site) -> str:
+    row = site.rows[0]
+    if "asked" in row["kinds"]:
+        return _ASKED
+    named = _NAMED.search(row["context"] or row["gb_type"] or "")
+    return f"{named[1]}()" if named else "a function"
 
 
 def _inside(tables: Tables, place: Location | None, step: list[Row]) -> list[Row]:
@@ -84,25 +122,22 @@ def _inside(tables: Tables, place: Location | None, step: list[Row]) -> list[Row
     """
     if place is None:
         return []
-    lines = {(place.file, place.line)} | _lines_below(tables, place)
-    return [
-        row
-        for row in step
-        if (row["file"], row["line"]) in lines and not row["category"].startswith("overhead_")
-    ]
-
-
-def _lines_below(tables: Tables, place: Location) -> set[tuple[str, int]]:
-    """The user's lines that the call at ``place`` led to, in either stance's marked step."""
     lines = frame(tables, "line_ops", kind="line").sort("start_ns")
     here = (pl.col("file") == place.file) & (pl.col("line") == place.line)
     calls = lines.filter(here).select(
         "stance", "tid", "start_ns", until=pl.col("start_ns") + pl.col("duration_ns")
     )
+    # The user's lines that the call led to, in either stance's marked step.
     below = lines.filter(~here).join_asof(
         calls, on="start_ns", by=["stance", "tid"], check_sortedness=False
-    ).filter(pl.col("start_ns") < pl.col("until"))  # fmt: skip
-    return set(below.select("file", "line").unique().iter_rows())
+    )
+    below = below.filter(pl.col("start_ns") < pl.col("until"))
+    within = {(place.file, place.line), *below.select("file", "line").unique().iter_rows()}
+    return [
+        row
+        for row in step
+        if (row["file"], row["line"]) in within and not row["category"].startswith("overhead_")
+    ]
 
 
 def _ms(spent: list[Row]) -> float:
@@ -113,7 +148,7 @@ def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Conf
     """The time inside that is no library's, of the step as timed; None without its lines."""
     if not spent:
         return None
-    timed, seen = _costs.step_ms(tables, "compiled"), _ms(step)
+    timed, seen = step_ms(tables, "compiled"), _ms(step)
     scale = min(1.0, timed / seen) if timed and seen else 1.0
     library = scale * _ms([row for row in spent if row["category"] in _LIBRARY])
     about = "time inside it, in eager"
@@ -123,48 +158,9 @@ def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Conf
     return Cost(ms_per_step=scale * _ms(spent) - library, about=about), "derived"
 
 
-def _title(tables: Tables, site: _breaks.Site, share: float | None) -> str:
-    """``share``: the part of the step that is spent in it, where it is that which costs."""
-    name, cut = _name(site), _breaks.effect(tables, site)
-    at = f"{name} at {_places.short(site.place)}"
-    if name == _ASKED:
-        return f"{at} {cut}"
-    if share is None:
-        return f"{at} is kept out of the graph: it {cut}"
-    return f"{at} is kept out of the graph: {percent(share)} of the step is spent in it"
-
-
-def _name(site: _breaks.Site) -> str:
-    row = site.rows[0]
-    if _break_kinds.is_asked(row):
-        return _ASKED
-    named = _NAMED.search(row["context"] or row["gb_type"] or "")
-    return f"{named[1]}()" if named else "a function"
-
-
-def _explanation(site: _breaks.Site) -> str:
-    reason = _REASON.search(site.rows[0]["explanation"] or "")
-    return (
-        "It is not to be compiled"
-        + (f" (reason given: {reason[1]})" if reason else "")
-        + ": Dynamo ends the graph before the call, Python makes it in eager, and what follows is "
-        "compiled by itself."
-    )
-
-
 def _proof(spent: list[Row], step: list[Row]) -> tuple[Evidence, ...]:
     if not spent:
         return ()
     inside, whole = milliseconds(_ms(spent)), milliseconds(_ms(step))
-    text = f"{inside} of the {whole} that the profile shows of a compiled step lie inside"
+    text = f"{inside} of the {whole} that the profile shows of a compiled step are inside"
     return (Evidence(text, "account_details"),)
-
-
-def _remedy(site: _breaks.Site) -> str:
-    if _name(site) == _ASKED:
-        return "Take the call away if its reason is gone."
-    return (
-        "Drop torch.compiler.disable if its reason is gone. With recursive=False only the function "
-        "itself stays in eager and what it calls is compiled. If nothing in the compiled function "
-        "needs its result, call it afterwards."
-    )

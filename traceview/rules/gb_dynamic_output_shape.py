@@ -1,24 +1,26 @@
 """
 ## What it finds
-An operator in compiled code whose output has as many elements as a tensor's values say: `x[mask]`,
-`nonzero`, `unique`, `masked_select`, `torch.where(condition)`, `one_hot` without `num_classes`.
+An operator in compiled code whose output size depends on a tensor's values: `x[mask]`, `nonzero`,
+`unique`, `masked_select`, `torch.where(condition)`, `one_hot` without `num_classes`.
 
 ## Why it costs
-How large the result is exists only when the graph has run. Dynamo ends the graph there, the
-operator runs in eager, and a second graph starts after it; nothing fuses across the cut, and on a
-GPU the host waits for the device to learn the size. As the size changes from call to call, what
-follows is compiled again or for symbolic sizes.
+The size of the result exists only after the graph has run. Dynamo ends the graph there, the
+operator runs in eager, and a second graph starts after it; nothing fuses across the break, and on a
+GPU the host waits for the device to learn the size. If the size changes from call to call, the code
+after it is recompiled, or compiled for symbolic sizes.
 
 ## Evidence
 A graph break of torch's type GB0036, GB0037 or GB0246 at the line. The cost is what the profile
-shows of it: Python at the break, the operator itself and entering compiled code once more. What no
-line shows is shared by all lines that break, by the graphs entered behind each.
+shows of the break: Python at the line, and entering compiled code once more; on a GPU, the time
+that the device idles meanwhile and while the value is read. Time that belongs to no line is shared
+by all lines that break, by how often the code after each is entered. The cost counts as measured if
+fusing across the break could add only little to it.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
-below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
-not known to leave operators of its function in eager: these are the cost otherwise. Where
-`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
-where it ended the script; else trying it anew at each call is the cost.
+It is information, not a warning, if that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 % of it; also if compiling did not hurt and nothing more runs compiled after the break,
+unless the break leaves operators of its function in eager: then these are the cost. If
+`fullgraph=True` turns the break into an error, the failed compile is the evidence. That is an error
+if it ended the script; otherwise the cost is that every call tries to compile again.
 
 ## What to do
 Keep the shape fixed: `torch.where(mask, value, 0)` and masked sums instead of `x[mask]`,
@@ -37,12 +39,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _break_kinds, _breaks, _places
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
+from traceview.rules import _breaks
+from traceview.rules.kit import Finding, Snippet, Tables
 
 CODE = "TV106"
-NEEDS = frozenset({"graph_breaks"})
+NEEDS = frozenset({"break_sites"})
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SWITCH = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
@@ -53,35 +54,34 @@ _CALL = re.compile(
     r"|repeat_interleave|nms)\("
 )
 _INSTEAD = {
-    "one_hot": "Give one_hot its num_classes: then the shape is known.",
-    "bincount": "Count with one_hot(x, num_classes=n).sum(0), where n is known.",
-    "repeat_interleave": "Give repeat_interleave its output_size, where it is known.",
+    "one_hot": "Pass num_classes to one_hot: then the shape is known.",
+    "bincount": "Count with one_hot(x, num_classes=n).sum(0), if n is known.",
+    "repeat_interleave": "Pass output_size to repeat_interleave, if it is known.",
 }
+_FIXED = (
+    "Keep the shape fixed: choose with torch.where(mask, value, 0) and reduce over all of it, or "
+    "take a fixed number with torch.topk."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a line whose output has a size that only the values tell."""
-    breaks = tables.once(_break_costs.Breaks)
-    for site in _breaks.resumable(tables, _break_kinds.is_dynamic_shape):
+    """One finding per line whose output size depends on values."""
+    for site in _breaks.resumable(tables, "dynamic_shape"):
         what, name = _what(site)
-        yield breaks.finding(
+        yield _breaks.finding(
+            tables,
             site,
             code=CODE,
             rule="gb-dynamic-output-shape",
-            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables, site)}",
+            title=_breaks.title(site, what),
             explanation=(
-                f"{what} gives back as many elements as the values of its input say, which is "
-                "known only when the graph has run: Dynamo ends the graph, the operator runs in "
-                "eager, and what follows is compiled by itself."
+                f"{what[:1].upper()}{what[1:]} returns a tensor whose size depends on its input's "
+                "values, so the size is known only after the graph has run. Dynamo ends the graph, "
+                "the operator runs in eager, and the code after it is compiled separately."
             ),
             what_to_do=(
-                _INSTEAD.get(
-                    name,
-                    "Keep the shape fixed: choose with torch.where(mask, value, 0) and reduce "
-                    "over all of it, or take a fixed number with torch.topk.",
-                )
-                + " Or let Dynamo capture such operators; what then branches on the size still "
-                "breaks."
+                f"{_INSTEAD.get(name, _FIXED)} Or let Dynamo capture such operators; code that "
+                "branches on the size still breaks then."
             ),
             snippet=Snippet("python", _SWITCH),
         )
@@ -96,5 +96,5 @@ def _what(site: _breaks.Site) -> tuple[str, str]:
     found = _OPERATOR.search(row["context"] or row["explanation"] or row["reason"] or "")
     name = found[1] if found else ""
     if name in ("nonzero", "index", "masked_select") and "[" in source:
-        return "Indexing with a mask", name
-    return (f"`{name}()`" if name else "An operator of data-dependent size"), name
+        return "indexing with a mask", name
+    return (f"`{name}()`" if name else "an operator of data-dependent size"), name

@@ -5,17 +5,17 @@ in eager.
 
 ## Why it costs
 Dynamo cannot resume in the middle of such a block. It gives the frame up: nothing in it is
-compiled, only the functions that it calls are, each on its own. A loop over layers then runs as
+compiled, only the functions that it calls are, each separately. A loop over layers then runs as
 eager code, in most cases the whole model.
 
 ## Evidence
 A graph break that the log marks as skipping the frame, and the outcome `skipped` of that compile.
 The cost is the host time between the pieces that still compile, in the profiler window; on a GPU
-what it idles meanwhile, and the function's operators there that no compiled graph holds.
+what the device idles meanwhile, and the function's operators that no compiled graph holds.
 
 ## What to do
-Take the line that breaks out of the loop or the block: decide before it, after it, or in the
-caller. Where only the loop's body is worth compiling, make it a function and compile that.
+Move the line that breaks out of the loop or the block: decide before it, after it, or in the
+caller. If only the loop's body is worth compiling, make it a function and compile that.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.skipped_functions.html
@@ -27,48 +27,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _breaks, _callees, _costs, _places, _recompiles
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Finding
-from traceview.tables import Tables
+from traceview.rules import _breaks, _costs
+from traceview.rules.kit import (
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Owners,
+    Row,
+    Tables,
+    from_row,
+    rows,
+    seconds,
+    severity,
+    short,
+    shorten,
+)
 from traceview.torchtext.frames import readable_name
-from traceview.words.numbers import seconds
-from traceview.words.text import shorten
 
 CODE = "TV104"
-NEEDS = frozenset({"graph_breaks", "compiles"})
+NEEDS = frozenset({"break_sites", "compiles"})
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SKIPS = "torch.compile will skip tracing the frame"
-_FUNCTORCH = "functorch"
-_TAKE_OUT = (
-    "Take this line out of the loop or block: decide before it, after it, or in the caller. If "
-    "only the loop's body is worth compiling, make it a function and compile that one."
-)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a line whose break made Dynamo give the frame up."""
-    breaks, owners = tables.once(_break_costs.Breaks), _places.Owners(tables)
+    """One finding per line whose break made Dynamo give the frame up."""
+    owners = tables.once(Owners)
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
     for site in _breaks.sites(tables):
         if not site.skipped:
             continue
-        frames = [
-            compiles[row["compile_key"]] for row in site.rows if row["compile_key"] in compiles
-        ]
+        keys = dict.fromkeys(key for row in site.rows for key in row["compile_keys"])
+        frames = [compiles[key] for key in keys if key in compiles]
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
-        why = _cause(site, frames)
         function = readable_name(name) if name else "the function"
-        cost, confidence = _cost(breaks.cost(site), frames)
+        opening = function.replace("the ", "The ", 1) if function.startswith("the ") else function
+        why = _cause(site, frames)
+        of_line = site.place is None or any(row["names_line"] for row in site.rows)
+        if of_line:
+            headline = f"a graph break at {short(site.place)} cannot resume"
+            cause = (
+                f"The break ({shorten(why)}) is inside a loop, try or with block. Dynamo cannot "
+                f"resume there, so it"
+            )
+        else:
+            headline = f"Dynamo gives it up ({shorten(why, 80)})"
+            cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
+        cost, confidence = _cost(_breaks.cost(tables, site), frames)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
-            severity=_costs.severity(tables, cost.ms_per_step),
-            title=f"{_recompiles.opening(function)} runs in eager: {_headline(site, why)}",
-            explanation=_explanation(site, function, why),
+            severity=severity(tables, cost.ms_per_step),
+            title=f"{opening} runs in eager: {headline}",
+            explanation=(
+                f"{cause} leaves all of {function} in eager and compiles at most the functions "
+                "that it calls."
+            ),
             cost=cost,
             confidence=confidence,
             location=site.place,
@@ -79,34 +96,18 @@ def check(tables: Tables) -> Iterator[Finding]:
         )
 
 
-def _headline(site: _breaks.Site, why: str) -> str:
-    if _is_of_line(site):
-        return f"a graph break at {_places.short(site.place)} cannot resume"
-    return f"Dynamo gives it up ({shorten(why, 80)})"
-
-
-def _explanation(site: _breaks.Site, function: str, why: str) -> str:
-    left = f"leaves all of {function} in eager and compiles at most the functions that it calls."
-    if _is_of_line(site):
-        return (
-            f"The break ({shorten(why)}) lies inside a loop, try or with block. Dynamo cannot "
-            f"resume there, so it {left}"
-        )
-    return f"Dynamo cannot begin with it ({shorten(why)}), so it {left}"
-
-
 def _remedy(site: _breaks.Site, why: str) -> str:
-    if _FUNCTORCH in why:
+    if "functorch" in why:
         return (
             "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, "
-            "in the place of the one that they call."
+            "instead of the one that they call."
         )
-    return _callees.DRAW if _callees.is_random(_callees.callee(site)) else _TAKE_OUT
-
-
-def _is_of_line(site: _breaks.Site) -> bool:
-    """Whether the log names the line that broke, and not the function alone."""
-    return site.place is None or any(row["user_line"] is not None for row in site.rows)
+    if site.draws:
+        return _breaks.DRAW
+    return (
+        "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
+        "only the loop's body is worth compiling, make it a function and compile that one."
+    )
 
 
 def _cause(site: _breaks.Site, frames: list[Row]) -> str:
@@ -118,23 +119,17 @@ def _cause(site: _breaks.Site, frames: list[Row]) -> str:
 
 
 def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confidence]:
-    """The eager code between what still compiles, if profiled; else the compile spent in vain."""
+    """The eager code between what still compiles, if profiled; else the failed compile."""
     if seen[0].ms_per_step:
         return seen
-    spent = {row["compile_key"]: us for row in frames if (us := _costs.own_us(row))}
+    spent = [us for row in frames if (us := _costs.own_us(row))]
     about = "spent on tracing a function that then stays in eager; what it loses is not known"
-    return Cost(seconds=sum(spent.values()) / 1e6 if spent else None, about=about), "heuristic"
+    return Cost(seconds=sum(spent) / 1e6 if spent else None, about=about), "heuristic"
 
 
-def _outcomes(frames: list[Row]) -> tuple[Evidence, ...]:
-    skipped = [row for row in frames if row["outcome"] == "skipped"][:1]
-    return tuple(
-        from_row(
-            f"compile {row['compile_id']} of {readable_name(row['co_name'])} ended as "
-            "skipped"
-            + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
-            "compiles",
-            row,
-        )
-        for row in skipped
-    )
+def _outcomes(frames: list[Row]) -> Iterator[Evidence]:
+    for row in [row for row in frames if row["outcome"] == "skipped"][:1]:
+        text = f"compile {row['compile_id']} of {readable_name(row['co_name'])} ended as skipped"
+        if row["duration_us"]:
+            text += f" after {seconds(row['duration_us'] / 1e6)}"
+        yield from_row(text, "compiles", row)

@@ -1,29 +1,30 @@
 """
 ## What it finds
-A tensor's value is turned into a Python number inside compiled code: `.item()`, `.tolist()`,
-`int(t)`, `float(t)`.
+Compiled code that turns a tensor's value into a Python number: `.item()`, `.tolist()`, `int(t)`,
+`float(t)`.
 
 ## Why it costs
 Dynamo ends the graph there, Python reads the number, and a second graph starts after it. Nothing
-fuses across the cut, every call pays for two guarded entries, and on a GPU the host waits for the
+fuses across the break, every call pays for two guarded entries, and on a GPU the host waits for the
 device before it can launch anything more.
 
 ## Evidence
-A graph break of torch's type GB0124 at the line. The cost is what the profile shows of it: Python
-at the break and entering compiled code once more; on a GPU what the device idles meanwhile, and
-while the value is read. What no line shows is shared by all lines that break, by the graphs
-entered behind each. It is called measured where what fusion could save on top is small beside it.
+A graph break of torch's type GB0124 at the line. The cost is what the profile shows of the break:
+Python at the line, and entering compiled code once more; on a GPU, the time that the device idles
+meanwhile and while the value is read. Time that belongs to no line is shared by all lines that
+break, by how often the code after each is entered. The cost counts as measured if fusing across the
+break could add only little to it.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
-below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
-not known to leave operators of its function in eager: these are the cost otherwise. Where
-`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
-where it ended the script; else trying it anew at each call is the cost.
+It is information, not a warning, if that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 % of it; also if compiling did not hurt and nothing more runs compiled after the break,
+unless the break leaves operators of its function in eager: then these are the cost. If
+`fullgraph=True` turns the break into an error, the failed compile is the evidence. That is an error
+if it ended the script; otherwise the cost is that every call tries to compile again.
 
 ## What to do
-Keep the value a tensor, and read it outside of the compiled function, every k-th step if it is
-for a log. Where the number is needed inside, `torch._dynamo.config.capture_scalar_outputs = True`
-keeps the graph whole; branching on such a number still breaks it.
+Keep the value a tensor and read it outside the compiled function, every k-th step if it is for a
+log. If the number is needed inside, `torch._dynamo.config.capture_scalar_outputs = True` keeps the
+graph whole; branching on such a number still breaks it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
@@ -40,14 +41,13 @@ import re
 from collections.abc import Iterator
 
 from traceview.derive.syntax import syntax_tree
-from traceview.rules import _break_costs, _breaks, _places
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
+from traceview.rules import _breaks
+from traceview.rules.kit import Finding, Snippet, Tables
 
 CODE = "TV101"
-NEEDS = frozenset({"graph_breaks"})
+NEEDS = frozenset({"break_sites"})
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
-#: Around a compiled training step, which is the thing to change, there is Python as a rule.
+#: A compiled training step, which is the thing to change, usually has Python around it.
 FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 
 #: ``x.float()`` is a cast and reads nothing; ``float(x)`` does.
@@ -55,34 +55,30 @@ _READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a line that turns a tensor into a number."""
-    breaks = tables.once(_break_costs.Breaks)
-    for site in _breaks.resumable(tables, _breaks.is_item):
-        what = _read(site.broken)
-        yield breaks.finding(
+    """One finding per line that turns a tensor into a number."""
+    for site in _breaks.resumable(tables, "item"):
+        match = _READ.search(site.broken or "")
+        what = "reading a tensor's value"
+        if match:
+            what = f"`.{match[1]}()`" if match[1] else f"`{match[2]}()` of a tensor"
+        yield _breaks.finding(
+            tables,
             site,
             code=CODE,
             rule="gb-item",
-            title=f"{what} at {_places.short(site.place)} {_breaks.effect(tables, site)}",
+            title=_breaks.title(site, what),
             explanation=(
-                f"{what} needs the tensor's value, which exists only when the graph has run: "
-                "Dynamo ends the graph, Python reads the number, and what follows is compiled by "
-                "itself."
+                f"{what[:1].upper()}{what[1:]} needs the tensor's value, which exists only after "
+                "the graph has run. So Dynamo ends the graph, Python reads the number, and the "
+                "code after it is compiled separately."
             ),
             what_to_do=(
-                "Keep it a tensor here and read the number outside of the compiled function, every "
+                "Keep it a tensor here and read the number outside the compiled function, every "
                 "k-th step if it is for a log. If the number itself must be used inside, let "
-                "Dynamo capture it with capture_scalar_outputs: an `if` on it still breaks."
+                "Dynamo capture it with capture_scalar_outputs; an `if` on it still breaks."
             ),
             snippet=_snippet(site.source),
         )
-
-
-def _read(source: str | None) -> str:
-    match = _READ.search(source or "")
-    if match is None:
-        return "Reading a tensor's value"
-    return f"`.{match[1]}()`" if match[1] else f"`{match[2]}()` of a tensor"
 
 
 def _snippet(source: str | None) -> Snippet:
@@ -90,19 +86,13 @@ def _snippet(source: str | None) -> Snippet:
 
     A number carries no gradient, so a bare tensor in its place would keep the autograd graph alive.
     """
-    switch = "torch._dynamo.config.capture_scalar_outputs = True"
-    if source is None or source.count(".item()") != 1 or not _only_assigned(source):
-        return Snippet("python", switch)
-    return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '.detach()')}")
-
-
-def _only_assigned(source: str) -> bool:
-    """Whether the number is assigned or calculated with, and neither judged nor handed on."""
-    tree = syntax_tree(source)
+    tree = syntax_tree(source) if source and source.count(".item()") == 1 else None
     statement = tree.body[0] if tree and len(tree.body) == 1 else None
-    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-        return _is_item(statement.value)
-    return False
+    # Assigned or calculated with, and neither judged nor handed on.
+    assigning = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+    if source and isinstance(statement, assigning) and _is_item(statement.value):
+        return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '.detach()')}")
+    return Snippet("python", "torch._dynamo.config.capture_scalar_outputs = True")
 
 
 def _is_item(node: ast.expr | None) -> bool:

@@ -1,30 +1,32 @@
 """
 ## What it finds
-A call inside compiled code that Dynamo does not know how to trace: a C extension, ctypes, a
-builtin of Python's, a library function that it skips, an object of a kind that it does not know.
+A call inside compiled code that Dynamo cannot trace: a C extension, ctypes, a Python builtin, a
+library function that it skips, an object of a type that it does not know.
 
 ## Why it costs
 Dynamo ends the graph there, Python makes the call, and a second graph starts after it. Nothing
-fuses across the cut, and every call pays for two guarded entries.
+fuses across the break, and every call pays for two guarded entries.
 
 ## Evidence
 A graph break at the line, of a type that no other rule is about: `.item()`, decisions on values,
-printing, dynamic shapes, what the script itself disables, and an optimizer's or DDP's own code
-have rules of their own. The cost is what the profile shows of it: Python at the break and entering
-compiled code once more. What no line shows is shared by all lines that break, by the graphs
-entered behind each.
+printing, dynamic shapes, what the script itself disables, and an optimizer's or DDP's own code have
+rules of their own. The cost is what the profile shows of the break: Python at the line, and
+entering compiled code once more; on a GPU, the time that the device idles meanwhile and while the
+value is read. Time that belongs to no line is shared by all lines that break, by how often the code
+after each is entered. The cost counts as measured if fusing across the break could add only little
+to it.
 
-It is information, not a warning, where that is below 5 % of the compiled step and below 0.05 ms, or
-below 1 %; also where compiling did not hurt, nothing more runs compiled after the break, and it is
-not known to leave operators of its function in eager: these are the cost otherwise. Where
-`fullgraph=True` makes an error of the break, the compile that failed is the evidence, and an error
-where it ended the script; else trying it anew at each call is the cost.
+It is information, not a warning, if that is below 5 % of the compiled step and below 0.05 ms, or
+below 1 % of it; also if compiling did not hurt and nothing more runs compiled after the break,
+unless the break leaves operators of its function in eager: then these are the cost. If
+`fullgraph=True` turns the break into an error, the failed compile is the evidence. That is an error
+if it ended the script; otherwise the cost is that every call tries to compile again.
 
 ## What to do
-Compute once, outside, what does not depend on the tensors. Make an operator of what works on
-tensors, with `torch.library.custom_op` and a fake implementation: that keeps the graph whole,
-though nothing fuses into it. Read clocks outside; draw random numbers as tensors. Some calls have a
-setting with which Dynamo traces them: torch's hint names it.
+Compute once, outside, what does not depend on the tensors. Turn code that works on tensors into an
+operator, with `torch.library.custom_op` and a fake implementation: that keeps the graph whole,
+though nothing fuses into the operator. Read clocks outside; draw random numbers as tensors. Some
+calls have a setting with which Dynamo traces them: torch's hint names it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
@@ -35,19 +37,20 @@ setting with which Dynamo traces them: torch's hint names it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
-from traceview.rules import _break_costs, _break_kinds, _breaks, _callees, _places
-from traceview.rules._rows import rows
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.text import shorten
+from traceview.rules import _breaks
+from traceview.rules.kit import Finding, Snippet, Tables, rows, shorten
 
 CODE = "TV107"
-NEEDS = frozenset({"graph_breaks"})
+NEEDS = frozenset({"break_sites"})
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
+_CLOCK = re.compile(r"time\.(?:perf_counter|monotonic|time|process_time|thread_time)(?:_ns)?")
+#: The setting that torch's hints say would make it traceable.
+_SWITCH = re.compile(r"torch\._dynamo\.config\.(\w+) ?= ?True")
 _CUSTOM_OP = """\
 @torch.library.custom_op("mylib::my_call", mutates_args=())
 def my_call(x: torch.Tensor) -> torch.Tensor:
@@ -55,48 +58,41 @@ def my_call(x: torch.Tensor) -> torch.Tensor:
 
 @my_call.register_fake
 def _(x):
-    return torch.empty_like(x)  # shape, dtype and device of what it gives back"""
-_CLOCK = """\
+    return torch.empty_like(x)  # shape, dtype and device of what it returns"""
+_NO_CLOCK = """\
 if torch.compiler.is_compiling():
     return function(*args, **kwargs)
 ...  # what reads the clock, in eager only"""
-_ONCE = "If it does not depend on the tensors, compute it once, outside of the compiled function."
+_ONCE = "If it does not depend on the tensors, compute it once, outside the compiled function."
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding a line that Dynamo cannot trace."""
-    breaks = tables.once(_break_costs.Breaks)
-    for site in _breaks.resumable(tables, _break_kinds.is_rest):
-        callee = _callees.callee(site)
-        remedy, snippet = _switched(site) or _remedy(callee)
-        yield breaks.finding(
+    """One finding per line that Dynamo cannot trace."""
+    for site in _breaks.resumable(tables, "other"):
+        shown = "code that Dynamo cannot trace"
+        if site.callee or site.source:
+            shown = f"`{site.callee or shorten(site.source, 60)}`"
+        remedy, snippet = _remedy(site)
+        yield _breaks.finding(
+            tables,
             site,
             code=CODE,
             rule="gb-unsupported-call",
-            title=(
-                f"{_shown(site, callee)} at {_places.short(site.place)} "
-                f"{_breaks.effect(tables, site)}"
-            ),
+            title=_breaks.title(site, shown),
             explanation=_why(tables, site),
             what_to_do=remedy,
             snippet=snippet,
         )
 
 
-def _shown(site: _breaks.Site, callee: str | None) -> str:
-    if callee:
-        return f"`{callee}`"
-    return f"`{shorten(site.source, 60)}`" if site.source else "Code that Dynamo cannot trace"
-
-
 def _why(tables: Tables, site: _breaks.Site) -> str:
-    """torch's own words for it, and its first hint that is not to write to torch.
+    """torch's own words for it, and its first hint other than to file an issue.
 
     Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
     """
     row = site.rows[0]
-    resumed = not rows(tables, "compiles") or tables.once(_places.Owners).behind(*site.rows)
-    then = "compiles what follows by itself" if resumed else "nothing behind it was compiled"
+    resumed = any(row["resume_functions"] for row in site.rows) or not rows(tables, "compiles")
+    then = "compiles the code after it separately" if resumed else "compiles nothing after it"
     hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
     hint = shorten(next(hints, None), 200).rstrip(".")
     return (
@@ -105,34 +101,30 @@ def _why(tables: Tables, site: _breaks.Site) -> str:
     )
 
 
-def _switched(site: _breaks.Site) -> tuple[str, Snippet] | None:
-    """A setting of torch's that lets Dynamo trace it: an LSTM, a class made in the function."""
-    name = _callees.switch(site)
-    if name is None:
-        return None
-    setting = f"torch._dynamo.config.{name} = True"
-    return (
-        f"Let Dynamo trace it with {setting}, which may compile for long; or call it in a method "
-        "of its own under @torch.compiler.disable: the graph still ends there, but what follows "
-        "is compiled too.",
-        Snippet("python", setting),
-    )
-
-
-def _remedy(callee: str | None) -> tuple[str, Snippet | None]:
+def _remedy(site: _breaks.Site) -> tuple[str, Snippet | None]:
     """Python's own library knows no tensors; a call into another package may become an operator."""
-    if _callees.is_clock(callee):
+    hints = (hint for row in site.rows for hint in row["hints"] or ())
+    switch = next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
+    if switch:  # an LSTM, a class made in the function
+        setting = f"torch._dynamo.config.{switch} = True"
         return (
-            "Read clocks outside of the compiled call (a profiler tells its parts), or leave them "
-            "out of compiled code with is_compiling(): compiled parts have no times of their own.",
-            Snippet("python", _CLOCK),
+            f"Let Dynamo trace it with {setting}; compiling may then take long. Or call it in a "
+            "method of its own under @torch.compiler.disable: the graph still ends there, but the "
+            "code after it is compiled too.",
+            Snippet("python", setting),
         )
-    if _callees.is_random(callee):
-        return _callees.DRAW, None
-    if callee is None or callee.partition(".")[0].lstrip("_") in sys.stdlib_module_names:
+    if _CLOCK.fullmatch(site.callee or ""):
+        return (
+            "Read clocks outside the compiled call (a profiler times its parts), or skip them in "
+            "compiled code with is_compiling(): compiled parts have no times of their own.",
+            Snippet("python", _NO_CLOCK),
+        )
+    if site.draws:
+        return _breaks.DRAW, None
+    if not site.callee or site.callee.partition(".")[0].lstrip("_") in sys.stdlib_module_names:
         return f"{_ONCE} If it is only needed there, call it before or after.", None
     return (
         f"{_ONCE} If it works on tensors, make it a custom operator with a fake implementation: "
-        "then the graph goes on around it.",
+        "then the graph continues past it.",
         Snippet("python", _CUSTOM_OP),
     )

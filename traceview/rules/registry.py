@@ -28,8 +28,8 @@ SETTINGS = "Settings"
 _MODULE = re.compile(r"(?:gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm)_\w+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _SEVERITY = re.compile(r"\"(error|warning|info)\"")
-#: The helpers that grade by cost say warning or info: ``_costs.severity(…)``, ``Breaks.finding``.
-_SEVERITY_BY_COST = re.compile(r"(?<!def )(?<!\w)(?:_?\w+\.)?severity\(|\bbreaks\.finding\(")
+#: The helpers that grade by cost say warning or info: ``_costs.severity(…)``, ``_breaks.finding``.
+_SEVERITY_BY_COST = re.compile(r"(?<!def )(?<!\w)(?:_?\w+\.)?severity\(|\b_breaks\.finding\(")
 
 
 #: Where the rules of this package come from; another origin is a package's name and version.

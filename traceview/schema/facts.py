@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import COMPILE, Column, table
+from traceview.schema.columns import COMPILE, RAW, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 _FILE = Column("file", pl.String, "user's own file; null: not known")
@@ -164,9 +164,73 @@ OUTPUT_VERDICTS = table(
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
 )
 
+
+
+BREAK_SITES = table(
+    "break_sites",
+    "one reason for graph breaks at one line, with all breaks of it",
+    Column("file", pl.String, "user's own file, whose line breaks or calls what breaks; null: not known"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function there"),
+    Column("inside_file", pl.String, "library's file that the line led to; null: the line itself breaks"),
+    Column("inside_line", pl.Int32, "line there"),
+    Column("inside_function", pl.String, "function there"),
+    Column(
+        "kinds",
+        pl.List(pl.String),
+        "what breaks: item (a tensor's value becomes a number), data_dependent (control flow on a value), io, dynamic_shape, asked (torch._dynamo.graph_break()), disabled (torch.compiler.disable), backward, optimizer, custom_op (no fake implementation), wrapper (DDP's own code), secondary (follows from another break), other",
+    ),
+    Column("gb_id", pl.String, "torch's id (GB0124)"),
+    Column("gb_type", pl.String, "torch's Gb_type"),
+    Column("reason", pl.String, "the whole reason"),
+    Column("explanation", pl.String, "torch's Explanation"),
+    Column("hints", pl.List(pl.String), "torch's Hints"),
+    Column("context", pl.String, "Developer debug context"),
+    Column("times", pl.Int64, "compiles in which it was met"),
+    Column("records", pl.Int64, "records of it in all logs"),
+    Column("names_line", pl.Boolean, "the log names the line, not only the compiled function"),
+    Column("frame_skipped", pl.Boolean, "the whole frame was left in eager because of it"),
+    Column("refused", pl.Boolean, "fullgraph=True made it an error"),
+    Column("in_torch", pl.Boolean, "in torch's own code, and none of the user's was compiled around it"),
+    Column("compile_keys", pl.List(pl.String), "compiles in which it was met"),
+    Column("functions", pl.List(pl.String), "functions that were being compiled, file:line of each"),
+    Column(
+        "resume_functions",
+        pl.List(pl.String),
+        "code that Dynamo compiled after the break, file:line of each; empty: none",
+    ),
+    Column("user_code", pl.String, "source text of the user's line, where a log quotes it"),
+    Column("broken_code", pl.String, "source text of the line that breaks, be it a library's"),
+    *RAW,
+)
+
+BREAK_COSTS = table(
+    "break_costs",
+    "what the graph breaks at one line cost, in the measured pass of the first rank",
+    Column("file", pl.String, "as in break_sites"),
+    Column("line", pl.Int32, "as in break_sites"),
+    Column("refused", pl.Boolean, "as in break_sites: a line may have a row for each"),
+    Column("ms", pl.Float64, "per step; null: not known"),
+    Column("eager_ms", pl.Float64, "operators of the functions that break there, in no compiled graph"),
+    Column("with_eager", pl.Boolean, "ms holds eager_ms"),
+    Column("fusible_ms", pl.Float64, "per step, the most that fusing across it could save on top"),
+    Column("seconds", pl.Float64, "once: compiles that failed; null: not known, or repeated each step"),
+    Column(
+        "basis",
+        pl.String,
+        "parts (Python at the break, and entering compiled code once more), entries (the same, which this torch's profile does not separate), one_part (nothing ran compiled after it), not_measured; where fullgraph=True refuses it: ended (the script), tried (compiled for nothing), tried_each_step",
+    ),
+    Column("measured", pl.Boolean, "nothing that matters is estimated"),
+    Column("all_ms", pl.Float64, "per step, what is seen of all breaks together"),
+    Column("lines", pl.Int32, "lines that break: they share what no line shows"),
+    Column("clock", pl.String, "device or host"),
+)
+
 TABLES = (
     COMPILE_REGIONS,
     RECOMPILE_CAUSES,
+    BREAK_SITES,
+    BREAK_COSTS,
     OUTSIDE_WORK,
     STEP_SHARES,
     SCRIPT_ENDS,

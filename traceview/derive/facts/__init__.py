@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from traceview.derive.facts.break_costs import break_costs
+from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.compile_regions import compile_regions
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
@@ -21,6 +23,7 @@ _Facts = Mapping[str, Callable[[Tables], pl.DataFrame | None]]
 _OF_LOGS: _Facts = {
     "compile_regions": compile_regions,
     "recompile_causes": recompile_causes,
+    "break_sites": break_sites,
 }
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
@@ -28,6 +31,7 @@ _OF_ALL: _Facts = {
     "script_ends": script_ends,
     "read_places": read_places,
     "output_verdicts": output_verdicts,
+    "break_costs": break_costs,
 }
 
 

@@ -63,7 +63,10 @@ class Owners:
 
     @cached_property
     def _compiles(self) -> dict[str, Row]:
-        return {row["compile_key"]: row for row in reversed(rows(self._tables, "compiles"))}
+        """``compile_key`` → its code object and the stack on which it began, of every pass."""
+        names = ("compile_key", "co_filename", "co_firstlineno", "co_name", "stack")
+        compiles = self._tables["compiles"].select(names).unique("compile_key", keep="first")
+        return {row["compile_key"]: row for row in compiles.iter_rows(named=True)}
 
     def owns(self, frame: StackFrame, roots: frozenset[str] = frozenset()) -> bool:
         """Whether ``frame`` is the user's own code; ``roots`` are torch's folders."""
@@ -73,10 +76,10 @@ class Owners:
 
     def spot(self, row: Row) -> Spot:
         """Where the event of ``row`` (``user_stack``, ``compile_key``) lies in the user's code."""
-        stack = _frames(row["user_stack"])
+        stack = frames(row["user_stack"])
         found = self._innermost(stack) if stack else Spot(None)
         if found.place is None:  # a text log may quote no more than the compiled frame
-            outer = _frames(self._compiled(row).get("stack"))[:-1]
+            outer = frames(self._compiled(row).get("stack"))[:-1]
             found = self._innermost((*outer, *stack)) if stack else found
         return found if found.place else Spot(user(row))
 
@@ -89,12 +92,12 @@ class Owners:
         if own is None or self.owns(StackFrame(own.file, own.line, own.function)):
             return Spot(own)
         named = row if "stack" in row else self._compiled(row)
-        found = self._innermost(_frames(named.get("stack"))[:-1])
+        found = self._innermost(frames(named.get("stack"))[:-1])
         return Spot(found.place, own) if found.place else Spot(own)
 
     def caller(self, row: Row) -> Location | None:
         """The user's own line that called the code object of a row of ``compiles``."""
-        return self._innermost(_frames(row["stack"])[:-1]).place
+        return self._innermost(frames(row["stack"])[:-1]).place
 
     def is_torchs(self, row: Row) -> bool:
         """Whether it happened in torch's own code and none of the user's was compiled around it."""
@@ -124,7 +127,7 @@ class Owners:
         """File and line of breaks behind which code was compiled: there its code object begins."""
         return frozenset(
             (row["co_filename"], row["co_firstlineno"])
-            for row in rows(self._tables, "compiles")
+            for row in self._compiles.values()
             if resumed(row["co_name"])
         )
 
@@ -138,7 +141,7 @@ class Owners:
 
     def _traced(self, row: Row) -> tuple[StackFrame, ...]:
         """The part of ``user_stack`` that Dynamo traced: from the compiled frame inward."""
-        stack, code = _frames(row["user_stack"]), self._compiled(row)
+        stack, code = frames(row["user_stack"]), self._compiled(row)
         file, name = code.get("co_filename"), code.get("co_name")
         starts = [n for n, at in enumerate(stack) if (at.file, at.function) == (file, name)]
         return stack[starts[-1] :] if starts else stack
@@ -203,7 +206,7 @@ def if_users(file: str, line: int, function: str | None) -> Location | None:
 
 def first_call(region: Row) -> Location | None:
     """The user's own line that called what torch.compile gave back, the first time."""
-    called = _frames(region["first_call_stack"])
+    called = frames(region["first_call_stack"])
     return _of_frame(called[-1]) if called else None
 
 
@@ -237,21 +240,21 @@ def short(place: Location | None) -> str:
 
 def stack(row: Row) -> tuple[StackFrame, ...]:
     """The stack on which the compile of a row of ``compiles`` began, outermost first."""
-    return _frames(row["stack"])
+    return frames(row["stack"])
 
 
 def source_text(row: Row, place: Location | None = None) -> str | None:
     """The source line at ``place``, or at the inner end of ``user_stack``, as the log quotes it."""
     found = [
         frame.code.strip()
-        for frame in _frames(row["user_stack"])
+        for frame in frames(row["user_stack"])
         if frame.code and (place is None or (frame.file, frame.line) == (place.file, place.line))
     ]
     return found[-1] or None if found else None
 
 
 @lru_cache(4096)  # every rule looks at the same stacks
-def _frames(stack: str | None) -> tuple[StackFrame, ...]:
+def frames(stack: str | None) -> tuple[StackFrame, ...]:
     """A stack as the tables keep it, outermost first; what is no such stack has no frames."""
     try:
         entries = json.loads(stack or "[]")

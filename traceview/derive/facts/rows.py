@@ -1,4 +1,4 @@
-"""Which pass findings are about, and the rows of a table of that pass as plain dicts."""
+"""Which pass findings and sections are about, and the rows of a table of it as plain dicts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from traceview.tables import Tables
 Row = Mapping[str, Any]
 R = TypeVar("R", bound=Row)
 
-#: The measured pass first; `logs` are logs that were opened without a measurement.
+#: The measured pass first; ``logs`` are logs that were opened without a measurement, and of a job
+#: the start that matters most (the others are ``logs.2``, …).
 _PASSES = ("cold", "logs", "baseline", "warm")
+#: Tables that every pass has some of.
+_TELLING = ("runs", "speedups", "job_ranks", "compiles", "graph_breaks", "recompiles")
 
 
 def frame(tables: Tables, name: str, /, **equal: object) -> pl.DataFrame:
@@ -30,13 +33,23 @@ def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
     return list(tables.once(_rows, name, *equal.items()))
 
 
+def measured_pass(tables: Tables) -> str | None:
+    """The pass that findings and sections are about; None where no table names a known one."""
+    return tables.once(_measured_pass)
+
+
+def _measured_pass(tables: Tables) -> str | None:
+    recorded = filter(tables.has, _TELLING)
+    present = {name for table in recorded for name in tables[table]["pass"].unique()}
+    return next((known for known in _PASSES if known in present), None)
+
+
 def _measured(tables: Tables, name: str) -> pl.DataFrame:
-    table = tables[name]
-    present = set(table["pass"].unique())
-    chosen = next((known for known in _PASSES if known in present), None)
-    if chosen is None or present == {chosen}:
-        return table
-    return table.filter(pl.col("pass") == chosen)
+    table, chosen = tables[name], measured_pass(tables)
+    if chosen is None:
+        present = set(table["pass"].unique())
+        chosen = next((known for known in _PASSES if known in present), None)
+    return table if chosen is None else table.filter(pl.col("pass") == chosen)
 
 
 def _rows(tables: Tables, name: str, *equal: tuple[str, object]) -> Sequence[Row]:
