@@ -1,4 +1,4 @@
-"""What rules about the gain of a compiled step share: what its GPU waits for, lines of tables."""
+"""What rules about the gain of a compiled step share: idle time, launches, lines of tables."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def _ms(tables: Tables, kind: str, cause: str) -> float | None:
         return None
     found = (row for row in accounts if row["kind"] == kind and cause in row["category"])
     return sum((row["ms"] or 0.0 for row in found), 0.0)
+
+
+def launches(count: float) -> str:
+    """``1 launch``, ``35 launches``."""
+    return f"{count:.0f} launch{'' if round(count) == 1 else 'es'}"
 
 
 def location(text: str) -> Location | None:

@@ -122,7 +122,7 @@ def _finding(found: Compared, backend: str, row: Row, *, bisects: bool) -> Findi
         code=CODE,
         rule="acc-backend-bug",
         severity="error",
-        title=f'Compiled {found.name} gives a wrong result, from backend="{backend}" on',
+        title=f'Compiled {found.name} gives a wrong result from backend="{backend}" on',
         explanation=(
             f"{described(row)}. This run used eager's random numbers and roundings."
             f"{right if passed else ''} So the first wrong stage is "

@@ -81,6 +81,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         scalars, saved = place["scalars"], place["saved_ms"]
         if not step or saved < least_share * step:
             continue
+        count = scalars + place["tensors"]
         line, *others = (Location(place["file"], number) for number in place["lines"])
         where = f"{short(line)} to {others[-1].line} wait" if others else f"{short(line)} waits"
         expensive = scalars and saved >= NOTABLE_SHARE * step
@@ -101,8 +102,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             also_at=tuple(others),
             evidence=(
                 Evidence(
-                    f"{place['asks']} there, {scalars + place['tensors']:.3g} copies to the host "
-                    f"per step: the host waits {milliseconds(place['waited_ms'])} for them, as "
+                    f"{place['asks']} there, {count:.3g} {'copy' if count == 1 else 'copies'} to "
+                    f"the host per step: it waits {milliseconds(place['waited_ms'])} for them, as "
                     "profiled",
                     "read_places",
                 ),

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _edits, _versions
 from traceview.rules._families import GRAPH_BREAKS
-from traceview.rules._gain import idle_ms
+from traceview.rules._gain import idle_ms, launches
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -112,7 +112,7 @@ def check(
     region = first(tables, "regions")
     instead = _instead(tables, counts, region)
     what_to_do, snippet = instead or (_REMEDY, _snippet(tables, region))
-    launches, in_graphs = _launches(tables, counts)
+    launched, in_graphs = _launches(tables, counts)
     kernels = counts["kernels"] or 0.0
     yield Finding(
         code=CODE,
@@ -120,15 +120,15 @@ def check(
         severity="info" if instead else severity(tables, launch),
         title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step",
         explanation=(
-            f"{kernels:.0f} kernels of {milliseconds(busy / max(1.0, kernels))} on average take "
-            f"{milliseconds(busy)} of a step of {milliseconds(step)}; the host cannot launch them "
-            "any faster."
+            f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
+            f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them any "
+            "faster."
         ),
         cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
         location=compile_call(region) if region else None,
         evidence=(
-            Evidence(launches, "step_counts"),
+            Evidence(launched, "step_counts"),
             Evidence(
                 f"idle {milliseconds(idle)} of a step, {percent(launch / idle)} of it before "
                 "launches",
@@ -142,7 +142,7 @@ def check(
 
 def _launches(tables: Tables, counts: Row) -> tuple[str, float]:
     """The launches of a step in words, and the part that a cudagraph could take over, 0 to 1."""
-    text = f"{counts['launches'] or 0.0:.0f} launches per step"
+    text = f"{launches(counts['launches'] or 0.0)} per step"
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
     share = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
     if counts["graph_launches"]:

@@ -74,8 +74,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _finding(tables, found, job, title)
     elif found["outcome"] == "helped" and found["break_even_steps"] and steps:
         if steps < found["break_even_steps"]:
-            who = "the job" if job else "this run"
-            title = f"Break-even at step {found['break_even_steps']:,}; {who} has {steps:,}"
+            who = "the job has" if job else "this run had"
+            title = f"Break-even at step {found['break_even_steps']:,}; {who} {steps:,}"
             yield _finding(tables, found, steps, title)
     elif found["outcome"] == "neutral" and steps and found["speedup_high"]:
         most = steps * found["eager_ms"] * max(0.0, 1 - 1 / found["speedup_high"]) / 1e3

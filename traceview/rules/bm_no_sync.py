@@ -38,6 +38,7 @@ from statistics import median
 
 import msgspec
 
+from traceview.rules._gain import launches
 from traceview.rules.kit import (
     NOTABLE_SHARE,
     Cost,
@@ -140,7 +141,7 @@ def _finding(timer: Row, pace: Pace, calls: int | None) -> Finding:
         explanation=(
             f"{clock} is read while kernels are still queued: the calls of a step return after "
             f"{milliseconds(pace.host)}, and the GPU needs {milliseconds(pace.device)} for them. "
-            "traceview's own figures are the GPU's."
+            "traceview's own figures use the GPU's clock."
         ),
         cost=Cost(about=f"no time, but a wrong figure: {wrong}"),
         confidence="derived",
@@ -153,8 +154,8 @@ def _finding(timer: Row, pace: Pace, calls: int | None) -> Finding:
             ),
             Evidence(
                 f"a compiled step in unprofiled blocks: {milliseconds(pace.host)} by the host's "
-                f"clock, {milliseconds(pace.device)} by the GPU's; {pace.launches:.0f} launches "
-                "and no wait",
+                f"clock, {milliseconds(pace.device)} by the GPU's; {launches(pace.launches)} and "
+                "no wait",
                 "blocks",
             ),
         ),

@@ -96,8 +96,8 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "complex": (
         "Inductor has no code for complex numbers",
         "With real numbers, cosine and sine as two tensors, it fuses with the work around it "
-        "(results differ by rounding). Where there is none, it is fastest in eager: compile what "
-        "is around it.",
+        "(results differ by rounding). Where there is no such work, it is fastest in eager: "
+        "compile what is around it.",
         Snippet(
             "python",
             "a, b = x.unflatten(-1, (-1, 2)).unbind(-1)\n"

@@ -79,7 +79,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         "Compiling does not change that: the same library kernels run."
     )
     if starved:
-        explanation += " A step does not wait for them: the device mostly waits for launches."
+        explanation += " The step does not wait for them: the device mostly waits for launches."
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
