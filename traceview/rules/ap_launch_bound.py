@@ -121,8 +121,8 @@ def check(
         title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step",
         explanation=(
             f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
-            f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them any "
-            "faster."
+            f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them "
+            "any faster."
         ),
         cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
