@@ -71,12 +71,12 @@ def refused(make, error, ended=True, **region):
     [
         (OPTION.format("shape_pading"), 'did you mean "shape_padding"?', 'Write "shape_padding"'),
         (OPTION.format("shape-padding"), 'did you mean "shape_padding"?', 'Write "shape_padding"'),
-        (OPTION.format("zzz"), "does not know", "Leave it out"),
+        (OPTION.format("zzz"), "does not know", "Remove it"),
         (MODE.format("reduce_overhead"), 'did you mean "reduce-overhead"?', "reduce-overhead"),
         (TYPE, 'gives "max_autotune" a str, and it is a bool', "of type bool"),
         (KEYWORD, 'no argument fulgraph= (did you mean "fullgraph"?)', "fullgraph="),
         (BACKEND.format("induktor"), 'did you mean "inductor"?', 'backend="inductor"'),
-        (BACKEND.format("qwertz"), "is no backend of this torch", "Leave backend= out"),
+        (BACKEND.format("qwertz"), "is no backend of this torch", "Remove backend="),
     ],
 )
 def test_an_argument_that_torch_refuses(make, error, title, remedy):

@@ -46,3 +46,19 @@ def test_whose_error_it_is(make, kind, own, whose, pastes):
 def test_what_the_machine_lacks_is_no_error_of_the_compiler(make):
     reason = "backend='inductor' raised:\nNo working C++ compiler found in cpp.cxx: (None, 'g++')"
     assert crashes(make, "BackendCompilerFailed", reason) == ()
+
+
+@pytest.mark.parametrize(
+    ("eager", "findings", "goes_on"),
+    [({"exit_code": 0}, 1, True), ({"exit_code": 1, "error_type": "InductorError"}, 0, False)],
+)
+def test_the_all_eager_pass_tells_whether_compiling_is_to_blame(make, eager, findings, goes_on):
+    run = {"pid": 1, "error_type": "InductorError", "error_message": "KeyError", "exit_code": 1}
+    tables = make(
+        runs=[run, {"pass": "baseline", "pid": 2, **eager}],
+        compiles=[{**FAILED, "fail_type": "InductorError", "fail_reason": "KeyError: 'buf9'"}],
+        regions=[REGION],
+    )
+    found, _ = run_rules(tables, [RULES["cap-compile-crash"]])
+    assert len(found) == findings
+    assert any("in eager the script goes on" in each.explanation for each in found) is goes_on

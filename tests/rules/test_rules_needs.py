@@ -117,7 +117,7 @@ def test_what_the_same_command_would_not_record_either(make):
         f"profiler windows and timed blocks of both stances: {reason}"
     )
     unknown = make(runs=[ON_GPU], regions=[])
-    assert unmet(unknown, ["accounting"])[0].endswith("as a rule for want of steps")
+    assert unmet(unknown, ["accounting"])[0].endswith("usually because it had too few steps")
     failed = make(runs=[ON_GPU], profile_windows=[{"stance": "eager", "error": "CUPTI is taken"}])
     assert unmet(failed, ["accounting"]) == (
         "profiler windows: here the profiler failed (CUPTI is taken)", None,

@@ -42,7 +42,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _eager_code, _recompiles
+from traceview.derive.facts import eager_code
+from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -145,12 +146,12 @@ def _has_a_cause(tables: Tables, eager: Part) -> bool:
         return False  # an optimizer's step
     files = {place.file for place in eager.places}
     skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
-    if _eager_code.uncalled_ms(tables) or files & skipped:
+    if eager_code.uncalled_ms(tables) or files & skipped:
         return True
     regions = first_rank(rows(tables, "regions"))
     for limited in _recompiles.limited_frames(tables):
         mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
-        known = [ms for row in mine if (ms := _eager_code.ms_of(tables, row)) is not None]
+        known = [ms for row in mine if (ms := eager_code.ms_of(tables, row)) is not None]
         if not known or max(known) >= LEAST_OF_OUTSIDE * eager.ms:
             return True
     left = (row["eager_ms"] or 0.0 for row in rows(tables, "break_costs"))

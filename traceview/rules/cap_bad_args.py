@@ -27,16 +27,20 @@ Write the argument as torch takes it. A mode is a set of options, which
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
 
-from traceview.rules import _arguments, _failures
+from traceview.rules import _failures
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Row,
     Severity,
+    Snippet,
     Tables,
     about_region,
     compile_call,
@@ -54,6 +58,11 @@ _BACKEND = re.compile(
     r"backend='(?P<name>[^']+)' raised:\s*TypeError: \S+\(\) got an unexpected keyword argument "
     r"'(?P<word>mode|options)'"
 )
+#: Keywords of torch.compile in every torch that traceview supports.
+_KEYWORDS = ("fullgraph", "dynamic", "backend", "mode", "options", "disable")
+#: Backends of torch's own tests are registered as all others are.
+_FOR_TESTS = "_TESTING_ONLY"
+_QUOTED = re.compile(r"'([^']+)'")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -64,7 +73,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _backend_refuses(failure, regions)
     seen = set()
     for region in regions:
-        fault, place = _arguments.fault(region), compile_call(region)
+        fault, place = _fault(region), compile_call(region)
         if fault is None or (fault.title, place) in seen:
             continue
         seen.add((fault.title, place))
@@ -115,3 +124,124 @@ def _severity(region: Row, runs: Sequence[Row], *, compiled: bool) -> Severity:
     if any((row["error_message"] or "")[:_HEAD] == message for row in runs):
         return "error"
     return "info" if compiled else "warning"
+
+
+class _Fault(NamedTuple):
+    """What is wrong, why, and what to write instead."""
+
+    title: str
+    why: str
+    remedy: str
+    snippet: Snippet | None = None
+
+
+def _fault(region: Row) -> _Fault | None:
+    """What the error of a torch.compile call says; None if it is not about the arguments."""
+    for pattern, explain in _MESSAGES:
+        if found := pattern.search(region["error"] or ""):
+            return explain(region, found)
+    return None
+
+
+def _both(region: Row, _found: re.Match[str]) -> _Fault:
+    mode = region["mode"] or "default"
+    merged = f'{{**torch._inductor.list_mode_options("{mode}"), {_own_options(region)}}}'
+    return _Fault(
+        f"torch.compile({region['name']}) takes mode= or options=, not both",
+        "A mode is itself a set of options, so torch takes either and refuses both.",
+        "Put the mode's options and your own into one dict.",
+        Snippet("python", f"torch.compile(..., options={merged})"),
+    )
+
+
+def _backend(region: Row, found: re.Match[str]) -> _Fault:
+    name = found["name"]
+    offered = [each for each in region["backends_offered"] or () if not each.endswith(_FOR_TESTS)]
+    instead = _close(name, offered)
+    advice = f'Write backend="{instead}".' if instead else "Remove backend=."
+    return _Fault(
+        f'backend="{name}" is no backend of this torch{_did_you_mean(instead)}',
+        "torch.compile looks backends up by name: its own, those of installed packages, and those "
+        "that the script registered before."
+        + (f" There are: {', '.join(offered)}." if offered else ""),
+        f"{advice} If the name is another package's, that is not installed or not imported yet.",
+    )
+
+
+def _option(_region: Row, found: re.Match[str]) -> _Fault:
+    name, known = found["name"], _QUOTED.findall(found["known"])
+    instead = _close(name.replace("-", "_"), known)
+    return _Fault(
+        f'options= has "{name}", which Inductor does not know{_did_you_mean(instead)}',
+        f"Options are Inductor's own settings ({len(known):,} in this torch), with dots for nested "
+        'ones: "triton.cudagraphs".',
+        (f'Write "{instead}".' if instead else "Remove it.")
+        + " torch._inductor.list_options() lists all of them.",
+    )
+
+
+def _type(_region: Row, found: re.Match[str]) -> _Fault:
+    return _Fault(
+        f'options= gives "{found["name"]}" a {found["got"]}, and it is a {found["wanted"]}',
+        "Inductor checks that a setting keeps the type of its default.",
+        f'Give "{found["name"]}" a value of type {found["wanted"]}.',
+    )
+
+
+def _mode(_region: Row, found: re.Match[str]) -> _Fault:
+    known = [name.strip() for name in found["known"].split(",")]
+    instead = _close(found["name"].replace("_", "-"), known)
+    return _Fault(
+        f'mode="{found["name"]}" is no mode of torch.compile{_did_you_mean(instead)}',
+        f"This torch has the modes {', '.join(known)}.",
+        f'Write mode="{instead}".' if instead else "Remove mode=.",
+    )
+
+
+def _keyword(_region: Row, found: re.Match[str]) -> _Fault:
+    instead = _close(found["name"], _KEYWORDS)
+    return _Fault(
+        f"torch.compile has no argument {found['name']}={_did_you_mean(instead)}",
+        f"It takes {', '.join(_KEYWORDS)}, and a few more in newer versions.",
+        f"Write {instead}=." if instead else "Remove it.",
+    )
+
+
+_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[Row, re.Match[str]], _Fault]], ...] = (
+    (re.compile(r"Either mode or options can be specified"), _both),
+    (re.compile(r"Invalid backend: ['\"](?P<name>[^'\"]*)['\"]"), _backend),
+    (
+        re.compile(
+            r"Unexpected optimization option (?P<name>.+?), known options are (?P<known>.*)"
+        ),
+        _option,
+    ),
+    (
+        re.compile(
+            r"Unexpected type of attr (?P<name>\S+), got (?P<got>\w+) should be (?P<wanted>\w+)"
+        ),
+        _type,
+    ),
+    (re.compile(r"Unrecognized mode=(?P<name>.*?), should be one of: (?P<known>.*)"), _mode),
+    (re.compile(r"\bcompile\(\) got an unexpected keyword argument '(?P<name>\w+)'"), _keyword),
+)
+
+
+def _own_options(region: Row) -> str:
+    """The script's own options as they stand inside a dict display."""
+    try:
+        given = json.loads(region["options"] or "{}")
+    except ValueError:
+        given = None
+    plain = (bool, int, float, str)
+    if not isinstance(given, dict) or not all(isinstance(v, plain) for v in given.values()):
+        return "**options"
+    return ", ".join(f"{json.dumps(str(key))}: {value!r}" for key, value in given.items())
+
+
+def _close(name: str, known: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def _did_you_mean(instead: str | None) -> str:
+    return f' (did you mean "{instead}"?)' if instead else ""

@@ -30,6 +30,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import polars as pl
+
 from traceview.derive.facts.breaks import errors_suppressed
 from traceview.derive.facts.places import region_of
 from traceview.rules import _recompiles
@@ -72,7 +74,8 @@ def check(tables: Tables) -> Iterator[Finding]:
     if errors_suppressed(tables):
         return
     ended = [row for row in first_rank(rows(tables, "runs")) if _crashed(row, "error_type")]
-    if any(row["pass"] == "baseline" for row in ended):
+    eager = tables["runs"].filter(pl.col("pass") == "baseline").to_dicts()
+    if any(_crashed(row, "error_type") for row in eager):
         return
     failed: dict[tuple[str | None, int | None], list[Row]] = {}
     for row in first_rank(rows(tables, "compiles", outcome="failed")):
@@ -123,7 +126,8 @@ def _is_of_own_backend(tables: Tables, compile: Row) -> bool:
 
 def _lived(tables: Tables) -> bool:
     """Whether an all-eager pass went on."""
-    return any(row["exit_code"] == 0 for row in rows(tables, "runs", **{"pass": "baseline"}))
+    eager = tables["runs"].filter(pl.col("pass") == "baseline")
+    return bool((eager["exit_code"] == 0).any())
 
 
 def _proof(ended: list[Row], compiles: list[Row]) -> Iterator[Evidence]:

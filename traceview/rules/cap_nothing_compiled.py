@@ -40,8 +40,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.derive.facts import eager_code
 from traceview.derive.facts.places import in_torch
-from traceview.rules import _eager_code, _edits
+from traceview.rules import _edits
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -123,7 +124,7 @@ def _rest_s(tables: Tables) -> float | None:
 def _never_called(
     tables: Tables, region: Row, regions: list[Row], *, cut_short: bool
 ) -> Iterator[Finding]:
-    ms = _eager_code.uncalled_ms(tables).get(region["region_id"])
+    ms = eager_code.uncalled_ms(tables).get(region["region_id"])
     in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
     ran_in_eager = ms is not None and (in_place or not cut_short)
     if not (ran_in_eager or _lost(region, regions) or not (called or cut_short)):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from traceview.rules._rows import Row, first_rank, frame, rows
+from traceview.derive.facts.rows import Row, first_rank, frame, rows
 from traceview.tables import Tables
 from traceview.torchtext import marks
 
