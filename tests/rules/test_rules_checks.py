@@ -164,7 +164,7 @@ def test_a_skipped_frame_is_named_once(make):
     ("co_name", "named"),
     [
         ("forward", "forward() runs in eager"),
-        ("torch_dynamo_resume_in_forward_at_5", "The rest of forward() after line 5 runs in eager"),
+        ("torch_dynamo_resume_in_forward_at_5", "forward() (resumed after line 5) runs in eager"),
         (None, "The function runs in eager"),
     ],
 )

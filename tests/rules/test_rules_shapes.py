@@ -16,7 +16,6 @@ from traceview.rules import (
     rc_zero_one,
 )
 from traceview.rules._recompiles import Cause
-from traceview.rules._sizes import Sizes
 
 FILE = "/u/train.py"
 ABOUT = frozenset({f"{FILE}:5"})
@@ -210,8 +209,8 @@ def test_what_one_call_compiles_behind_a_break_is_the_same_finding(make):
         sources=[], environment=[], guards=[], warnings=[], calls=[call],
     )  # fmt: skip
     finding = only(tables)
-    assert "forward() is compiled anew" in finding.title
-    assert "the rest of forward() after line 9 is compiled again" in finding.explanation
+    assert "forward() recompiled 4 times with dynamic=False" in finding.title
+    assert "forward() (resumed after line 9) recompiles with it" in finding.explanation
     assert finding.about == ABOUT | {f"{FILE}:9"}
     assert finding.cost.seconds == pytest.approx(3.0 + 1.0)
 
@@ -232,7 +231,7 @@ def test_switched_off_in_the_configuration_is_the_same_as_dynamic_false(make):
 def test_after_a_reset_a_first_change_is_one_again(make):
     rows = changes(32, 4)
     rows.append({**recompile(1, 32, 4), "compile_key": "cold:1:1:0/1"})
-    assert {reason for _, reason in Sizes(sized(make, rows)).rows} == {"first_change"}
+    assert set(sized(make, rows)["recompile_causes"]["size_reason"]) == {"first_change"}
 
 
 def test_the_variant_with_as_many_dimensions_decides(make):
@@ -240,7 +239,7 @@ def test_the_variant_with_as_many_dimensions_decides(make):
         recompile(2, 1, 2, kind="rank", dim=None),
         recompile(2, 8, 12, order=1, failed_compile_id="0/0"),
     ]
-    assert [row["kind"] for row, _ in Sizes(sized(make, rows)).rows] == ["size"]
+    assert sized(make, rows)["recompile_causes"]["kind"].to_list() == ["size"]
 
 
 def value(number, source, old, **columns):
@@ -261,9 +260,9 @@ def test_an_int_of_several_compiled_instances_is_no_counter(make):
     rows = [recompile(n, n - 1, None, **hint) for n in (1, 2)]
     instances = [region(region_id=n) for n in range(3)]
     (finding,) = rc_module_int_attr.check(sized(make, rows, regions=instances))
-    assert "differs from instance to instance" in finding.title
+    assert "differs between instances" in finding.title
     (finding,) = rc_module_int_attr.check(sized(make, rows))
-    assert "changes from call to call" in finding.title
+    assert "changes between calls" in finding.title
 
 
 @pytest.mark.parametrize(
@@ -272,7 +271,7 @@ def test_an_int_of_several_compiled_instances_is_no_counter(make):
         ("self.param_groups[0]['lr']", "0.1", "learning rate as a tensor"),
         ("self.param_groups[0]['momentum']", "0.95", "cycle_momentum=False"),
         ("self.temperature", "4.85", "buffer tensor"),
-        ("G['STEP']", "3", "Hand the global STEP in as an argument"),
+        ("G['STEP']", "3", "Pass the global STEP as an argument"),
         ("mode", "'fast'", "compile one function for each value"),
         ("n", "3", "pass it as a tensor"),
     ],

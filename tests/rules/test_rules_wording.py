@@ -97,8 +97,8 @@ def test_code_behind_a_break_and_its_values_have_plain_names(make):
     ]
     finding = only("rc-resumed-value", make(recompiles=rows))
     assert finding.title == (
-        "The rest of forward() after line 15 is compiled again twice: the value read before a "
-        "graph break is a constant there"
+        "forward() (resumed after line 15) recompiled twice: the value read before a graph break "
+        "is a constant there"
     )
 
 
@@ -216,12 +216,12 @@ def test_a_flag_does_not_become_symbolic(make):
 def test_globals_and_lengths_are_named_as_the_user_does(make):
     rows = [recompile(n, source_name="G['SCALE']", old=f"{n}.0") for n in (1, 2)]
     title = only("rc-python-constant", make(recompiles=rows)).title
-    assert title == "The global SCALE changes and recompiled forward() twice"
+    assert title == "forward() recompiled twice: the global SCALE changes (1.0 → 2.0 → …)"
     limit = [{"compile_key": "k", "compile_id": "0/8", "co_name": "forward", "outcome": "limit",
               "co_filename": "/u/train.py", "co_firstlineno": 5}]  # fmt: skip
     rows = [recompile(n, "length", source_name="self.cache") for n in (1, 2)]
     title = only("rc-limit-hit", make(recompiles=rows, compiles=limit)).title
-    assert "because the length of self.cache changed (1 → 2 → …)" in title
+    assert ": the length of self.cache changes (1 → 2 → …)" in title
 
 
 def test_a_place_in_torch_is_led_back_to_the_users_call(make):

@@ -63,3 +63,12 @@ def test_unknown_categories_are_readable():
 def test_a_mark_of_the_profiler_is_no_kernel():
     mark = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     assert names.kernel(mark) == names.what(mark) == mark
+
+
+def test_a_function_is_named_as_it_is_written_and_code_after_a_break_by_its_line():
+    assert names.function("forward") == "forward()"
+    after = "torch_dynamo_resume_in_forward_at_25"
+    assert names.function(after) == "forward() (resumed after line 25)"
+    nested = "torch_dynamo_resume_in_torch_dynamo_resume_in_f_at_3_at_9"
+    assert names.function(nested) == "f() (resumed after line 9)"
+    assert names.function(None) == "a function"

@@ -5,7 +5,6 @@ Where both runs are jobs, of all their ranks; else of the rank that the diagnosi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -15,12 +14,10 @@ from traceview.compare.matching import Site, plain_function
 from traceview.compare.side import Side
 from traceview.compare.values import number, text, whole
 from traceview.derive.compile_costs import PHASES
-from traceview.diagnosis.job.model import ChainLink, JobChain
+from traceview.diagnosis.job.model import ChainLink, JobChain, JobFrame
 from traceview.diagnosis.model import RecompileLink
 
 MOST_GUARDS = 5
-#: As ``diagnosis.job.words.function`` names what Dynamo made of a function.
-_REST = re.compile(r"the rest of (?P<name>.+)\(\) after line \d+")
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -101,7 +98,7 @@ def _compiled(side: Side) -> Iterator[Compiled]:
 def _compiled_of_all(side: Side) -> Iterator[Compiled]:
     job = side.diagnosis.job
     for row in job.frames if job else ():
-        name = _name(row.name)
+        name = _name(row)
         site = Site.of(side, name, row.file, row.line, name)
         yield Compiled(site, row.rank_seconds, row.compiles, dict(row.phases), row.ranks.count)
 
@@ -110,7 +107,7 @@ def _chained_of_all(side: Side, chains: Iterable[JobChain]) -> Iterator[Chained]
     """One a function: ranks that went another way have a chain of their own."""
     found: dict[tuple[str, str | None, int | None], Chained] = {}
     for one in chains:
-        name = _name(one.name)
+        name = _name(one)
         new = Chained(
             Site.of(side, name, one.file, one.line, name),
             one.recompiles,
@@ -133,10 +130,9 @@ def _joined(one: Chained, other: Chained) -> Chained:
     )
 
 
-def _name(said: str) -> str:
-    """``forward`` of ``forward()``, ``forward (resumed)`` of what is behind a graph break."""
-    rest = _REST.fullmatch(said)
-    return f"{rest['name']} (resumed)" if rest else said.removesuffix("()")
+def _name(row: JobFrame | JobChain) -> str:
+    """``forward``, or ``forward (resumed)`` for code after a graph break."""
+    return plain_function(row.co_name or row.name.removesuffix("()"))
 
 
 def _guards(links: Iterable[RecompileLink | ChainLink]) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
-"""Recompiles, gathered by the function that was compiled again and by what changed."""
+"""What the rules about recompiles share: causes, their place in the source, cost and severity.
+
+Every recompile is of one ``family`` (table ``recompile_causes``) and every family belongs to one
+rule, so no two rules report the same recompile.
+"""
 
 from __future__ import annotations
 
@@ -7,73 +11,80 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePath
 
 import msgspec
+import polars as pl
 
-from traceview.rules import _costs, _places
-from traceview.rules._evidence import MOST_EVIDENCE, from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Location
-from traceview.tables import Tables
-from traceview.torchtext.frames import StackFrame, readable_name, resumed
-from traceview.words.text import shorten
+from traceview.derive.facts.places import region_of
+from traceview.derive.facts.recompile_causes import A_TENSOR, SIZES
+from traceview.rules import _costs, _starts
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Evidence,
+    Location,
+    Owners,
+    Row,
+    Severity,
+    Spot,
+    Tables,
+    about,
+    code_object,
+    compile_call,
+    first_rank,
+    frame,
+    from_row,
+    milliseconds,
+    rows,
+    shorten,
+)
+from traceview.torchtext.frames import StackFrame, resumed
+from traceview.words import names
 
+#: The second recompile of one function shows a pattern; one makes two variants, once.
+FEWEST_RECOMPILES = 2
+#: Nobody notices less than a second in all.
+NOTABLE_SECONDS = 1.0
 TENSOR_RATE = (
     "Give the optimizer its learning rate as a tensor; schedulers then change it in place. (Adam "
-    "and AdamW with foreach=True take a tensor only with capturable=True, on a GPU: else leave "
-    "foreach out.)"
+    "and AdamW with foreach=True take a tensor only with capturable=True, on a GPU: otherwise "
+    "leave foreach out.)"
 )
+#: What of its source a guard of a kind is about, where it is not the value.
+SUBJECTS = {
+    "length": "the length of {source}",
+    "keys": "the keys of {source}",
+    "dtype": "the dtype of {source}",
+    "stride": "the memory layout of {source}",
+    "rank": "the number of dimensions of {source}",
+    "device": "the device of {source}",
+    "requires_grad": "requires_grad of {source}",
+    "type_id": "the type of {source}",
+    "dispatch_keys": "the dispatch keys of {source}",
+    "global_state": "torch's global state",
+    "alias": "whether {source} and another argument are one tensor",
+    "backend": "the backend object",
+}
 
 Frame = tuple[str | None, int | None]
 
-#: What Dynamo calls a value that was on Python's stack at a graph break.
 _ON_STACK = re.compile(r"___stack\d+")
-#: torch's function around a torch.nn module or a method of an optimizer, and its arguments.
-_WRAPPER = "torch/_dynamo/external_utils.py"
 _GIVEN = re.compile(r"args\[(\d+)\]")
 _LOCAL = re.compile(r"\bL\['(\w+)'\]")
 _GLOBAL = re.compile(r"^G\['(\w+)'\]")
 #: Where nn.Module keeps what is registered.
 _REGISTERED = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
-#: What torch appends to a guard on a parameter (torch/csrc/dynamo/guards.cpp).
-_ON_PARAMETER = "force_parameter_static_shapes"
-#: torch prints the class of an enum's member like any other (``type.__repr__``). Of the objects of
-#: users' own classes only enums' members are guarded by identity (variables/builder.py), and the
-#: classes themselves, which are new ones where a function makes them: ``<locals>``.
-_ENUM = re.compile(r"type=<(?:enum|flag|class) '(?!torch\.|numpy\.)(?!.*<locals>)[\w.]+\.\w+'>")
 _CLASS = re.compile(r"<class '(?:[^']*\.)?(\w+)'>")
 _LONG_FLOAT = re.compile(r"-?\d+\.\d{5,30}(?:e-?\d{1,3})?")
-#: What of its source a guard of a kind is about, where it is not the value.
-SUBJECTS = {
-    "length": "the length of {source}", "keys": "the keys of {source}",
-    "dtype": "the dtype of {source}", "stride": "the memory layout of {source}",
-    "rank": "the number of dimensions of {source}", "device": "the device of {source}",
-    "requires_grad": "requires_grad of {source}", "type_id": "the type of {source}",
-    "dispatch_keys": "the kind of tensor that {source} is", "global_state": "torch's state",
-    "alias": "whether {source} and another argument are one tensor",
-    "backend": "the backend object",
-}  # fmt: skip
-#: Kinds whose values say nothing to a reader: addresses, and lists of torch's inner names.
-_UNTOLD = frozenset({"obj_id", "backend", "dispatch_keys", "global_state", "stride"})
-#: torch's state, and what a tensor has of it: inference mode shows as a tensor's dispatch keys.
-_STATES = ("global_state", "dispatch_keys")
-_A_TENSOR, _NONE = "a tensor", "<class 'NoneType'>"
+#: Kinds whose values mean nothing to a reader: addresses, and lists of torch's inner names.
+_OPAQUE = frozenset({"obj_id", "backend", "dispatch_keys", "global_state", "stride"})
 _FEW_DIGITS = (4, 6, 8, 10, 12)
 #: A string, a boolean or None as a guard shows it.
-_CHOICE = re.compile(rf"""(['"]).*\1|True|False|None|{_A_TENSOR}""", re.DOTALL)
-
-
-def as_written(source: str) -> str:
-    """``self._modules['net']._modules['0']._parameters['bias']`` is ``self.net[0].bias``."""
-    return _REGISTERED.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else f".{m[1]}", source)
-
-
-def is_wrapper(row: Row) -> bool:
-    """Whether ``row`` is about torch's own function around a callable."""
-    return (row["co_filename"] or "").endswith(_WRAPPER)
+_CHOICE = re.compile(rf"""(['"]).*\1|True|False|None|{A_TENSOR}""", re.DOTALL)
 
 
 def called(row: Row) -> str:
     """What the code object of ``row`` is to its user."""
-    return "the compiled callable" if is_wrapper(row) else readable_name(row["co_name"])
+    wrapper = (row["co_filename"] or "").endswith("torch/_dynamo/external_utils.py")
+    return "the compiled callable" if wrapper else names.function(row["co_name"])
 
 
 def plain(source: str | None) -> str:
@@ -82,7 +93,7 @@ def plain(source: str | None) -> str:
 
 
 def frame_of(row: Row) -> Frame:
-    """The code object of a row of ``compiles`` or ``recompiles``."""
+    """The code object of a row of ``compiles`` or ``recompile_causes``."""
     return row["co_filename"], row["co_firstlineno"]
 
 
@@ -95,19 +106,11 @@ def whole_path(cut: str, files: Iterable[str | None]) -> str | None:
     return next((f for f in files if f and f.endswith(cut) and PurePath(f).name == name), None)
 
 
-def on_stack(source: str) -> bool:
-    """Whether a guard's source is what was on Python's stack at a graph break."""
-    return _ON_STACK.search(source) is not None
-
-
-def is_member(guard: str | None) -> bool:
-    """Whether a guard on an object's identity is, as far as it tells, about an enum's member."""
-    return _ENUM.search(guard or "") is not None
-
-
-def opening(name: str) -> str:
-    """``name`` to begin a sentence with: words get a capital letter, code stays as it is."""
-    return name[:1].upper() + name[1:] if name.startswith(("the ", "dimension ")) else name
+def opening(text: str) -> str:
+    """``text`` at the start of a sentence: words get a capital letter, code stays as it is."""
+    return (
+        text[:1].upper() + text[1:] if text.startswith(("the ", "dimension ", "whether ")) else text
+    )
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -121,39 +124,41 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
+        """``self.net[0].bias`` for ``self._modules['net']._modules['0']._parameters['bias']``."""
         name = self.row["source_name"] or "a guard"
         if _ON_STACK.fullmatch(name):
             return "the value read before a graph break"
-        if self.is_wrapper and (given := _GIVEN.fullmatch(name)):
+        if self.row["is_wrapper"] and (given := _GIVEN.fullmatch(name)):
             return f"argument {given[1]}"
-        return _GLOBAL.sub(r"the global \1", as_written(name))
+        written = _REGISTERED.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else f".{m[1]}", name)
+        return _GLOBAL.sub(r"the global \1", written)
 
     @property
     def subject(self) -> str:
         """What changed, in words: ``mode``, or ``dimension 1 of ids`` for a size."""
-        dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
-        if self.row["kind"] in ("size", "shape_guard") and dims:
-            return f"dimension {' and '.join(map(str, dims))} of {self.source}"
-        words = SUBJECTS.get(str(self.row["kind"]), "{source}")
-        return words.format(source=self.source)
+        if self.row["kind"] in SIZES and self._dims:
+            return f"dimension {' and '.join(map(str, self._dims))} of {self.source}"
+        return SUBJECTS.get(str(self.row["kind"]), "{source}").format(source=self.source)
+
+    @property
+    def _dims(self) -> list[int]:
+        return sorted({row["dim"] for row in self.rows if row["dim"] is not None})
 
     @property
     def function(self) -> str:
         return called(self.row)
 
     @property
-    def is_wrapper(self) -> bool:
-        """Whether it is torch's own function around a callable whose code Dynamo does not enter."""
-        return is_wrapper(self.row)
-
-    @property
     def about(self) -> frozenset[str]:
-        return _places.about(*self.rows)
+        return about(*self.rows)
 
     @property
-    def on_parameter(self) -> bool:
-        """Whether torch says of it that a tensor is a parameter: its sizes never get symbolic."""
-        return any(_ON_PARAMETER in (row["guard"] or "") for row in self.rows)
+    def recompiles(self) -> int:
+        """How often one function was recompiled: the most of any code object, on one rank."""
+        keys: dict[tuple[object, ...], set[str]] = {}
+        for row in first_rank(self.rows):
+            keys.setdefault((*frame_of(row), row["co_name"]), set()).add(row["compile_key"])
+        return max(len(found) for found in keys.values())
 
     @property
     def is_learning_rate(self) -> bool:
@@ -166,14 +171,9 @@ class Cause(msgspec.Struct, frozen=True):
         return "_range_iter(" in (self.row["source_name"] or "")
 
     @property
-    def is_enum(self) -> bool:
-        """Whether it is an enum's member: a value, though guards see which object it is."""
-        return any(is_member(row["guard"]) for row in self.rows)
-
-    @property
     def is_left_out(self) -> bool:
         """Whether it is a tensor in some calls and None in others."""
-        return any(row["old"] == _A_TENSOR for row in self.rows)
+        return any(row["old"] == A_TENSOR for row in self.rows)
 
     @property
     def is_choice(self) -> bool:
@@ -181,23 +181,9 @@ class Cause(msgspec.Struct, frozen=True):
         met = [row["old"] for row in self.rows if row["old"] is not None]
         return bool(met) and all(_CHOICE.fullmatch(value) for value in met)
 
-    def place(self, files: Collection[str] = ()) -> Location | None:
-        """The line that reads what changed, where the log names it; else the function's.
-
-        torch cuts the front off paths in guards: ``files`` are whole ones of the user's. It does
-        not say whose line it is: a function that was inlined may stand around it.
-        """
-        named = next((row for row in self.rows if row["user_line"] is not None), None)
-        if named is None or not named["user_file"]:
-            return _places.code_object(self.row)
-        file = named["user_file"]
-        if not PurePath(file).is_absolute():
-            file = whole_path(file, (self.row["co_filename"], *files))
-        return Location(file, named["user_line"]) if file else _places.code_object(self.row)
-
     def values(self, most: int = 6) -> str:
         """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""
-        if self.row["kind"] in _UNTOLD:
+        if self.row["kind"] in _OPAQUE:
             return ""
         met = [row["old"] for row in self.rows if row["old"] is not None]
         last = self.rows[-1]["new"]
@@ -205,19 +191,23 @@ class Cause(msgspec.Struct, frozen=True):
         more = len(distinct) > most or (bool(distinct) and last is None)
         return " → ".join(_brief(distinct[:most])) + (" → …" if more else "")
 
+    def changes(self, most: int = 6) -> str:
+        """``mode changes (0 → 1 → 2)``."""
+        met = self.values(most)
+        return f"{self.subject} changes ({met})" if met else f"{self.subject} changes"
+
     def marks(self, name: str | None = None) -> str:
         """Lines that make the dimensions that changed symbolic from the first call on.
 
-        torch specialises on sizes of 0 and 1 whatever it is told, so where one was met the mark can
-        only be a wish: ``maybe_mark_dynamic``.
+        torch always specializes on sizes of 0 and 1, so where one was met the mark can only be a
+        wish: ``maybe_mark_dynamic``.
         """
         met = {row[column] for row in self.rows for column in ("old", "new")}
         name = name or ("maybe_mark_dynamic" if {"0", "1"} & met else "mark_dynamic")
         tensor = _GLOBAL.sub(r"\1", self.row["source_name"] or "")
         if not tensor.isidentifier() or resumed(self.row["co_name"]):
             return ""
-        dims = sorted({row["dim"] for row in self.rows if row["dim"] is not None})
-        return "\n".join(f"torch._dynamo.{name}({tensor}, {dim})" for dim in dims)
+        return "\n".join(f"torch._dynamo.{name}({tensor}, {dim})" for dim in self._dims)
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(
@@ -227,90 +217,87 @@ class Cause(msgspec.Struct, frozen=True):
 
     def cost(self, tables: Tables, *, but_one: bool = False) -> Cost:
         """Seconds of all those compiles; ``but_one``: its remedy makes one graph for all sizes."""
-        keys = {row["compile_key"] for row in first_rank(list(self.rows))}
+        keys = {row["compile_key"] for row in first_rank(self.rows)}
         return _costs.compiled_again(tables, keys, but_one=but_one)
 
 
 def _brief(values: list[str]) -> list[str]:
-    """Floats of many digits with as few as tell them apart."""
+    """Floats with only as many digits as it takes to tell them apart."""
     tried = ([_shown(value, digits) for value in values] for digits in _FEW_DIGITS)
     whole = [_shown(value, 17) for value in values]
     return next((shown for shown in tried if len(set(shown)) == len(set(whole))), whole)
 
 
 def _shown(value: str, digits: int) -> str:
-    """A float with so many digits, a class by its name; anything else as it is."""
-    named = _CLASS.fullmatch(value)
-    if named:
+    """A float with that many digits, a class by its name; anything else as it is."""
+    if named := _CLASS.fullmatch(value):
         return named[1]
     return f"{float(value):.{digits}g}" if _LONG_FLOAT.fullmatch(value) else value
 
 
-def spot(tables: Tables, cause: Cause) -> _places.Spot:
-    """``cause.place()``; where that is a library's line, the user's own line that led there."""
-    found = cause.place(tables["sources"]["file"].to_list())
-    owners = tables.once(_places.Owners)
-    if found and owners.owns(StackFrame(found.file, found.line, found.function)):
-        return _places.Spot(found)
-    called = owners.code(cause.row)
-    if called.place and called.inside:
-        return _places.Spot(called.place, found or called.inside)
-    return _places.Spot(_compile_call(tables, cause) or found, found)
+# Which recompiles
 
 
-def _compile_call(tables: Tables, cause: Cause) -> Location | None:
-    region = _places.region_of(tables, cause.row["compile_key"])
-    return _places.compile_call(region) if region else None
+def causes(tables: Tables, family: str) -> Iterator[Cause]:
+    """One cause per function and subject, of the recompiles of one family.
 
-
-def causes(tables: Tables) -> Iterator[Cause]:
-    """One cause a function, kind, source and dimension; only the guard that decided counts.
-
-    A dimension is left out of the key, so that a tensor that changes in two is one cause.
+    Code after a graph break counts as its function's, where only one function has that name. A
+    state changes for all compiled functions below a region at once: there it is one per region.
     """
+    functions = tables.once(_functions)
+    regions = _first_regions(tables) if family == "state" else {}
     found: dict[tuple[object, ...], list[Row]] = {}
-    for row in deciding(tables):
-        key = (*frame_of(row), row["kind"], row["source_name"])
-        found.setdefault(key, []).append(row)
-    for group in found.values():
-        yield Cause(tuple(group))
+    for row in rows(tables, "recompile_causes", family=family):
+        named = functions.get((row["co_filename"], row["function"]), ())
+        function = next(iter(named)) if len(named) == 1 else frame_of(row)
+        subject: str | None = (row["source_name"] or "").removesuffix(".__code__")
+        if family in ("state", "backend"):
+            subject = None
+        elif family == "tensor":
+            subject = str(row["kind"])  # of a tensor the property, whichever tensor shows it first
+        found.setdefault((regions.get(function, function), subject), []).append(row)
+    return (Cause(tuple(group)) for group in found.values())
 
 
-def deciding(tables: Tables) -> list[Row]:
-    """For each recompile the failed guard that decided it: that of the variant used last.
-
-    torch's state is checked before all else, so a variant that failed another guard was compiled
-    for the state of this call: state was not what had changed.
-
-    Where a tensor was expected and None came, or the reverse, the value changed: the one guard
-    looks at the type, the other at the value.
-    """
-    groups: list[list[Row]] = []
-    for row in rows(tables, "recompiles"):
-        if row["order"] in (0, None) or not groups:
-            groups.append([])
-        groups[-1].append(row)
-    return [_left_out(_deciding(group)) for group in groups]
+def _functions(tables: Tables) -> dict[tuple[str | None, str | None], set[Frame]]:
+    """(file, name) → the code objects of that name."""
+    found: dict[tuple[str | None, str | None], set[Frame]] = {}
+    for row in rows(tables, "compiles"):
+        found.setdefault((row["co_filename"], row["co_name"]), set()).add(frame_of(row))
+    return found
 
 
-def _left_out(row: Row) -> Row:
-    """``row`` as a change of value, where it is about a tensor that is an argument left out."""
-    if row["kind"] != "type_id" or row["old"] != "a tensor type" or row["new"] != _NONE:
-        return row
-    return {**row, "kind": "value", "old": _A_TENSOR, "new": "None"}
+def _first_regions(tables: Tables) -> dict[Frame, int]:
+    """Code object → the region that it was first compiled in."""
+    code = {row["compile_key"]: frame_of(row) for row in rows(tables, "compiles")}
+    found: dict[Frame, int] = {}
+    for row in rows(tables, "compile_regions"):
+        if row["compile_key"] in code:
+            found.setdefault(code[row["compile_key"]], row["region_id"])
+    return found
 
 
-def _deciding(group: list[Row]) -> Row:
-    """Of a tensor, too, the variant that came furthest decides: the one of as many dimensions."""
-    first = group[0]
-    if first["kind"] == "rank":
-        same = (row for row in group if row["source_name"] == first["source_name"])
-        return next((row for row in same if row["kind"] in ("size", "shape_guard")), first)
-    if first["kind"] in _STATES:
-        values = (row for row in group if row["kind"] not in (*_STATES, "other"))
-        tensors = (row for row in group if row["kind"] == "dispatch_keys")
-        return next(values, next(tensors, first))
-    return first
+def of_sizes(tables: Tables, *reasons: str) -> Iterator[Cause]:
+    """One cause per function and source of the recompiles for a size with these reasons."""
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for row in first_rank(rows(tables, "recompile_causes")):
+        if row["size_reason"] in reasons:
+            found.setdefault((*frame_of(row), row["source_name"]), []).append(row)
+    return (Cause(tuple(group)) for group in found.values())
+
+
+def by_source(tables: Tables) -> list[Cause]:
+    """One cause per function, kind and source (``cause_id``)."""
+    found: dict[int, list[Row]] = {}
+    for row in rows(tables, "recompile_causes"):
+        found.setdefault(row["cause_id"], []).append(row)
+    return [Cause(tuple(group)) for group in found.values()]
+
+
+def main_cause(tables: Tables, code: Frame) -> Cause | None:
+    """The cause behind most recompiles of one code object."""
+    own = [cause for cause in by_source(tables) if frame_of(cause.row) == code]
+    return max(own, key=lambda cause: len(cause.rows), default=None)
 
 
 def limited_frames(tables: Tables) -> set[Frame]:
@@ -322,7 +309,143 @@ def limited_frames(tables: Tables) -> set[Frame]:
     return frames | warned
 
 
-def main_cause(tables: Tables, frame: Frame) -> Cause | None:
-    """The cause behind most recompiles of ``frame``."""
-    own = [cause for cause in causes(tables) if frame_of(cause.row) == frame]
-    return max(own, key=lambda cause: len(cause.rows), default=None)
+# How much it matters
+
+
+def severity(tables: Tables, cause: Cause, cost: Cost, fewest_recompiles: float = 0) -> Severity:
+    """By its seconds; a function that met the recompile limit runs in eager, which costs more.
+
+    One more variant is information: it is compiled once, whatever alternates.
+    """
+    if cause.recompiles < fewest_recompiles:
+        return "info"
+    met_limit = {frame_of(row) for row in cause.rows} & limited_frames(tables)
+    return "warning" if met_limit else severity_of(tables, cost.seconds)
+
+
+def severity_of(tables: Tables, seconds: float | None) -> Severity:
+    """Warning where recompiling took long, or where the seconds are not known; else info."""
+    job = _starts.job_seconds(tables) or 0.0
+    long = seconds is None or seconds >= max(NOTABLE_SECONDS, _costs.DEAR_SHARE * job)
+    return "warning" if long else "info"
+
+
+def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:
+    """The guards that failed, and what finding one of several variants takes where profiled."""
+    found = [
+        row
+        for row in first_rank(rows(tables, "call_path", part="cache_lookup"))
+        if (row["entries"] or 0) > 1 and row["calls"] and row["ms"]
+    ]
+    if found:
+        code = frame_of(cause.row)
+        ids = {row["compile_id"] for row in rows(tables, "compiles") if frame_of(row) == code}
+        found = [row for row in found if row["compile_id"] in ids]
+    if not found:
+        return cause.evidence()
+    each = sum(row["ms"] for row in found) / sum(row["calls"] for row in found)
+    variants = max(row["entries"] for row in found)
+    text = f"finding one of {variants} variants takes {milliseconds(each)} per call, as profiled"
+    return (*cause.evidence(), Evidence(text, "call_path"))
+
+
+# Where it is
+
+
+def place(cause: Cause, files: Collection[str] = ()) -> Location | None:
+    """The line that reads what changed, where the log names it; else the function's.
+
+    torch cuts the front off paths in guards: ``files`` are the user's whole ones. The line may
+    still be a library's: a function that was inlined may stand around it.
+    """
+    named = next((row for row in cause.rows if row["user_line"] is not None), None)
+    if named is None or not named["user_file"]:
+        return code_object(cause.row)
+    file = named["user_file"]
+    if not PurePath(file).is_absolute():
+        file = whole_path(file, (cause.row["co_filename"], *files))
+    return Location(file, named["user_line"]) if file else code_object(cause.row)
+
+
+def spot(tables: Tables, cause: Cause) -> Spot:
+    """``place``; where that is a library's line, the user's own line that led there."""
+    found = place(cause, tables["sources"]["file"].to_list())
+    owners = tables.once(Owners)
+    if found and owners.owns(StackFrame(found.file, found.line, found.function)):
+        return Spot(found)
+    own = owners.code(cause.row)
+    if own.place and own.inside:
+        return Spot(own.place, found or own.inside)
+    region = region_of(tables, cause.row["compile_key"])
+    call = compile_call(region) if region else None
+    return Spot(call or found, found)
+
+
+def reading(tables: Tables, cause: Cause) -> Spot:
+    """The line that reads what changed; else the function, or the call that led to a library's.
+
+    Guards on tensors and dicts name no line when they fail; torch's tree of the guards does. An
+    argument that is first read in another function than the compiled one is the caller's.
+    """
+    named = any(row["user_line"] is not None for row in cause.rows)
+    found = None if named else _in_guards(tables, cause)
+    if found is None:
+        return spot(tables, cause)
+    file, line = frame_of(cause.row)  # where the function ends is not recorded
+    elsewhere = found.file != file or (line is not None and found.line < line)
+    if cause.source.isidentifier() and elsewhere:
+        return Spot(next(iter(callers(tables, cause)), found), found)
+    return Spot(found)
+
+
+def callers(tables: Tables, cause: Cause) -> list[Location]:
+    """The user's own lines that called into the compiles of ``cause``, each once, in order."""
+    compiles = {row["compile_key"]: row for row in reversed(rows(tables, "compiles"))}
+    owners = tables.once(Owners)
+    again = (compiles.get(row["compile_key"]) for row in cause.rows)
+    places = (owners.caller(row) for row in again if row)
+    return list(dict.fromkeys(found for found in places if found))
+
+
+def _in_guards(tables: Tables, cause: Cause) -> Location | None:
+    """The user's own line of a guard on the very source, on what is inside of it, or around it.
+
+    An empty dictionary has nothing inside yet: the variants that came later know more.
+    """
+    owners, sources = tables.once(Owners), tables["sources"]["file"]
+    found = sorted(
+        (distance, variant, number, file, line)
+        for variant, row in enumerate(cause.rows)
+        for number, (name, file, line) in enumerate(_guards(tables, row))
+        if (distance := _distance(row["source_name"], name)) is not None
+    )
+    for *_, cut, line in found:
+        file = whole_path(cut, (cause.row["co_filename"], *sources))
+        if file and owners.owns(StackFrame(file, line, None)):
+            return Location(file, line)
+    return None
+
+
+def _guards(tables: Tables, row: Row) -> Iterator[tuple[str, str, int]]:
+    """Source and line of the guards of the variant that did not fit."""
+    source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
+    if not (source and failed and key):
+        return
+    entry = key.removesuffix(row["compile_id"]) + failed
+    guards = frame(tables, "guards", compile_key=entry).with_columns(
+        pl.col("source_name").str.replace_all(r"\bL\[\s*['\"](.*?)['\"]\s*\]", "${1}")
+    )
+    guards = guards.drop_nulls(["source_name", "file", "line"])
+    yield from guards.select("source_name", "file", "line").unique(maintain_order=True).iter_rows()
+
+
+def _distance(source: str, name: str) -> int | None:
+    """0: the same; 1: keys of it; 2: inside (``cache['a']`` of ``cache``); more: around it."""
+    if name == source:
+        return 0
+    if name.startswith(f"list(dict.keys({source}))"):  # where its keys are iterated
+        return 1
+    if name.startswith((f"{source}[", f"{source}.")):
+        return 2
+    around = source.startswith((f"{name}[", f"{name}."))
+    return 2 + len(source) - len(name) if around else None

@@ -60,7 +60,7 @@ from traceview.rules.kit import (
     shorten,
     step_ms,
 )
-from traceview.torchtext.frames import readable_name
+from traceview.words import names
 
 CODE = "TV513"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
@@ -119,7 +119,7 @@ def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
     confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
     if cost.ms_per_step is not None:
         confidence = "derived"
-    name = f" of {readable_name(compiles[0]['co_name'])}" if compiles else ""
+    name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
     numbers = _numbers(tables, compile_id)
     each, fix = "size of its inputs", "Pad the inputs to a few sizes"
     if numbers:

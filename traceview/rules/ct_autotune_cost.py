@@ -34,13 +34,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.compiler.first_calls import parts_of
-from traceview.rules import _places, _settings, _starts
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location
-from traceview.tables import Tables
-from traceview.words.numbers import percent, seconds
-from traceview.words.text import shorten
+from traceview.rules import _settings, _starts
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Tables,
+    about_region,
+    compile_call,
+    first_rank,
+    from_row,
+    percent,
+    rows,
+    seconds,
+    shorten,
+)
 
 CODE = "TV606"
 NEEDS = frozenset({"compile_phases", "compiles", "regions"})
@@ -65,7 +75,7 @@ def check(
     if not whole or spent < max(least_seconds, least_share * whole):
         return
     region = next(filter(_asks, first_rank(rows(tables, "regions"))), None)
-    place = _places.compile_call(region) if region else _setting(tables)
+    place = compile_call(region) if region else _setting(tables)
     if place is None:
         return  # nobody asked for it: what is left is small, and no choice of the user's
     yield Finding(
@@ -92,7 +102,7 @@ def check(
             "compile with the default mode and compare the step's time: only what autotuning wins "
             "there pays for it."
         ),
-        about=_places.about_region(region),
+        about=about_region(region),
     )
 
 

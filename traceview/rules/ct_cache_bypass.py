@@ -39,13 +39,24 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from traceview.rules import _places, _settings, _starts
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first, rows
-from traceview.rules.finding import Cost, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural, seconds
-from traceview.words.text import shorten
+from traceview.rules import _settings, _starts
+from traceview.rules.kit import (
+    Cost,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first,
+    from_row,
+    plural,
+    rows,
+    seconds,
+    shorten,
+)
 
 CODE = "TV604"
 NEEDS = frozenset({"cache_events", "compiles"})
@@ -183,7 +194,7 @@ def _finding(
         ),
         what_to_do=remedy.words,
         snippet=Snippet("python", remedy.code) if remedy.code else None,
-        about=_places.about(*compiles),
+        about=about(*compiles),
     )  # fmt: skip
 
 
@@ -194,5 +205,5 @@ def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | N
             return found
     if remedy.settings:
         region = first(tables, "regions", is_anchor=True)
-        return _places.compile_call(region) if region else None
-    return _places.Owners(tables).code(compiles[0]).place if compiles else None
+        return compile_call(region) if region else None
+    return Owners(tables).code(compiles[0]).place if compiles else None

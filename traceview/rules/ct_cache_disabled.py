@@ -32,11 +32,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _settings, _starts
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural, seconds
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    first,
+    from_row,
+    plural,
+    rows,
+    seconds,
+)
 
 CODE = "TV603"
 NEEDS = frozenset({"cache_events", "compiles", "environment"})

@@ -36,14 +36,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _places, _settings, _starts, _versions, _warm
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import first
-from traceview.rules.finding import Cost, Evidence, Finding, Location
-from traceview.tables import Tables
-from traceview.torchtext.frames import readable_name
-from traceview.words.numbers import plural, seconds
-from traceview.words.text import shorten
+from traceview.rules import _settings, _starts, _versions, _warm
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Tables,
+    about,
+    first,
+    from_row,
+    plural,
+    seconds,
+    shorten,
+)
+from traceview.words import names
 
 CODE = "TV605"
 NEEDS = frozenset({"cache_events:warm", "compiles:warm", "graphs:warm"})
@@ -82,14 +90,14 @@ def _place(tables: Tables, miss: _warm.Miss) -> Location | None:
     region = first(tables, "regions", is_anchor=True)
     if miss.why == "folder":
         return _settings.place(tables, _FOLDER, region)
-    return _places.Owners(tables).code(miss.compiles[0]).place
+    return Owners(tables).code(miss.compiles[0]).place
 
 
 def _finding(
     tables: Tables, why: str, place: Location | None, found: list[_warm.Miss], spent: float
 ) -> Finding:
     compiled = [miss.compiles[0] for miss in found]
-    names = ", ".join(dict.fromkeys(readable_name(row["co_name"]) for row in compiled))
+    names = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
     said = {
         "code": "its code holds a value that is another one at each start",
         "settings": "its code was the same, its settings were not",
@@ -109,7 +117,7 @@ def _finding(
         location=place,
         evidence=(*_proof(tables, why, found[0]), _looked_up(found)),
         what_to_do=_remedy(tables, why),
-        about=_places.about(*compiled),
+        about=about(*compiled),
     )
 
 

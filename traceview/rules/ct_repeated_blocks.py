@@ -42,11 +42,24 @@ from collections.abc import Iterator
 
 from traceview.rules import _costs, _places, _recompiles, _starts, _versions
 from traceview.rules._blocks import Blocks, operations, repeated
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import percent, plural, seconds
+from traceview.rules.kit import (
+    Cost,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first_rank,
+    from_row,
+    percent,
+    plural,
+    rows,
+    seconds,
+    short,
+    step_ms,
+)
 
 CODE = "TV602"
 NEEDS = frozenset({"compiles", "graphs"})
@@ -94,7 +107,7 @@ def check(
 
 def _too_small(tables: Tables, found: Blocks) -> bool:
     """Whether calling each block by itself would take much of the step; not where none is timed."""
-    step = _costs.step_ms(tables, "compiled")
+    step = step_ms(tables, "compiled")
     return step is not None and found.count * _ENTRY_MS > _MOST_ENTERING * step
 
 
@@ -131,7 +144,7 @@ def _finding(
         ),
         snippet=Snippet("python", code),
         also_at=(found.place,) if call and found.place else (),
-        about=_places.about(*compiles[:1]),
+        about=about(*compiles[:1]),
     )  # fmt: skip
 
 
@@ -143,7 +156,7 @@ def _instead(text: str, found: Blocks) -> tuple[str, str]:
         return "the block", f"{code}  # instead of torch.compile(model)"
     if function == "forward":
         code = "block.compile()  # the module that the loop calls, instead of torch.compile(model)"
-        return f"the module whose forward() is at {_places.short(found.place)}", code
+        return f"the module whose forward() is at {short(found.place)}", code
     return f"{function}()", f"{function} = torch.compile({function})  # not what calls it in a loop"
 
 
@@ -160,4 +173,4 @@ def _nested(tables: Tables) -> str:
 def _compile_call(tables: Tables, key: str) -> Location | None:
     """The torch.compile call that the compile belongs to."""
     region = _places.region_of(tables, key)
-    return _places.compile_call(region) if region else None
+    return compile_call(region) if region else None

@@ -39,14 +39,30 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _costs, _places, _recompiles, _starts
-from traceview.rules._evidence import from_row
+from traceview.rules import _costs, _recompiles, _starts
 from traceview.rules._requests import eager_steps
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
-from traceview.tables import Tables
-from traceview.torchtext.frames import readable_name
-from traceview.words.numbers import milliseconds, plural, seconds
+from traceview.rules.kit import (
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Severity,
+    Tables,
+    about,
+    first,
+    first_rank,
+    from_row,
+    milliseconds,
+    plural,
+    rows,
+    seconds,
+    severity,
+    step_ms,
+)
+from traceview.words import names
 
 CODE = "TV608"
 NEEDS = frozenset({"compiles", "graphs"})
@@ -115,8 +131,8 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
     compiles = dearest.compiles
     again_s = sum(found.again_s for found in repeats)
     cost, confidence, grade = _cost(tables, again_s, len(compiles))
-    name = readable_name(compiles[0]["co_name"])
-    made = _places.Owners(tables).code(compiles[0]).place
+    name = names.function(compiles[0]["co_name"])
+    made = Owners(tables).code(compiles[0]).place
     why, explanation, what_to_do = _RESET if dearest.after_resets else _MADE_ANEW
     return Finding(
         code=CODE,
@@ -145,14 +161,14 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
             ),
         ),
         what_to_do=what_to_do,
-        about=_places.about(*(found.compiles[0] for found in repeats)),
+        about=about(*(found.compiles[0] for found in repeats)),
     )
 
 
 def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confidence, Severity]:
     """The step's loss where compiling never went quiet, else what was spent again."""
     run = first(tables, "runs")
-    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if run and run["never_quiet"] and eager is not None and compiled is not None:
         about = (
             f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}; what compiled "
@@ -164,7 +180,7 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
     if compiles >= _GOES_ON and steps > 0:
         every = 1e3 * again_s / steps
         about = f"compiling again, spread over {plural(steps, 'compiled step')}"
-        return Cost(ms_per_step=every, about=about), "derived", _costs.severity(tables, every)
+        return Cost(ms_per_step=every, about=about), "derived", severity(tables, every)
     about = "all compiles but the first"
     return Cost(seconds=again_s, about=about), "measured", _starts.severity(tables, again_s)
 

@@ -41,11 +41,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _settings, _starts
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural, seconds
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    first,
+    first_rank,
+    from_row,
+    plural,
+    rows,
+    seconds,
+)
 
 CODE = "TV607"
 NEEDS = frozenset({"compile_phases", "environment", "runs"})

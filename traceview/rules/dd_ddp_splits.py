@@ -47,12 +47,26 @@ import statistics
 from collections.abc import Iterator
 from itertools import groupby
 
-from traceview.rules import _costs, _places, _recompiles
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Severity, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, plural
+from traceview.rules import _places, _recompiles
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Owners,
+    Row,
+    Severity,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first,
+    first_rank,
+    from_row,
+    milliseconds,
+    plural,
+    rows,
+    severity,
+)
 
 CODE = "TV801"
 NEEDS = frozenset({"ddp_buckets", "compiles"})
@@ -93,7 +107,7 @@ def _graphs(tables: Tables) -> Iterator[list[Row]]:
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
     region = _places.region_of(tables, compile_["compile_key"])
-    call = _places.compile_call(region) if region else None
+    call = compile_call(region) if region else None
     remedy, snippet = _remedy(tables, pieces)
     return Finding(
         code=CODE,
@@ -111,11 +125,11 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
             "across the cuts would save comes on top",
         ),
         confidence="derived",
-        location=call or _places.Owners(tables).code(compile_).place,
+        location=call or Owners(tables).code(compile_).place,
         evidence=(_sizes(pieces), *entered, from_row(_order(compile_), "compiles", compile_)),
         what_to_do=remedy,
         snippet=snippet,
-        about=_places.about(compile_),
+        about=about(compile_),
     )
 
 
@@ -147,7 +161,7 @@ def _severity(tables: Tables, ms: float | None) -> Severity:
     hidden = 0.0 if _is_alone(tables) else _hidden_ms(tables)
     if ms is None or hidden is None or hidden >= ms:
         return "info"
-    return _costs.severity(tables, ms - hidden)
+    return severity(tables, ms - hidden)
 
 
 def _is_alone(tables: Tables) -> bool:

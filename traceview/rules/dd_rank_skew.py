@@ -54,13 +54,25 @@ import msgspec
 
 from traceview.derive.intervals import length
 from traceview.rules import _places, _recompiles, _starts
-from traceview.rules._evidence import from_row
 from traceview.rules._families import RECOMPILES
-from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Severity, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural, seconds
-from traceview.words.text import shorten
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Severity,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    from_row,
+    plural,
+    rows,
+    seconds,
+    shorten,
+)
 
 CODE = "TV802"
 NEEDS = frozenset({"rank_waits", "compiles"})
@@ -146,7 +158,7 @@ def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Tur
     waits: dict[str, list[Row]] = {}
     for row in rows(tables, "rank_waits"):
         waits.setdefault(row["compile_key"], []).append(row)
-    owners = _places.Owners(tables)
+    owners = Owners(tables)
     ranks: dict[Location | None, set[int]] = {}
     turns: dict[Location | None, list[_Turn]] = {}
     for row in rows(tables, "compiles", is_forward=True) if waits else ():
@@ -172,7 +184,7 @@ def _finding(
     grade: Severity,
 ) -> Finding:
     region = _places.region_of(tables, turns[0].compile["compile_key"])
-    call = _places.compile_call(region) if region else None
+    call = compile_call(region) if region else None
     marks = _marks(tables, turns, region) if kind == "steps" else None
     remedy, snippet = _remedy(kind, marks)
     return Finding(
@@ -191,7 +203,7 @@ def _finding(
         what_to_do=remedy,
         snippet=snippet,
         also_at=() if call is None or call == place else (call,),
-        about=_places.about(*(turn.compile for turn in turns)),
+        about=about(*(turn.compile for turn in turns)),
     )
 
 
@@ -220,7 +232,7 @@ def _marks(tables: Tables, turns: list[_Turn], region: Row | None) -> Snippet | 
     keys = {turn.compile["compile_key"] for turn in turns}
     sizes = (
         cause.marks("maybe_mark_dynamic")
-        for cause in _recompiles.causes(tables)
+        for cause in _recompiles.by_source(tables)
         if cause.row["compile_key"] in keys and cause.row["kind"] in ("size", "shape_guard")
     )
     marks = next(filter(None, sizes), None)
@@ -236,7 +248,7 @@ def _told(turns: list[_Turn]) -> tuple[Evidence, ...]:
 
 def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
     """What the dearest compile of each rank was for."""
-    reasons = {row["compile_key"]: row for row in _recompiles.deciding(tables)}
+    reasons = {row["compile_key"]: row for row in rows(tables, "recompile_causes")}
     found: dict[int, Evidence] = {}
     for turn in turns:
         row, rank = reasons.get(turn.compile["compile_key"]), turn.waits[0]["rank"]

@@ -43,7 +43,7 @@ from traceview.rules.kit import (
     short,
     shorten,
 )
-from traceview.torchtext.frames import readable_name
+from traceview.words import names
 
 CODE = "TV104"
 NEEDS = frozenset({"break_sites", "compiles"})
@@ -63,7 +63,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         frames = [compiles[key] for key in keys if key in compiles]
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
-        function = readable_name(name) if name else "the function"
+        function = names.function(name) if name else "the function"
         opening = function.replace("the ", "The ", 1) if function.startswith("the ") else function
         why = _cause(site, frames)
         of_line = site.place is None or any(row["names_line"] for row in site.rows)
@@ -129,7 +129,7 @@ def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confi
 
 def _outcomes(frames: list[Row]) -> Iterator[Evidence]:
     for row in [row for row in frames if row["outcome"] == "skipped"][:1]:
-        text = f"compile {row['compile_id']} of {readable_name(row['co_name'])} ended as skipped"
+        text = f"compile {row['compile_id']} of {names.function(row['co_name'])} ended as skipped"
         if row["duration_us"]:
             text += f" after {seconds(row['duration_us'] / 1e6)}"
         yield from_row(text, "compiles", row)

@@ -4,8 +4,8 @@ Guards that take a large part of the compiled step: thousands of them, checked b
 
 ## Why it costs
 Whatever compiled code read while it was traced (attributes, parameters, list items, globals) is
-checked on the host before each call, one guard after the other. Thousands of them take longer
-than a small graph.
+checked on the host before each call, one guard after the other. Thousands of them take longer than
+a small graph.
 
 ## Evidence
 The host time of the cache look-ups that led to one compiled variant (on a GPU: as far as it waited
@@ -28,8 +28,10 @@ after all then gives wrong results without a word.
 - `fewest_guards`: code with fewer guards is not named.
 
 ## References
-- https://docs.pytorch.org/docs/stable/generated/torch.compiler.skip_guard_on_all_nn_modules_unsafe.html
-- https://docs.pytorch.org/docs/2.14/user_guide/torch_compiler/compile/programming_model.reducing_guard_overhead.html
+-
+  https://docs.pytorch.org/docs/stable/generated/torch.compiler.skip_guard_on_all_nn_modules_unsafe.html
+-
+  https://docs.pytorch.org/docs/2.14/user_guide/torch_compiler/compile/programming_model.reducing_guard_overhead.html
 - torch/_dynamo/guards.py, `GuardBuilder`
 - https://github.com/pytorch/pytorch/issues/185886
 - https://github.com/pytorch/pytorch/issues/191753
@@ -42,12 +44,26 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from traceview.rules import _costs, _places, _recompiles, _versions
+from traceview.rules import _recompiles, _versions
 from traceview.rules._families import RECOMPILES
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, percent, plural
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    compile_call,
+    first,
+    first_rank,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+)
 
 CODE = "TV301"
 NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_counts"})
@@ -121,7 +137,7 @@ def check(
     share = min(1.0, spent / counts["step_ms"])
     many = lookup.row["guards"] >= fewest_guards and lookup.micros >= least_us
     if many and share >= least_share:
-        dear = share >= dear_share or _costs.outcome(tables) != "helped"
+        dear = share >= dear_share or outcome(tables) != "helped"
         yield _finding(tables, lookup, Cost(spent, None, _ABOUT), share, dear)
 
 
@@ -151,7 +167,7 @@ def _dearest(tables: Tables) -> _Lookup | None:
 def _finding(tables: Tables, lookup: _Lookup, cost: Cost, share: float, dear: bool) -> Finding:
     place, own = lookup.line(tables["sources"]["file"])
     regions = first_rank(rows(tables, "regions", region_id=lookup.row["region_id"]))
-    call = _places.compile_call(regions[0]) if regions else None
+    call = compile_call(regions[0]) if regions else None
     guards, calls = lookup.row["guards"], lookup.row["calls"] or 0.0
     often = "once" if round(calls, 1) == 1.0 else f"{calls:.3g} times"
     return Finding(
@@ -173,7 +189,7 @@ def _finding(tables: Tables, lookup: _Lookup, cost: Cost, share: float, dear: bo
         evidence=(*_evidence(tables, lookup),),
         what_to_do=_remedy(tables, lookup.on_values and own > 0),
         snippet=None if lookup.on_values or not _filters(tables) else Snippet("python", _SKIP),
-        about=_places.about(lookup.owner),
+        about=about(lookup.owner),
     )
 
 

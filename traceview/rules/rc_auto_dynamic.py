@@ -3,12 +3,12 @@
 One recompile after which a size or number is symbolic: torch's automatic dynamic shapes at work.
 
 ## Why it costs
-One more compile at the start, and nothing after it. It is no fault; the finding is here so that
-the second compile has a name.
+One more compile at the start, and nothing after it. Nothing is wrong; the finding explains the
+second compile.
 
 ## Evidence
-A single recompile of a function for a size (or an int or float) of one source, with symbols
-created by that compile, and no later one for the same source.
+A single recompile of a function for a size (or an int or float) of one source, with symbols created
+by that compile, and no later one for the same source.
 
 ## What to do
 Nothing. To save that compile, mark the size before the first call.
@@ -25,15 +25,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from traceview.rules import _recompiles, _sizes
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Cost, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import plural
+from traceview.rules import _recompiles
+from traceview.rules.kit import Cost, Finding, Row, Snippet, Tables, from_row, plural, rows, times
 
 CODE = "TV205"
-NEEDS = frozenset({"recompiles", "compiles"})
+NEEDS = frozenset({"recompile_causes", "compiles"})
 FOLLOWS = frozenset({"cg-dynamic-rerecord"})
 
 
@@ -41,7 +37,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and source that became symbolic."""
     limited = _recompiles.limited_frames(tables)
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
-    changed = (*_sizes.of_reason(tables, "first_change"), *_single_values(tables))
+    changed = (*_recompiles.of_sizes(tables, "first_change"), *_single_values(tables))
     for cause in changed:
         again = compiles.get(cause.rows[-1]["compile_key"])
         if _recompiles.frame_of(cause.row) not in limited and again and again["dynamic_symbols"]:
@@ -51,7 +47,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
     """Numbers that changed once and are symbolic in the code that was compiled for it."""
     created, pinned = (_named(tables, event) for event in ("create", "specialize"))
-    for cause in _recompiles.causes(tables):
+    for cause in _recompiles.by_source(tables):
         named = (cause.row["compile_key"], cause.row["source_name"])
         numbers = cause.row["kind"] == "value" and not cause.is_choice
         if numbers and len(cause.rows) == 1 and named in created and named not in pinned:
@@ -61,7 +57,7 @@ def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
 def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
     """A mark saves the compile for the first value, whose own time is lost among a start's."""
     cost = cause.cost(tables)
-    return replace(cost, about=f"{cost.about}; the one before, which a mark saves, is much alike")
+    return replace(cost, about=f"{cost.about}; a mark saves the one before, which is as long")
 
 
 def _named(tables: Tables, event: str) -> set[tuple[str, str]]:
@@ -80,12 +76,12 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
         rule="rc-auto-dynamic",
         severity="info",
         title=(
-            f"{_recompiles.opening(cause.subject)} changed ({cause.values()}), and "
-            f"{cause.function} was compiled once more, for any value"
+            f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
+            f"{cause.subject} changed ({cause.values()}) and became symbolic"
         ),
         explanation=(
-            "torch compiles the first value as a constant and makes it symbolic when it changes. "
-            "There was no further recompile for it."
+            "torch compiles in the first value as a constant and makes it symbolic when it "
+            "changes. It caused no further recompile."
         ),
         cost=_cost(tables, cause),
         confidence="derived",
@@ -101,9 +97,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
             ),
         ),
         what_to_do=(
-            "Nothing has to be done. Marking it before the first call saves this compile."
-            if marks
-            else "Nothing has to be done."
+            "Nothing. Marking it before the first call saves this compile." if marks else "Nothing."
         ),
         snippet=Snippet("python", marks) if marks else None,
     )

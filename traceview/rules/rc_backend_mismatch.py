@@ -5,23 +5,23 @@ function, `functools.partial` or object that is made for the call.
 
 ## Why it costs
 Compiled code belongs to the backend that made it, and backends are compared as objects. A new one
-shares nothing with the last: each torch.compile is followed by a whole compile, until the recompile
-limit; from then on the function runs in eager.
+shares nothing with the last one: a whole compile follows each torch.compile call, up to the
+recompile limit. After that the function runs in eager.
 
 ## Evidence
 At least two recompiles of one function with "BACKEND_MATCH failure", in which the cached and the
 new backend have the same description, only another id. Where the descriptions differ (another
-backend, mode or `dynamic=`, as in a benchmark of modes), it is meant and no finding.
+backend, mode or `dynamic=`, as in a benchmark of modes), it is intended and not reported.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information.
 
 ## What to do
 Make the backend once, at the top of a module, and call torch.compile once, before the loop.
 Backends given by name ("inductor") and equal `mode=` and `options=` are equal to each other.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is named.
+- `fewest_recompiles`: fewer recompiles of one function are not reported.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -36,18 +36,24 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompile_kinds, _recompiles
-from traceview.rules._evidence import from_row
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules._recompiles import Cause
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Evidence, Finding
-from traceview.tables import Tables
-from traceview.words.numbers import times
-from traceview.words.text import shorten
+from traceview.rules import _recompiles
+from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
+from traceview.rules.kit import (
+    Evidence,
+    Finding,
+    Row,
+    Tables,
+    compile_call,
+    first_rank,
+    from_row,
+    rows,
+    short,
+    shorten,
+    times,
+)
 
 CODE = "TV213"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 
 #: What differs between two objects of one make.
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")
@@ -59,13 +65,13 @@ _INDUCTOR = "_TorchCompileInductorWrapper"
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function."""
-    for found in _recompile_kinds.causes(tables, "backend"):
+    for found in _recompiles.causes(tables, "backend"):
         same = tuple(row for row in found.rows if _of_one_make(row))
         region, calls = _region(tables, found)
         if not same or (same[0]["old"] is None and not _made_for_each(region, calls)):
             continue
         cause = Cause(same)
-        count = _recompile_kinds.recompiles(cause)
+        count = cause.recompiles
         if count < fewest_recompiles:
             continue
         at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
@@ -73,23 +79,23 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         yield Finding(
             code=CODE,
             rule="rc-backend-mismatch",
-            severity=_recompile_kinds.severity(tables, cause, cost),
+            severity=_recompiles.severity(tables, cause, cost),
             title=(
-                f"A new backend object ({name}) for each torch.compile call recompiled "
-                f"{cause.function} {times(count)}"
+                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: every "
+                f"torch.compile call gets a new backend object ({name})"
             ),
             explanation=(
-                "Compiled code is kept for the very backend object that made it. This one is made "
-                "anew for each torch.compile call, so what was compiled is never found again."
+                "Compiled code is kept for the backend object that made it. Here each "
+                "torch.compile call gets a new one, so compiled code is never found again."
             ),
             cost=cost,
             confidence="measured",
-            location=_places.compile_call(region) if region else at.place,
+            location=compile_call(region) if region else at.place,
             inside=None if region else at.inside,
             about=cause.about,
             evidence=(*_proof(region, calls), *cause.evidence()),
             what_to_do=(
-                f"Make the backend {name} once, outside of the function that calls torch.compile, "
+                f"Make the backend {name} once, outside the function that calls torch.compile, "
                 "and call torch.compile once, before the loop."
             ),
         )
@@ -134,5 +140,5 @@ def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:
 def _proof(region: Row | None, calls: int) -> tuple[Evidence, ...]:
     if region is None:
         return ()
-    at = _places.short(_places.compile_call(region))
+    at = short(compile_call(region))
     return (from_row(f"torch.compile at {at} was called {times(calls)}", "regions", region),)

@@ -4,25 +4,24 @@ A list, tuple, dict or set that compiled code reads and whose length or keys cha
 call: a cache that grows by one entry a token, a history that is appended to.
 
 ## Why it costs
-The length and the keys of Python containers are compiled in as constants; torch makes no length
-symbolic. Each new one is a whole compile, until the recompile limit; from then on new lengths run
-in eager.
+The length and the keys of Python containers are compiled in as constants; torch never makes a
+length symbolic. Every new one costs a whole compile, up to the recompile limit. After that, calls
+with new lengths run in eager.
 
 ## Evidence
 At least two recompiles of one function whose deciding guard is on the length or the keys of the
 same source (`len(cache) == 3`, `not cache`, `list(dict.keys(…))`), or on what a set holds. A single
-one, as between an
-empty cache and a full one, makes two variants, once.
+one, such as between an empty cache and a full one, makes two variants, once.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information.
 
 ## What to do
 Give the compiled function what does not grow: one tensor of the greatest size that is written at a
-position, or a tuple of fixed length. Append to histories for logs outside of it.
+position, or a tuple of fixed length. Append to logs and histories outside it.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is named.
+- `fewest_recompiles`: fewer recompiles of one function are not reported.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -37,15 +36,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules._recompiles import Cause
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.derive.facts.recompile_causes import is_of_members
+from traceview.rules import _recompiles
+from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
+from traceview.rules.kit import Finding, Row, Snippet, Tables, times
 
 CODE = "TV207"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 
 #: What torch guards of a module that is no data of the user's: hooks and sub-modules.
 _HOOKS = "_hooks"
@@ -56,41 +53,45 @@ _ADDS = re.compile(r"\.(?:append|appendleft|extend|insert|add|update|setdefault)
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and container."""
-    for cause in _recompile_kinds.causes(tables, "length"):
-        count = _recompile_kinds.recompiles(cause)
+    for cause in _recompiles.causes(tables, "length"):
+        count = cause.recompiles
         if count < fewest_recompiles:
             continue
-        at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
+        at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
         what = _what(cause)
         verb = "grows" if _grows(cause) else "changes" if what == "the length" else "change"
         yield Finding(
             code=CODE,
             rule="rc-container-length",
-            severity=_recompile_kinds.severity(tables, cause, cost),
+            severity=_recompiles.severity(tables, cause, cost),
             title=(
-                f"{_recompiles.opening(what)} of {cause.source} {verb} from call to call, which "
-                f"recompiled {cause.function} {times(count)}"
+                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} of "
+                f"{cause.source} {verb}"
             ),
             explanation=(
                 f"torch compiles {what} of {cause.source} in as a constant and guards it"
                 + (f" (met: {cause.values()})." if cause.values() else ".")
-                + " It never becomes symbolic, so each new one costs a whole compile."
+                + " It never becomes symbolic, so every new one costs a whole compile."
             ),
             cost=cost,
             confidence="measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
-            evidence=_recompile_kinds.evidence(tables, cause),
+            evidence=_recompiles.evidence(tables, cause),
             what_to_do=_remedy(cause),
             snippet=_snippet(cause),
         )
 
 
 def _what(cause: Cause) -> str:
-    if any(map(_recompile_kinds.is_of_members, cause.rows)):
+    if any(map(_is_of_members, cause.rows)):
         return _MEMBERS
     return "the keys" if cause.row["kind"] == "keys" else "the length"
+
+
+def _is_of_members(row: Row) -> bool:
+    return row["kind"] in ("keys", "value") and is_of_members(row["guard"] or "")
 
 
 def _lengths(cause: Cause) -> list[int]:
@@ -105,13 +106,13 @@ def _grows(cause: Cause) -> bool:
 
 def _remedy(cause: Cause) -> str:
     if cause.source.endswith(_HOOKS):
-        return "Register hooks once, before the first call, and take away those no longer needed."
+        return "Register hooks once, before the first call, and remove those no longer needed."
     if cause.source.endswith(_MODULES):
         return "Build the module completely before the first call."
     if _what(cause) == _MEMBERS:
         return (
-            f"Keep {cause.source} outside of the compiled function, and pass what it decides as "
-            "tensors: 1.0 for what is in it and 0.0 for what is not, to calculate with."
+            f"Keep {cause.source} outside the compiled function, and pass what it decides as "
+            "tensors to calculate with: 1.0 for what is in it and 0.0 for what is not."
         )
     if cause.row["kind"] == "keys":
         return (
@@ -126,7 +127,7 @@ def _remedy(cause: Cause) -> str:
     if not _is_appended_to(cause):
         return tensor[:1].upper() + tensor[1:]
     return (
-        f"Return what is added to {cause.source}, and add it outside of the compiled function. "
+        f"Return what is added to {cause.source}, and add it outside the compiled function. "
         f"Where the entries are read inside, too, {tensor}"
     )
 

@@ -4,24 +4,24 @@ A size that is symbolic, or could be, and that compiled code sets to one value: 
 looked up with it, `if n == 33`, a chain of ranges, a product with a tensor of fixed size.
 
 ## Why it costs
-The graph then holds for that size alone (or for one range of them), and the next size is a compile
-of its own, until the recompile limit; from then on new sizes run in eager. `dynamic=True` changes
-nothing about it.
+The graph is then valid for that size alone (or for one range of sizes), and the next size costs
+another compile, up to the recompile limit. After that, new sizes run in eager. `dynamic=True` does
+not change that.
 
 ## Evidence
-A recompile whose deciding guard is on the size of a tensor, although torch had made it symbolic:
-a symbolic size that was specialised in the code before or in the code after, a condition on the
-size as guard, or the same dimension changing again. The line is the one where the size was set.
+A recompile whose deciding guard is on the size of a tensor, although torch had made it symbolic: a
+symbolic size that was specialised in the code before or in the code after, a condition on the size
+as guard, or the same dimension changing again. The line is the one where the size was set.
 
 Or torch's own error, that a size marked with `mark_dynamic` was set to one value.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information. Fewer than three such recompiles short
-of the limit are information: a handful of branches is a handful of variants.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information. Fewer than three
+such recompiles below the limit are information: a few branches make a few variants.
 
 ## What to do
-Calculate with the size instead of looking it up, or decide outside of the compiled function. Where
-the sizes are few and known, raise the recompile limit above their number.
+Calculate with the size instead of looking it up, or decide outside the compiled function. Where the
+sizes are few and known, raise the recompile limit above their number.
 
 ## Settings
 - `most_variants`: recompiles up to this number are information.
@@ -37,51 +37,59 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _failures, _places, _recompile_kinds, _recompiles, _sizes, _versions
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, rows
-from traceview.rules.finding import Cost, Evidence, Finding, Location
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.derive.facts.recompile_causes import pins
+from traceview.rules import _failures, _recompiles, _versions
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Spot,
+    Tables,
+    from_row,
+    rows,
+    short,
+    times,
+    user,
+)
 
 CODE = "TV212"
-NEEDS = frozenset({"recompiles", "compiles"})
+NEEDS = frozenset({"recompile_causes", "compiles"})
 
-#: Two special cases beside the general one.
+#: Two special cases next to the general one.
 MOST_VARIANTS = 2
 #: torch/fx/experimental/symbolic_shapes.py, ``ConstraintViolationError``.
 _BROKEN_MARK = re.compile(
     r"You marked (?P<size>L\[.{1,200}?\]\.size\(\)\[\d+\]) as dynamic but your code specialized it "
     r"to be a constant \((?P<value>\d+)\)"
 )
-#: torch's word for it in guards: what looks the same is the same.
+#: torch's term in guards: sizes that are equal at first share one symbol.
 _DUCK = "duck sizing"
 
 
 def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Finding]:
     """One finding a function and tensor."""
     limited = _recompiles.limited_frames(tables)
-    sizes = tables.once(_sizes.Sizes)
-    for cause in _sizes.of_reason(tables, "pinned"):
+    for cause in _recompiles.of_sizes(tables, "pinned"):
         many = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
-        pin = next(
-            (pin for row in cause.rows for pin in sizes.pins(row) if _places.user(pin)), None
-        )
+        pin = next((pin for row in cause.rows for pin in pins(tables, row) if user(pin)), None)
         yield _finding(tables, cause, pin, many)
     for failure in _failures.failures(tables, _BROKEN_MARK):
         yield _broken_mark(tables, failure)
 
 
 def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, many: bool) -> Finding:
-    spot = _places.Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
+    spot = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
     cost = cause.cost(tables, but_one=_static(cause) and not _were_equal(cause, pin))
     return Finding(
         code=CODE,
         rule="rc-dim-specialized",
-        severity=_recompile_kinds.severity(tables, cause, cost) if many else "info",
+        severity=_recompiles.severity(tables, cause, cost) if many else "info",
         title=(
-            f"{_who(cause, spot.place)} decides on {cause.subject}: "
-            f"{cause.function} was compiled again {times(len(cause.rows))}"
+            f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: "
+            f"{_who(cause, spot.place)} specializes {cause.subject}"
         ),
         explanation=_explanation(cause, pin),
         cost=cost,
@@ -98,28 +106,28 @@ def _broken_mark(tables: Tables, failure: _failures.Failure) -> Finding:
     """A mark that the code does not keep is an error, whatever sizes come."""
     size, value = failure.found["size"], failure.found["value"]
     named = rows(tables, "symbols", event="specialize")
-    pins = [pin for pin in named if size in (pin["source_name"] or "") and _places.user(pin)]
-    spot = _places.Owners(tables).spot(pins[0]) if pins else _places.Spot(failure.place)
+    pins = [pin for pin in named if size in (pin["source_name"] or "") and user(pin)]
+    spot = Owners(tables).spot(pins[0]) if pins else Spot(failure.place)
     return Finding(
         code=CODE,
         rule="rc-dim-specialized",
         severity=failure.severity,
         title=(
-            f"{_places.short(spot.place)} sets {_recompiles.plain(size)}, which was marked as "
-            f"dynamic, to {value}: it does not compile"
+            f"{short(spot.place)} specializes {_recompiles.plain(size)} to {value}, though "
+            "it is marked as dynamic: compilation fails"
         ),
         explanation=(
-            "`mark_dynamic` promises that the code holds for any size, and torch found that it "
-            "holds for one alone."
+            "`mark_dynamic` promises that the code is valid for any size, and torch found that it "
+            "is valid for one size only."
         ),
-        cost=Cost(about="what ended the script has no cost of its own"),
+        cost=Cost(about="this error ended the script: no cost was measured"),
         confidence="measured",
         location=spot.place,
         inside=spot.inside,
         evidence=(*failure.evidence, *_proof(pins[0] if pins else None)),
         what_to_do=(
-            "Do not decide on that size inside; or mark it with maybe_mark_dynamic, which is only "
-            "a wish: then every size is a compile of its own."
+            "Do not decide on that size in compiled code. Or mark it with maybe_mark_dynamic, "
+            "which is only a wish: every size is then compiled separately."
         ),
         about=failure.about,
     )
@@ -128,21 +136,21 @@ def _broken_mark(tables: Tables, failure: _failures.Failure) -> Finding:
 def _who(cause: _recompiles.Cause, place: Location | None) -> str:
     """The line; where only the function is known, not more than that."""
     known = place is not None and place.line != cause.row["co_firstlineno"]
-    return _places.short(place) if known else f"Something in {cause.function}"
+    return short(place) if known else "its code"
 
 
 def _explanation(cause: _recompiles.Cause, pin: Row | None) -> str:
     if _were_equal(cause, pin):
         return (
-            "Two sizes were equal in the first call, so torch took them for one and the same; "
-            "later they differed."
+            "Two sizes were equal in the first call, so torch gave them one symbol; later they "
+            "differed."
         )
     met = f" Sizes met: {cause.values()}." if all(row["new"] for row in cause.rows) else ""
     if pin is None:
-        return f"The code holds only for the sizes that its guards name, not for any.{met}"
+        return f"The code is valid only for the sizes that its guards name.{met}"
     return (
-        f"torch had made the size symbolic, and this line set it to {pin['value']}: what was "
-        f"compiled holds for that size alone.{met}"
+        f"torch had made the size symbolic, and this line set it to {pin['value']}: the compiled "
+        f"code is valid for that size only.{met}"
     )
 
 
@@ -153,8 +161,8 @@ def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
             "torch.fx.experimental._config.use_duck_shape = False before it."
         )
     return (
-        "Calculate with the size instead of deciding on it or looking it up, or do so before "
-        f"{cause.function} is called and hand in the result. Where the sizes are few and "
+        "Calculate with the size instead of deciding on it or looking it up, or do that before "
+        f"{cause.function} is called and pass the result. Where the sizes are few and "
         f"known, raise {_versions.recompile_limit(tables)} above their number."
     )
 
@@ -174,5 +182,5 @@ def _were_equal(cause: _recompiles.Cause, pin: Row | None) -> bool:
 def _proof(pin: Row | None) -> tuple[Evidence, ...]:
     if pin is None:
         return ()
-    text = f"{pin['compile_id']}: {pin['source_name']} specialised to {pin['value']}"
+    text = f"{pin['compile_id']}: {pin['source_name']} specialized to {pin['value']}"
     return (from_row(text, "symbols", pin),)

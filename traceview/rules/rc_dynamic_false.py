@@ -3,25 +3,24 @@
 A tensor whose size varies, compiled with `dynamic=False` (or with automatic dynamic shapes off).
 
 ## Why it costs
-Every new size is a compile of its own, seconds each time, until the recompile limit; from then on
+Every new size costs a compile of its own, seconds each time, up to the recompile limit. After that,
 new sizes run in eager.
 
 ## Evidence
-At least two recompiles of one function because of the size of the same tensor, and
-`dynamic=False` in a torch.compile call or `automatic_dynamic_shapes = False` in the
-configuration.
+At least two recompiles of one function because of the size of the same tensor, and `dynamic=False`
+in a torch.compile call or `automatic_dynamic_shapes = False` in the configuration.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information. Where compiling helped and all sizes
-are powers of two or multiples of 16, short of the limit, it is information: that is what padding to
-a few sizes looks like.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information. Where compiling
+helped and all sizes are powers of two or multiples of 16, below the limit, it is information: that
+is what padding to a few sizes looks like.
 
 ## What to do
 Leave `dynamic=` out: after the first change torch compiles one graph for all sizes. Where static
 code is worth it, pad to a few sizes instead.
 
 ## Settings
-- `most_padded`: from this many recompiles on sizes are not taken for padding.
+- `most_padded`: from this many recompiles on, sizes do not count as padded.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -33,14 +32,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traceview.rules import _costs, _places, _recompile_kinds, _recompiles, _sizes
-from traceview.rules._rows import Row
-from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.derive.facts.places import region_of
+from traceview.derive.facts.recompile_causes import DYNAMIC_SWITCH
+from traceview.rules import _recompiles
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    compile_call,
+    outcome,
+    short,
+    times,
+)
 
 CODE = "TV201"
-NEEDS = frozenset({"recompiles", "regions", "compiles", "compile_regions"})
+NEEDS = frozenset({"recompile_causes", "regions", "compiles", "compile_regions"})
 #: A service that keeps a few sizes apart on purpose has only to compile them before it opens.
 FOLLOWS = frozenset({"sv-cold-requests"})
 
@@ -55,7 +65,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
     """One finding a torch.compile call; where it is torch's switch, one a function and tensor."""
     limited = _recompiles.limited_frames(tables)
     for causes, region in _by_call(tables):
-        meant = _costs.outcome(tables) == "helped" and all(
+        meant = outcome(tables) == "helped" and all(
             len(cause.rows) < most_padded
             and _recompiles.frame_of(cause.row) not in limited
             and _padded(cause)
@@ -65,7 +75,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
 
 
 def _by_call(tables: Tables) -> Iterator[tuple[list[_recompiles.Cause], Row | None]]:
-    """What one edit cures, the most recompiles first: with it what runs behind a graph break."""
+    """What one edit fixes, the most recompiles first, including code after a graph break."""
     calls: dict[object, tuple[list[_recompiles.Cause], Row | None]] = {}
     for cause, region in _repeated(tables):
         key = region["region_id"] if region else id(cause)
@@ -78,18 +88,23 @@ def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
     """Causes of several recompiles, with the region that forbids dynamic shapes.
 
     Around a callable of another library's torch compiles a function of its own as well, which
-    recompiles with the user's and is not said again.
+    recompiles with the user's and is not reported again.
     """
-    sizes = tables.once(_sizes.Sizes)
     found = [
-        (cause, sizes.static_region(cause.row))
-        for cause in _sizes.of_reason(tables, "static")
+        (cause, _static_region(tables, cause.row))
+        for cause in _recompiles.of_sizes(tables, "static")
         if len(cause.rows) >= FEWEST_RECOMPILES
     ]
-    said = [region for cause, region in found if not _recompiles.is_wrapper(cause.row)]
+    reported = [region for cause, region in found if not cause.row["is_wrapper"]]
     for cause, region in found:
-        if not (_recompiles.is_wrapper(cause.row) and region is not None and region in said):
+        if not (cause.row["is_wrapper"] and region is not None and region in reported):
             yield cause, region
+
+
+def _static_region(tables: Tables, row: Row) -> Row | None:
+    """The torch.compile call with dynamic=False that the recompiled function belongs to."""
+    region = region_of(tables, row["compile_key"])
+    return region if region is not None and region["dynamic"] == "False" else None
 
 
 def _padded(cause: _recompiles.Cause) -> bool:
@@ -104,33 +119,31 @@ def _finding(
 ) -> Finding:
     cause, cost = causes[0], _cost(tables, causes)
     every = _recompiles.Cause(tuple(row for each in causes for row in each.rows))
-    setting = "dynamic=False" if region else f"torch._dynamo.config.{_sizes.SWITCH} = False"
-    place: Location | None = _places.compile_call(region) if region else None
+    setting = "dynamic=False" if region else f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
+    place: Location | None = compile_call(region) if region else None
     proof = Evidence(
-        f"torch.compile({region['name']}, dynamic=False) at {_places.short(place)}"
-        if region
-        else setting,
+        f"torch.compile({region['name']}, dynamic=False) at {short(place)}" if region else setting,
         "regions" if region else "environment",
     )
     return Finding(
         code=CODE,
         rule="rc-dynamic-false",
-        severity="info" if meant else _recompile_kinds.severity(tables, every, cost),
+        severity="info" if meant else _recompiles.severity(tables, every, cost),
         title=(
-            f"{setting}: {cause.function} is compiled anew whenever {cause.subject} changes "
-            f"({len(cause.rows)} recompiles)"
+            f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))} with "
+            f"{setting}: {cause.changes()}"
         ),
         explanation=(
-            f"The size of {cause.subject} varies ({cause.values()}), and {setting} forbids a graph "
-            "for all sizes, so each new one costs a whole compile."
+            f"{setting} rules out one graph for all sizes, so every new size costs a whole compile."
             + "".join(
-                f" With it {other.function} is compiled again ({times(len(other.rows))})."
+                f" {_recompiles.opening(other.function)} recompiles with it "
+                f"({times(len(other.rows))})."
                 for other in causes[1:]
             )
         ),
         cost=cost,
         confidence="measured",
-        location=place or cause.place(),
+        location=place or _recompiles.place(cause),
         about=frozenset().union(*(each.about for each in causes)),
         evidence=(proof, *cause.evidence()),
         what_to_do=(
@@ -152,7 +165,7 @@ def _cost(tables: Tables, causes: Sequence[_recompiles.Cause]) -> Cost:
 
 def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet | None:
     if region is None:
-        return Snippet("python", f"torch._dynamo.config.{_sizes.SWITCH} = True")
+        return Snippet("python", f"torch._dynamo.config.{DYNAMIC_SWITCH} = True")
     marks = cause.marks()
     note = "# before the first call, and without dynamic=False"
     return Snippet("python", f"{note}\n{marks}") if marks else None

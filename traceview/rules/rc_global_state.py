@@ -4,19 +4,19 @@ A compiled function that is called under several states of torch: gradients on a
 mode, autocast, `train()` and `eval()`, the number of threads, the default dtype or device.
 
 ## Why it costs
-Code is compiled for the state that it was traced in. Each other combination that is met is a whole
-compile of every compiled function below the call, until the recompile limit; from then on new
-combinations run in eager.
+Code is compiled for the state in which it was traced. Every other combination costs a whole compile
+of every compiled function below the call, up to the recompile limit. After that, new combinations
+run in eager.
 
 ## Evidence
 Recompiles whose deciding guard is on torch's own state ("GLOBAL_STATE changed: grad_mode"), on a
 module's `training`, or on dispatch keys that only a mode adds and takes away (inference mode).
-State counts only where no variant for that state had been compiled before. The cost is measured
-for a state that can be set once and for all; for modes it is the most that can be saved.
+State counts only where no variant for that state had been compiled before. The cost is measured for
+a state that can be set once; for modes it is the most that can be saved.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information. A single recompile is
-information: to train and to evaluate are two variants by nature.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information. A single recompile
+is information: training and evaluation are two variants by nature.
 
 ## What to do
 Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
@@ -40,16 +40,13 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules._recompiles import Cause
-from traceview.rules._rows import Row
-from traceview.rules.finding import Cost, Finding, Location
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.derive.facts.recompile_causes import keys_changed
+from traceview.rules import _recompiles
+from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
+from traceview.rules.kit import Cost, Finding, Location, Row, Tables, times
 
 CODE = "TV209"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 #: One rank alone that evaluates is what others wait for, not the state that it does it in.
 FOLLOWS = frozenset({"dd-rank-skew"})
 
@@ -83,23 +80,22 @@ _AUTOCAST = re.compile(r"autocast(?:\(\w+\)|_cache)?(?:_enabled|_dtype)?")
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a region: a state changes for all compiled functions below it."""
-    for cause in _recompile_kinds.causes(tables, "state"):
-        count = _recompile_kinds.recompiles(cause)
+    for cause in _recompiles.causes(tables, "state"):
+        count = cause.recompiles
         states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
         place, inside, others = _where(tables, cause)
         many, cost = len(states) > 1, _cost(tables, cause, states)
         yield Finding(
             code=CODE,
             rule="rc-global-state",
-            severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
+            severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
             title=(
-                f"{_upper(_listed(states))} {'differ' if many else 'differs'} between calls, which "
-                f"recompiled {cause.function} {times(count)}"
+                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: "
+                f"{_listed(states)} {'differ' if many else 'differs'} between calls"
             ),
             explanation=(
-                "Compiled code is made for the state of torch that it is traced in. The calls "
-                f"differ in {_listed(states)}, and each combination that was met is compiled by "
-                "itself."
+                "Compiled code is valid for the state of torch in which it was traced. The calls "
+                f"differ in {_listed(states)}, and each combination is compiled separately."
             ),
             cost=cost,
             confidence="measured" if set(states) <= _SET_ONCE else "derived",
@@ -107,7 +103,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             inside=inside,
             also_at=others,
             about=cause.about,
-            evidence=_recompile_kinds.evidence(tables, cause),
+            evidence=_recompiles.evidence(tables, cause),
             what_to_do=_remedy(states, count),
         )
 
@@ -116,7 +112,7 @@ def _states(row: Row) -> Iterator[str]:
     """What differed, in words."""
     source = row["source_name"] or ""
     if row["kind"] == "dispatch_keys":
-        keys = _recompile_kinds.keys_changed(row)
+        keys = keys_changed(row["old"], row["new"])
         if any(key.startswith("Autocast") for key in keys):
             yield "autocast"
         else:
@@ -132,7 +128,7 @@ def _where(
     tables: Tables, cause: Cause
 ) -> tuple[Location | None, Location | None, tuple[Location, ...]]:
     """(the call under another state, the library's line it led to, more such calls)."""
-    callers = _recompile_places.callers(tables, cause)
+    callers = _recompiles.callers(tables, cause)
     if callers:
         return callers[0], None, tuple(callers[1:])
     spot = _recompiles.spot(tables, cause)
@@ -142,21 +138,21 @@ def _where(
 def _cost(tables: Tables, cause: Cause, states: list[str]) -> Cost:
     """A state that is set once compiles once; of the others the job may need more than one."""
     cost = cause.cost(tables)
-    at_most = "; at most, since each state that is needed is compiled once"
+    at_most = "; at most, since every state that is needed is compiled once"
     return cost if set(states) <= _SET_ONCE else replace(cost, about=cost.about + at_most)
 
 
 def _remedy(states: list[str], count: int) -> str:
     if count == 1 and not set(states) & _SET_ONCE:
         return (
-            "Nothing is to be done where both states are needed, as to train and to evaluate: each "
-            "is compiled once."
+            "Nothing, where both states are needed, as for training and evaluation: each is "
+            "compiled once."
         )
     parts = []
     if set(states) & set(_MODES):
         parts.append(
-            "Call it in one mode for each purpose: gradients on to train, and for all else either "
-            "torch.no_grad() or torch.inference_mode(), entered around the loop of the calls."
+            "Use one mode for each purpose: gradients on for training, and for everything else "
+            "either torch.no_grad() or torch.inference_mode(), entered around the loop of calls."
         )
     if "autocast" in states:
         parts.append("Enter autocast around all calls, with one dtype.")
@@ -168,7 +164,3 @@ def _remedy(states: list[str], count: int) -> str:
 def _listed(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _upper(text: str) -> str:
-    return text if text.startswith(("train()", "torch's")) else text[:1].upper() + text[1:]

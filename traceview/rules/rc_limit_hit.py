@@ -3,20 +3,20 @@
 A function that reached torch's recompile limit (8 variants by default).
 
 ## Why it costs
-From then on every call that fits none of the compiled variants runs in eager, with what it calls,
-for the rest of the job; and it pays for all the failing guards first.
+From then on every call that matches none of the compiled variants runs in eager, with what it
+calls, for the rest of the job; and it checks all their guards first.
 
 ## Evidence
-torch's warning that the limit was hit, or a compile whose outcome is `limit`; the guard behind
-most of the recompiles before it.
+torch's warning that the limit was hit, or a compile whose outcome is `limit`; the guard behind most
+of the recompiles before it.
 
 An error where calls went on after the limit, and the profiled steps ran no compiled code at all or
 lose much: 5 % of the step, or 0.05 ms and 1 % of it. A warning where compiled code still does most
 of the work. Where no calls went on, it is a warning from a second of compiling on.
 
 ## What to do
-Cure what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where
-the number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`).
+Fix what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where the
+number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`).
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -30,19 +30,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _recompile_places, _recompiles, _sizes, _versions
-from traceview.rules._evidence import from_row
+from traceview.rules import _costs, _recompiles, _versions
 from traceview.rules._families import RECOMPILES
-from traceview.rules._recompile_kinds import severity_of
-from traceview.rules._rows import Row, first, first_rank, rows
-from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity
-from traceview.tables import Tables
-from traceview.torchtext.frames import readable_name
-from traceview.words.numbers import milliseconds
-from traceview.words.text import shorten
+from traceview.rules.kit import (
+    Confidence,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Severity,
+    Tables,
+    first,
+    first_rank,
+    from_row,
+    milliseconds,
+    outcome,
+    rows,
+    severity,
+    shorten,
+    step_ms,
+)
+from traceview.words import names
 
 CODE = "TV202"
-NEEDS = frozenset({"compiles", "recompiles"})
+NEEDS = frozenset({"compiles", "recompile_causes"})
 EXPLAINS = frozenset({"compile", "idle_compile", "overhead_cache_lookup", "idle_guards"})
 FOLLOWS = RECOMPILES | {"rc-resumed-value"}
 
@@ -52,14 +64,14 @@ _NOTHING_RAN = " No compiled code at all ran in the profiled steps."
 _LIMIT = re.compile(r"limit \((\d+)\)")
 _REMEDIES = {
     "module_int": (
-        "Keep {source} out of forward: count in the caller, or register it as a buffer tensor."
+        "Keep {source} out of forward: count in the caller, or register it as a buffer."
     ),
     "static": "Let the size be symbolic (no dynamic=False), or pad to a few sizes.",
-    "pinned": "Do not decide on the size inside, nor look anything up with it.",
-    "parameter": "Hand in plain tensors (parameter.data): sizes of parameters are never symbolic.",
+    "pinned": "Do not decide on the size inside, and do not look anything up with it.",
+    "parameter": "Pass plain tensors (parameter.data): sizes of parameters are never symbolic.",
     "value": "Pass {source} as a tensor, or keep it constant.",
-    "choice": "Compile one function for each value of {source}, and choose between them outside.",
-    "obj_id": "Create {source} once, outside of the call.",
+    "choice": "Compile one function for each value of {source}, and choose outside it.",
+    "obj_id": "Create {source} once, outside the call.",
     "type_id": "Pass {source} with one type.",
     "length": "Keep the length of {source} fixed: allocate it once.",
 }
@@ -86,11 +98,9 @@ def _finding(
     name = name or next((row["function"] for row in warned if row["function"]), None)
     limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
     later = _calls_later(tables, compiles)
-    values = cause.values(FEW) if cause else ""
-    met = f" ({values})" if values else ""
-    because = f" because {cause.subject} changed{met}" if cause else ""
-    function = readable_name(name)
-    place = _recompile_places.reading(tables, cause).place if cause else _place(frame, name)
+    because = f": {cause.changes(FEW)}" if cause else ""
+    function = names.function(name)
+    place = _recompiles.reading(tables, cause).place if cause else _place(frame, name)
     cost, confidence = _cost(tables, compiles)
     return Finding(
         code=CODE,
@@ -101,7 +111,7 @@ def _finding(
             f"{f' ({limit})' if limit else ''}{because}"
         ),
         explanation=(
-            "torch compiles no further variant of it: a call that fits none of the compiled ones "
+            "torch compiles no further variant: a call that matches none of the compiled ones "
             "checks them all and then runs in eager, for the rest of the job."
             + (f" {later:,} calls were seen after the last compile." if later else "")
             + (_NOTHING_RAN if _entered(tables) == 0 else "")
@@ -137,11 +147,11 @@ def _calls_later(tables: Tables, compiles: list[Row]) -> int:
 def _severity(tables: Tables, cost: Cost, later: int) -> Severity:
     """Where calls go on: whether most of the work still fits the variants there are."""
     if not later:
-        return severity_of(tables, cost.seconds)
+        return _recompiles.severity_of(tables, cost.seconds)
     entered = _entered(tables)
-    if entered and _costs.outcome(tables) == "helped":
+    if entered and outcome(tables) == "helped":
         return "warning"
-    dear = _costs.severity(tables, cost.ms_per_step) == "warning"
+    dear = severity(tables, cost.ms_per_step) == "warning"
     return "error" if dear or entered == 0 else "warning"
 
 
@@ -156,11 +166,11 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
 
     The loss is measured; that the remedy saves no more than that is not.
     """
-    eager, compiled = (_costs.step_ms(tables, stance) for stance in ("eager", "compiled"))
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if eager is not None and compiled is not None and compiled > eager:
         about = (
-            f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}; what compiled "
-            "code would save comes on top"
+            f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}; what compiled code "
+            "would save comes on top"
         )
         return Cost(ms_per_step=compiled - eager, about=about), "derived"
     again = {row["compile_key"] for row in first_rank(compiles) if row["frame_compile_id"]}
@@ -170,19 +180,17 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
 def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
     if cause and cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
-    known = _REMEDIES.get(_kind(tables, cause)) if cause else None
-    first = known.format(source=cause.source) if known and cause else "Cure what the guards name."
+    known = _REMEDIES.get(_kind(cause)) if cause else None
+    first = known.format(source=cause.source) if known and cause else "Fix what the guards name."
     return (
         f"{first} Raising {_versions.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
 
 
-def _kind(tables: Tables, cause: _recompiles.Cause) -> str:
+def _kind(cause: _recompiles.Cause) -> str:
     last = cause.rows[-1]
-    sizes = {row["compile_key"]: reason for row, reason in tables.once(_sizes.Sizes).rows}
-    known = "choice" if cause.is_choice else sizes.get(last["compile_key"])
-    return known or str(last["kind"])
+    return "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
 
 
 def _proof(

@@ -1,23 +1,23 @@
 """
 ## What it finds
-A Python int on an nn.Module that is read in compiled code and changes from call to call
-(`self.step += 1`), or from one compiled instance to the next (`self.layer_idx`).
+A Python int on an nn.Module that is read in compiled code and changes from call to call (`self.step
++= 1`), or from one compiled instance to the next (`self.layer_idx`).
 
 ## Why it costs
-torch takes int attributes of modules for constants. Each new value is a whole compile, until the
-recompile limit; from then on the module runs in eager.
+torch treats int attributes of modules as constants. Every new value costs a whole compile, up to
+the recompile limit. After that, the module runs in eager.
 
 ## Evidence
 Failed guards of the form `self.step == 0`, which torch itself marks as integer attributes of the
 nn.Module.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information. A single recompile is
-information.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information. A single recompile
+is information.
 
 ## What to do
-Count outside of `forward`, or keep the number in a buffer
-(`self.register_buffer("step", torch.zeros((), dtype=torch.int64))`). Without touching the module:
+Count outside `forward`, or keep the number in a buffer (`self.register_buffer("step",
+torch.zeros((), dtype=torch.int64))`). Without touching the module:
 `torch._dynamo.config.allow_unspec_int_on_nn_module = True`.
 
 ## Settings
@@ -34,23 +34,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _places, _recompile_kinds, _recompiles
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.rules import _recompiles
+from traceview.rules._recompiles import FEWEST_RECOMPILES
+from traceview.rules.kit import Finding, Row, Snippet, Tables, first_rank, rows, short, times
 
 CODE = "TV203"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 
 _SWITCHED = (
     "set torch._dynamo.config.allow_unspec_int_on_nn_module = True: it makes such ints symbolic, "
     "in all modules of the process."
 )
 _COUNTED = (
-    "Count outside of forward, or keep the number in a buffer tensor (an `if` or `min()` on it "
-    f"then becomes torch.where or torch.clamp). Where the module cannot be touched, {_SWITCHED}"
+    "Count outside forward, or keep the number in a buffer tensor (an `if` or `min()` on it "
+    f"then becomes torch.where or torch.clamp). If you cannot change the module, {_SWITCHED}"
 )
 _SHARED = (
     "Keep what the number decides in the instance (a buffer, a submodule chosen in __init__) and "
@@ -62,24 +59,24 @@ _PLAIN_NAME = re.compile(r"self\.[A-Za-z_]\w*")
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding an attribute of a module."""
-    for cause in _recompile_kinds.causes(tables, "module_int"):
+    for cause in _recompiles.causes(tables, "module_int"):
         yield _finding(tables, cause, fewest_recompiles)
 
 
 def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float) -> Finding:
     at, name = _recompiles.spot(tables, cause), _attribute(cause)
-    instances, count = _instances(tables, cause), _recompile_kinds.recompiles(cause)
+    instances, count = _instances(tables, cause), cause.recompiles
     cost = cause.cost(tables, but_one=instances > 1)
-    differs = "differs from instance to instance" if instances > 1 else "changes from call to call"
+    differs = "differs between instances" if instances > 1 else "changes between calls"
     return Finding(
         code=CODE,
         rule="rc-module-int-attr",
-        severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
-        title=f"{name} {differs} and recompiled {cause.function} {times(count)}",
+        severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
+        title=f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {name} {differs}",
         explanation=(
             f"{name} is a Python int on the module; torch compiles its value in as a constant and "
-            f"guards it. Values met: {cause.values()}. It is read at {_places.short(at.place)}."
-            + (f" {instances} compiled instances share one code." if instances > 1 else "")
+            f"guards it. Values met: {cause.values()}. It is read at {short(at.place)}."
+            + (f" {instances} compiled instances share this code." if instances > 1 else "")
         ),
         cost=cost,
         confidence="measured",

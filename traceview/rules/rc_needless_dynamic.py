@@ -5,8 +5,8 @@
 ## Why it costs
 The graph then calculates with sizes that never change: index arithmetic in the kernels, loops that
 are not unrolled, fewer fusions and choices made for the shape, no cudagraph without a recording for
-each size. torch's own benchmarks had a tenth less speedup with it. How much it is here only a run
-without it can tell.
+each size. torch's own benchmarks lost a tenth of their speedup with it. Only a run without it shows
+how much it costs here.
 
 ## Evidence
 A torch.compile call with `dynamic=True`, symbols for sizes in what was compiled for it, and one
@@ -18,7 +18,7 @@ Leave `dynamic=` out: the first sizes are then constants, and if a size does cha
 makes it symbolic by itself, for one more compile.
 
 ## Settings
-- `fewest_calls`: with fewer calls looked at it is not named.
+- `fewest_calls`: with fewer calls looked at, it is not reported.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
@@ -32,12 +32,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _places
-from traceview.rules._evidence import from_row
-from traceview.rules._rows import Row, first_rank, rows
-from traceview.rules.finding import Cost, Evidence, Finding
-from traceview.tables import Tables
-from traceview.words.numbers import plural
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Tables,
+    about_region,
+    compile_call,
+    first_rank,
+    from_row,
+    plural,
+    rows,
+)
 
 CODE = "TV214"
 NEEDS = frozenset({"regions", "compile_regions", "symbols", "input_sizes"})
@@ -86,18 +93,18 @@ def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
 
 
 def _finding(region: Row, met: Row, sizes: list[Row]) -> Finding:
-    name, place = region["name"], _places.compile_call(region)
+    name, place = region["name"], compile_call(region)
     symbolic = len({row["source_name"] for row in sizes})
     calls = plural(met["calls"], "call")
     return Finding(
         code=CODE,
         rule="rc-needless-dynamic",
         severity="info",
-        title=f"dynamic=True for {name}, whose tensors had one size in all calls looked at",
+        title=f"dynamic=True for {name}, though its tensors had the same sizes in {calls}",
         explanation=(
-            f"All {calls} that were looked at had tensors of {met['sizes']}; the graph is made for "
-            "any size all the same. What that costs was not measured: only a run without "
-            "dynamic=True can tell."
+            f"All {calls} that were looked at had tensors of {met['sizes']}, but the graph is "
+            "compiled for any size. What that costs was not measured: only a run without "
+            "dynamic=True shows it."
         ),
         cost=Cost(about="not measured"),
         confidence="derived",
@@ -107,8 +114,8 @@ def _finding(region: Row, met: Row, sizes: list[Row]) -> Finding:
             from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", sizes[0]),
         ),
         what_to_do=(
-            "Leave dynamic= out and compare. Should a size change one day, torch makes it symbolic "
-            "by itself, for one more compile."
+            "Leave dynamic= out and compare. If a size changes one day, torch makes it symbolic by "
+            "itself, for one more compile."
         ),
-        about=_places.about_region(region),
+        about=about_region(region),
     )

@@ -1,26 +1,26 @@
 """
 ## What it finds
-Code behind a graph break that is compiled again for every value that Python hands across the break:
-a number that was read there, or how far a loop around it has come.
+Code after a graph break that is recompiled for every value that Python passes across the break: a
+number that was read there, or how far a loop around it has come.
 
 ## Why it costs
-Behind a break Dynamo compiles the rest of the function, with what was on Python's stack as its
+After a break Dynamo compiles the rest of the function, with what was on Python's stack as its
 arguments. A number or a `range` among them is a constant with a guard on it: one compile for each
-value, until the recompile limit.
+value, up to the recompile limit.
 
 ## Evidence
-At least two recompiles of code behind a break whose deciding guard is on `___stack0` and the like,
+At least two recompiles of code after a break whose deciding guard is on `___stack0` and the like,
 or on the `range` that it iterates over.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information.
 
 ## What to do
-Take away the break, of which this is a consequence. Where it has to stay, move it out of the loop,
-or compile what stands between two breaks as a function of its own.
+Remove the break, which causes this. If it has to stay, move it out of the loop, or compile what
+lies between two breaks as a function of its own.
 
 ## Settings
-- `fewest_recompiles`: recompiles of one function from which on it is named.
+- `fewest_recompiles`: fewer recompiles of one function are not reported.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.graph_breaks_index.html
@@ -33,22 +33,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompile_kinds, _recompiles
+from traceview.rules import _recompiles
 from traceview.rules._families import GRAPH_BREAKS
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules.finding import Finding
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.rules._recompiles import FEWEST_RECOMPILES
+from traceview.rules.kit import Finding, Tables, times
 
 CODE = "TV215"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 FOLLOWS = GRAPH_BREAKS | {"cap-customop-no-fake"}
 
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a break and value."""
-    for cause in _recompile_kinds.causes(tables, "resumed"):
-        count = _recompile_kinds.recompiles(cause)
+    for cause in _recompiles.causes(tables, "resumed"):
+        count = cause.recompiles
         if count < fewest_recompiles:
             continue
         at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
@@ -57,21 +55,23 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         yield Finding(
             code=CODE,
             rule="rc-resumed-value",
-            severity=_recompile_kinds.severity(tables, cause, cost),
-            title=f"{_recompiles.opening(cause.function)} is compiled again {times(count)}: "
-            f"{what} is a constant there",
+            severity=_recompiles.severity(tables, cause, cost),
+            title=(
+                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} "
+                "is a constant there"
+            ),
             explanation=(
-                "What Python hands across a graph break is compiled in as a constant and guarded."
+                "What Python passes across a graph break is compiled in as a constant and guarded."
                 + (f" Values met: {values}." if values else "")
             ),
             cost=cost,
-            confidence="derived",  # without the break the code in front of it is another, too
+            confidence="derived",  # without the break the code before it changes, too
             location=at.place,
             inside=at.inside,
             about=cause.about,
             evidence=cause.evidence(),
             what_to_do=(
-                "Take away the graph break at this line; or move it out of the loop, so that the "
-                "code behind it is compiled once."
+                "Remove the graph break at this line; or move it out of the loop, so that the code "
+                "after it is compiled once."
             ),
         )

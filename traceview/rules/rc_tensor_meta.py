@@ -1,24 +1,24 @@
 """
 ## What it finds
 A tensor argument whose dtype, strides (memory layout), device, `requires_grad` or number of
-dimensions changes from call to call.
+dimensions changes between calls.
 
 ## Why it costs
-Code is generated for one of each. Every other one is a whole compile, until the recompile limit;
-from then on new ones run in eager.
+Code is generated for one of each. Every other one costs a whole compile, up to the recompile limit.
+After that, new ones run in eager.
 
 ## Evidence
 Recompiles of one function whose deciding guard is on such a property of a tensor ("dtype mismatch",
 "stride mismatch", "rank mismatch", …), or on whether two arguments are one tensor.
 
-A warning where compiling it again took a second or more, and 5 % of a job whose length is known, or
-where the function met the recompile limit; else information. A single recompile is
-information: two variants are compiled once, whatever alternates.
+A warning where the recompiles took at least a second, and at least 5 % of the job where its length
+is known, or where the function hit the recompile limit. Otherwise information. A single recompile
+is information: two variants are compiled once, whatever alternates.
 
 ## What to do
 Bring the tensor into one form before the compiled call: `.to(dtype)`, `.contiguous()` (or one
-`memory_format`), one device, `.detach()`. A copy costs time where the form was wrong, a recompile
-costs much more.
+`memory_format`), one device, `.detach()`. A copy costs time where the form was different; a
+recompile costs much more.
 
 ## Settings
 - `fewest_recompiles`: fewer recompiles of one function are information.
@@ -33,15 +33,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompile_kinds, _recompile_places, _recompiles
-from traceview.rules._recompile_kinds import FEWEST_RECOMPILES
-from traceview.rules._recompiles import Cause
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import times
+from traceview.derive.facts.recompile_causes import keys_changed
+from traceview.rules import _recompiles
+from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
+from traceview.rules.kit import Finding, Snippet, Tables, times
 
 CODE = "TV208"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 
 _REMEDY = {
     "dtype": "Convert {source} to one dtype before the compiled call",
@@ -55,7 +53,7 @@ _REMEDY = {
         "Keep requires_grad of {source} the same: `.detach()` inputs that need no gradient; freeze "
         "parameters once, before the first call"
     ),
-    "dispatch_keys": "Bring {source} to one device and one kind of tensor before the compiled call",
+    "dispatch_keys": "Bring {source} to one device and one tensor type before the compiled call",
     "alias": "Pass separate tensors, or always the same one",
 }
 #: C++ names of dtypes in guards → how Python spells them.
@@ -71,39 +69,33 @@ _FLOATS = ("float32", "bfloat16", "float16", "float64")
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and property."""
-    for cause in _recompile_kinds.causes(tables, "tensor"):
-        count = _recompile_kinds.recompiles(cause)
-        at, cost = _recompile_places.reading(tables, cause), cause.cost(tables)
+    for cause in _recompiles.causes(tables, "tensor"):
+        count = cause.recompiles
+        at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
         kind, sources = str(cause.row["kind"]), _sources(cause)
         what = _recompiles.SUBJECTS[kind].format(source=sources)
         values = _values(cause)
         yield Finding(
             code=CODE,
             rule="rc-tensor-meta",
-            severity=_recompile_kinds.severity(tables, cause, cost, fewest_recompiles),
+            severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
             title=(
-                f"{_opening(what)} changes from call to call"
-                f"{f' ({values})' if values else ''}, which recompiled {cause.function} "
-                f"{times(count)}"
+                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} changes"
+                f"{f' ({values})' if values else ''}"
             ),
             explanation=(
-                f"Compiled code is made for one form of its tensors, and {what} is part of it. "
-                "Each form that has not been met before is compiled once more."
+                f"Compiled code is valid for one form of its tensors, and {what} is part of it. "
+                "Every new form costs a compile."
             ),
             cost=cost,
             confidence="measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
-            evidence=_recompile_kinds.evidence(tables, cause),
+            evidence=_recompiles.evidence(tables, cause),
             what_to_do=_REMEDY[kind].format(source=sources) + ".",
             snippet=_snippet(cause, kind),
         )
-
-
-def _opening(what: str) -> str:
-    """``requires_grad`` is code and stays as it is."""
-    return what if what.startswith("requires_grad") else what[:1].upper() + what[1:]
 
 
 def _sources(cause: Cause) -> str:
@@ -119,7 +111,7 @@ def _values(cause: Cause) -> str:
         met = (row[column] for row in cause.rows for column in ("old", "new"))
         return ", ".join(dict.fromkeys(_dtype(value) for value in met if value))
     if cause.row["kind"] == "dispatch_keys":
-        changed = frozenset().union(*map(_recompile_kinds.keys_changed, cause.rows))
+        changed = frozenset().union(*(keys_changed(row["old"], row["new"]) for row in cause.rows))
         return ", ".join(sorted(changed))
     return "" if cause.row["kind"] == "stride" else cause.values()
 

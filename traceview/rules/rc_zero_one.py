@@ -1,11 +1,11 @@
 """
 ## What it finds
-A size of 1 (or 0) that got a compiled variant of its own: a lone request, the one token of a
+A size of 1 (or 0) that got a compiled variant of its own: a single request, the one token of a
 decoding step, an empty batch.
 
 ## Why it costs
-One more compile. torch takes sizes of 0 and 1 for constants, since they broadcast: a graph for any
-size begins at 2, whatever `dynamic=True` or `mark_dynamic` say. It is no fault, and after the
+One more compile. torch treats sizes of 0 and 1 as constants, since they broadcast: a graph for any
+size starts at 2, whatever `dynamic=True` or `mark_dynamic` say. Nothing is wrong, and after the
 first such call nothing more is compiled for it.
 
 ## Evidence
@@ -13,7 +13,7 @@ A recompile whose deciding guard is `2 <= x.size()[0]`, or a size that torch had
 constant and that was met as 0 or 1.
 
 ## What to do
-Nothing, as a rule: the variant for 1 is often the faster one. To save its compile, pad to 2, or
+Usually nothing: the variant for 1 is often the faster one. To save its compile, pad to 2, or use
 `torch._dynamo.decorators.mark_unbacked`, with which the code may not decide on the size at all.
 
 ## References
@@ -26,17 +26,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles, _sizes
-from traceview.rules.finding import Finding, Snippet
-from traceview.tables import Tables
+from traceview.rules import _recompiles
+from traceview.rules.kit import Finding, Snippet, Tables, times
 
 CODE = "TV211"
-NEEDS = frozenset({"recompiles"})
+NEEDS = frozenset({"recompile_causes"})
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and tensor."""
-    for cause in _sizes.of_reason(tables, "zero_one"):
+    for cause in _recompiles.of_sizes(tables, "zero_one"):
         spot = _recompiles.spot(tables, cause)
         met = cause.row["new"] or "0 or 1"
         yield Finding(
@@ -44,12 +43,12 @@ def check(tables: Tables) -> Iterator[Finding]:
             rule="rc-zero-one",
             severity="info",
             title=(
-                f"A size of {met} in {cause.subject} has a compiled variant of "
-                f"{cause.function} of its own"
+                f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
+                f"{cause.subject} is {met}"
             ),
             explanation=(
                 "torch compiles sizes of 0 and 1 as constants, because they broadcast: a graph for "
-                "any size begins at 2. The variant is compiled once and then used again."
+                "any size starts at 2. The variant is compiled once and then reused."
             ),
             cost=cause.cost(tables),
             confidence="measured",
@@ -57,7 +56,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             inside=spot.inside,
             evidence=cause.evidence(),
             what_to_do=(
-                "Nothing has to be done. To save the compile, pad to a size of 2; or mark the size "
+                "Nothing. To save the compile, pad to a size of 2; or mark the size "
                 "unbacked before the first call: then one graph serves every size, and code that "
                 "decides on the size no longer compiles."
             ),

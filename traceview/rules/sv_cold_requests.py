@@ -37,13 +37,22 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from traceview.rules import _places
 from traceview.rules._families import RECOMPILES
 from traceview.rules._requests import Traffic, traffic
-from traceview.rules._rows import Row, first
-from traceview.rules.finding import Cost, Evidence, Finding, Snippet
-from traceview.tables import Tables
-from traceview.words.numbers import milliseconds, plural, seconds
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about_region,
+    compile_call,
+    first,
+    milliseconds,
+    plural,
+    seconds,
+)
 
 CODE = "TV620"
 NEEDS = frozenset(
@@ -95,7 +104,7 @@ def _finding(region: Row, seen: Traffic, p99: float) -> Finding:
         ),
         cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
         confidence="measured",
-        location=_places.compile_call(region),
+        location=compile_call(region),
         evidence=(
             Evidence(
                 f"{plural(len(late), 'call')} compiled after the first one, for "
@@ -118,5 +127,5 @@ def _finding(region: Row, seen: Traffic, p99: float) -> Finding:
             "for example in one_of_each_shape:\n    compiled(example)\n"
             'torch.compiler.set_stance("eager_on_recompile")',
         ),
-        about=_places.about_region(region),
+        about=about_region(region),
     )

@@ -127,14 +127,6 @@ def written_name(name: str | None) -> str | None:
     return rest.function if rest else name
 
 
-def readable_name(name: str | None, unnamed: str = "a function") -> str:
-    """``forward()``, for a resume function ``the rest of forward() after line 15``."""
-    rest = resumed(name)
-    if rest:
-        return f"the rest of {rest.function}() after line {rest.line}"
-    return f"{name}()" if name else unnamed
-
-
 def stack_json(stack: Sequence[StackFrame], *, with_code: bool = True) -> str | None:
     """``stack`` as the tables keep it: a JSON list of objects; None for an empty stack."""
     if not stack:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from traceview.torchtext.frames import resumed
+
 CATEGORIES = {
     "gemm": "matrix products",
     "attention": "attention",
@@ -156,6 +158,14 @@ def recompile(kind: str) -> str:
 def graph(kind: str) -> str:
     """What a graph is: ``generated code``, ``forward graph``."""
     return GRAPHS.get(kind, kind.replace("_", " "))
+
+
+def function(co_name: str | None) -> str:
+    """``forward()``; code after a graph break is ``forward() (resumed after line 15)``."""
+    rest = resumed(co_name)
+    if rest:
+        return f"{rest.function}() (resumed after line {rest.line})"
+    return f"{co_name}()" if co_name else "a function"
 
 
 def kernel(name: str) -> str:

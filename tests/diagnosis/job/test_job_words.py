@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.diagnosis.job.words import function, member_name, members_of, ranks, seconds
+from traceview.diagnosis.job.words import member_name, members_of, ranks, seconds
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,6 @@ def test_ranges_are_read_back():
 
 def test_names():
     assert (member_name("17"), member_name("p4711")) == ("rank 17", "process 4711")
-    assert function("forward") == "forward()"
-    assert function("torch_dynamo_resume_in_forward_at_25") == "the rest of forward() after line 25"
 
 
 @pytest.mark.parametrize(

@@ -252,8 +252,8 @@ def _differing_parameters(
 
 
 def _dimension(row: Row) -> tuple[object, ...]:
-    """The size of one tensor in one function, between resets of one process."""
-    return _process(row), *_frame_of(row), row["source_name"], row["dim"]
+    """The size of one tensor in one function, between resets of one process (hosts share pids)."""
+    return row["rank"], _process(row), *_frame_of(row), row["source_name"], row["dim"]
 
 
 def _process(row: Row) -> str:

@@ -9,7 +9,8 @@ import polars as pl
 
 from traceview.diagnosis.job.model import ChainLink, JobBreak, JobChain
 from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import cut, function
+from traceview.diagnosis.job.words import cut
+from traceview.words import names
 
 MOST_CHAINS, MOST_LINKS, MOST_BREAKS = 40, 40, 60
 
@@ -50,7 +51,7 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
     ]  # fmt: skip
     name, file, line = (rows[0][column] for column in _CODE)
     return JobChain(
-        name=function(name),
+        name=names.function(name),
         file=file,
         line=line,
         ranks=subject.ranks(members),
@@ -59,6 +60,7 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
         limit_hit=any((member, (name, file, line)) in subject.limits for member in members),
         links=tuple(_links(subject, rows[:MOST_LINKS])),
         left_out=max(0, len(rows) - MOST_LINKS),
+        co_name=name,
     )
 
 

@@ -11,8 +11,9 @@ import polars as pl
 from traceview.derive.job.divergence import NOISE
 from traceview.diagnosis.job.model import Divergence, RankGroup
 from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import cut, function
+from traceview.diagnosis.job.words import cut
 from traceview.torchtext.fx import collectives, lines
+from traceview.words import names
 
 MOST, MOST_GROUPS = 30, 8
 #: Characters around the first difference of two long lines.
@@ -49,7 +50,7 @@ def _code(row: Row) -> tuple[object, ...]:
 
 def _divergence(subject: Subject, rows: list[Row]) -> Divergence:
     kind, first = rows[0]["kind"], rows[0]
-    name = function(first["co_name"])
+    name = names.function(first["co_name"])
     groups = tuple(
         RankGroup(subject.ranks(row["ranks"]), _group_text(row)) for row in rows[:MOST_GROUPS]
     )

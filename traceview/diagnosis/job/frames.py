@@ -12,7 +12,8 @@ from traceview.diagnosis.job.caches import differences, owner, why
 from traceview.diagnosis.job.model import JobCause, JobChain, JobFrame, KeyDifference, RankRow
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.timeline import waits_by_rank
-from traceview.diagnosis.job.words import function, member_name
+from traceview.diagnosis.job.words import member_name
+from traceview.words import names
 
 MOST_FRAMES, MOST_RANKS = 40, 1024
 #: A phase that fills this part of a function's seconds is named.
@@ -64,7 +65,8 @@ class _Evidence:
         code = (row["co_name"], row["co_filename"], row["co_firstlineno"])
         looked = self.lookups.get(code)
         return JobFrame(
-            name=function(row["co_name"]),
+            name=names.function(row["co_name"]),
+            co_name=row["co_name"],
             file=row["co_filename"],
             line=row["co_firstlineno"],
             user_file=row["user_file"],
@@ -102,7 +104,7 @@ class _Evidence:
         """What changed most often, as the guards say."""
         changed: Counter[str] = Counter()
         for chain in self.chains:
-            if (chain.file, chain.line) == code[1:] and chain.name == function(code[0]):
+            if (chain.co_name, chain.file, chain.line) == code:
                 for link in chain.links:
                     changed[link.source_name or link.kind] += chain.ranks.count
         times = f"{row['recompiles']:,} recompiles" if row["recompiles"] > 1 else "1 recompile"

@@ -107,7 +107,7 @@ class JobCause(msgspec.Struct, frozen=True):
 
 
 class JobFrame(msgspec.Struct, frozen=True):
-    """One function: its compiles on all ranks, dearest first."""
+    """One function: its compiles on all ranks, the most expensive first."""
 
     name: str
     file: str | None
@@ -126,6 +126,7 @@ class JobFrame(msgspec.Struct, frozen=True):
     failures: int
     phases: dict[str, float]
     causes: tuple[JobCause, ...]
+    co_name: str | None = None
 
 
 class ChainLink(msgspec.Struct, frozen=True):
@@ -153,6 +154,7 @@ class JobChain(msgspec.Struct, frozen=True):
     limit_hit: bool
     links: tuple[ChainLink, ...]
     left_out: int = 0
+    co_name: str | None = None
 
 
 class JobBreak(msgspec.Struct, frozen=True):

@@ -29,13 +29,13 @@ from traceview.diagnosis.job.model import (
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.words import (
     cut,
-    function,
     member_name,
     members_of,
     place,
     ranks,
     seconds,
 )
+from traceview.words import names
 
 MOST = 40
 _TUNING = "_template_autotuning"
@@ -59,7 +59,7 @@ def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
 def _wait(subject: Subject, rows: list[Row]) -> Wait:
     longest = max(rows, key=lambda row: row["seconds"])
     waiting = subject.ranks({row["waiting_member"] for row in rows})
-    name = function(longest["co_name"])
+    name = names.function(longest["co_name"])
     if longest["basis"] == "measured":
         evidence = "a step of theirs took that much longer than usual, and they compiled nothing"
     else:
@@ -93,7 +93,7 @@ def _straggler(subject: Subject, member: str, rows: list[Row]) -> Straggler:
     parts = tuple(
         JobCause(
             row["part"],
-            _PARTS[row["part"]].format(name=function(row["co_name"])),
+            _PARTS[row["part"]].format(name=names.function(row["co_name"])),
             row["part_seconds"],
         )
         for row in rows
@@ -165,7 +165,7 @@ def _late(subject: Subject, rows: list[Row]) -> LateCompile:
     reasons = Counter(row["reason"] for row in rows if row["reason"])
     cause = reasons.most_common(1)[0][0] if reasons else None
     return LateCompile(
-        name=function(rows[0]["co_name"]),
+        name=names.function(rows[0]["co_name"]),
         file=rows[0]["co_filename"],
         line=rows[0]["co_firstlineno"],
         ranks=subject.ranks({row["member"] for row in rows}),
@@ -200,7 +200,7 @@ def _failure(subject: Subject, row: Row, everyone: int) -> JobFailure:
         outcome=row["outcome"],
         fail_type=row["fail_type"],
         reason=cut((row["reason"] or "").strip() or None, 1000),
-        name=function(row["co_name"]),
+        name=names.function(row["co_name"]),
         file=row["user_file"] or row["co_filename"],
         line=row["user_line"] if row["user_file"] else row["co_firstlineno"],
         function=row["co_name"],

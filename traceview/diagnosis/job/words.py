@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 from traceview.derive.job.attempts import in_order, ranges
 from traceview.diagnosis.job.model import Ranks
-from traceview.torchtext.frames import readable_name
 
 #: Ranges written out; the rest is counted.
 _SHOWN = 6
@@ -52,11 +51,6 @@ def _text(members: Iterable[str]) -> str:
         return "no rank"
     joined = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
     return f"{plural} {joined}"
-
-
-def function(co_name: str | None) -> str:
-    """``forward()``, or what Dynamo made of the rest of a function behind a graph break."""
-    return readable_name(co_name, "an unnamed function")
 
 
 def place(file: str | None, line: int | None) -> str | None:
