@@ -5,7 +5,7 @@ import json
 import pytest
 
 from traceview.rules import catalogue, run_rules
-from traceview.rules._blocks import Operation, operations, repeated
+from traceview.rules.ct_repeated_blocks import Operation, operations, repeated
 from traceview.rules.finding import Location
 
 RULES = {rule.name: rule for rule in catalogue()}
@@ -118,7 +118,7 @@ def test_a_bypass_of_autograds_cache_alone_costs_its_own_part(make):
     tables = make(cache_events=[bypass("SAC context_fn …", "aotautograd")], compiles=[COMPILE])
     (finding,) = found("ct-cache-bypass", tables)
     assert finding.cost.seconds == pytest.approx(2.0)
-    assert finding.title.startswith("AOTAutograd's cache keeps nothing")
+    assert finding.title.startswith("AOTAutograd's cache bypasses 1 compile")
 
 
 def test_inductors_reason_stands_for_a_compile_that_both_caches_pass_over(make):
@@ -236,7 +236,7 @@ def test_autotuning_counts_its_outermost_spans(make):
     (finding,) = found("ct-autotune-cost", autotuned(make, "max-autotune"))
     assert finding.cost.seconds == 6.0
     assert finding.location.line == 20
-    assert "would have been taken anyway" in finding.explanation
+    assert "would have been used anyway" in finding.explanation
 
 
 def test_autotuning_that_nobody_asked_for_is_not_mentioned(make):
@@ -342,9 +342,9 @@ def made_anew(make, count, **more):
     return make(compiles=rows, graphs=graphs, **more)
 
 
-def test_a_function_that_is_made_anew_is_compiled_anew(make):
+def test_a_function_that_is_created_again_is_compiled_again(make):
     (finding,) = found("ct-repeated-same-compile", made_anew(make, 4))
-    assert "4 times for the same inputs: it is made anew" in finding.title
+    assert "4 times for the same inputs: the function is created again" in finding.title
     assert (finding.cost.seconds, finding.location.line) == (6.0, 10)
     assert found("ct-repeated-same-compile", made_anew(make, 2)) == ()
 
@@ -400,7 +400,7 @@ def service(make, *, line=SERVE, newest=(0, 0, 1), steps=280, **more):
 
 def test_late_compiles_are_the_tail_of_a_service(make):
     (finding,) = found("sv-cold-requests", service(make))
-    assert finding.title.startswith("3 requests of 280 waited for a compile")
+    assert finding.title.startswith("3 of 280 requests waited for a compile")
     assert finding.cost.seconds == 6.0
     assert finding.location.line == 20
 
@@ -513,6 +513,6 @@ def test_what_makes_the_blocks_is_what_to_compile(make, function, what, code):
 def test_blocks_cost_their_part_of_the_compile(make):
     tables = make(compiles=[COMPILE], graphs=unrolled("forward"))
     (finding,) = found("ct-repeated-blocks", tables)
-    assert finding.title == "10 equal blocks of 5 operations are compiled one by one"
+    assert finding.title == "10 identical blocks of 5 operations are compiled separately"
     assert finding.cost.seconds == pytest.approx(9.0 * 45 / 51)
     assert (finding.severity, finding.location.line) == ("info", 20)

@@ -1,4 +1,4 @@
-"""Seconds that a start of the script takes: what compiling costs it, and when that is much."""
+"""Seconds of a start: what compiling costs it, and when that is worth a warning."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from traceview.tables import Tables
 
 _GPP, _LOADING = "compile_file", "PyCodeCache.load_by_key_path"
 _HASHING = "inductor_codecache_torch_key"
-#: Of a job whose length is known, a quarter is much.
+#: A quarter of a job whose length is known is worth a warning.
 DEAR_SHARE = 0.25
 
 
 def severity(tables: Tables, seconds: float) -> Severity:
-    """Warning where a start's seconds are much for the job; information where its length is open.
-
-    A job of hours need not mind a minute.
+    """Warning where a start's seconds are a large part of the job; information where its length is
+    not known: a minute does not matter to a job of hours.
     """
     job = job_seconds(tables)
     return "warning" if job is not None and seconds >= DEAR_SHARE * job else "info"
@@ -37,7 +36,7 @@ def job_seconds(tables: Tables) -> float | None:
 def backend_seconds(compiles: Collection[Row]) -> float:
     """Seconds of these compiles in AOTAutograd and Inductor, whose work caches keep.
 
-    Dynamo traces anew at every start.
+    Dynamo traces again at every start.
     """
     spent = 0.0
     for row in first_rank(list(compiles)):
@@ -60,12 +59,13 @@ def once_seconds(tables: Tables, keys: Collection[str]) -> float:
     wanted = pl.col("compile_key").is_in(list(keys))
     phases = first_rank(frame(tables, "compile_phases").filter(wanted).to_dicts())
     names = {row["phase_id"]: row["name"] for row in phases}
-    own = (
-        row["duration_us"] or 0.0
-        for row in phases
-        if _is_once(row["name"], names.get(row["parent_id"]))
-    )
-    return sum(own) / 1e6
+    spent = 0.0
+    for row in phases:
+        parent = names.get(row["parent_id"])
+        headers = row["name"] == _GPP and parent is not None and parent != _LOADING
+        if headers or row["name"] == _HASHING:
+            spent += row["duration_us"] or 0.0
+    return spent / 1e6
 
 
 def is_kernel(name: str, parent: str | None) -> bool:
@@ -73,10 +73,14 @@ def is_kernel(name: str, parent: str | None) -> bool:
     return name.startswith("triton: ") or (name == _GPP and parent == _LOADING)
 
 
-def _is_once(name: str, parent: str | None) -> bool:
-    return name == _HASHING or (name == _GPP and parent is not None and parent != _LOADING)
-
-
 def of_keys(tables: Tables, keys: Collection[str]) -> list[Row]:
     """The compiles with these keys, forward and backward, of the pass that rules look at."""
     return [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
+
+
+def eager_steps(tables: Tables) -> int:
+    """Steps that traceview itself ran in eager: they could not compile."""
+    blocks = first_rank(rows(tables, "blocks", stance="eager"))
+    timed = sum((row["steps"] or 0) + (row["skipped_steps"] or 0) for row in blocks)
+    windows = first_rank(rows(tables, "profile_windows", stance="eager"))
+    return timed + sum(row["steps"] or 0 for row in windows)

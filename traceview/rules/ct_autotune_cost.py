@@ -4,23 +4,23 @@ Autotuning that takes much of the compile time.
 
 ## Why it costs
 For every matrix product and convolution torch compiles several kernels, runs each of them and takes
-the fastest. That is done once for a shape; without a cache that is kept, at every start.
+the fastest. That happens once per shape, and at every start unless a cache is kept.
 
 ## Evidence
 The compiler's own spans of autotuning (compiling the candidates and timing them) took more than a
 quarter of the compile time, where a mode or an option asked for it. The tables that torch printed
-say who won: where that is the library's own kernel, autotuning has changed nothing.
+show which kernel won: where that is the library's own, autotuning has changed nothing.
 
-A warning where it took a quarter or more of a job whose length is known; else information. What the
-kernels that it chose save at every step is in the step's own time.
+A warning where it took at least a quarter of a job whose length is known. Otherwise information.
+What the chosen kernels save at every step is part of the step's time.
 
 ## What to do
-Keep the cache between starts: its choices are kept with it. Where the library's kernels win, leave
-autotuning out; `mode="default"` is the control to measure against.
+Keep the cache between starts: the choices are kept with it. Where the library's kernels win, leave
+autotuning out, and compare with `mode="default"`.
 
 ## Settings
-- `least_seconds`: cheaper autotuning is not mentioned
-- `least_share`: of the compile time, from which on it is
+- `least_seconds`: shorter autotuning is not reported
+- `least_share`: smaller shares of the compile time are not reported
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -55,7 +55,7 @@ from traceview.rules.kit import (
 CODE = "TV606"
 NEEDS = frozenset({"compile_phases", "compiles", "regions"})
 
-#: Below a second nobody waits for it.
+#: Less than a second is not worth a finding.
 LEAST_SECONDS = 1.0
 #: A quarter of the compile, which with an empty cache folder also compiles headers once.
 LEAST_SHARE = 0.25
@@ -77,30 +77,29 @@ def check(
     region = next(filter(_asks, first_rank(rows(tables, "regions"))), None)
     place = compile_call(region) if region else _setting(tables)
     if place is None:
-        return  # nobody asked for it: what is left is small, and no choice of the user's
+        return  # no setting asks for it: what is left is small, and not the user's choice
     yield Finding(
         code=CODE,
         rule="ct-autotune-cost",
         severity=_starts.severity(tables, spent),
-        title=f"Autotuning takes {seconds(spent)} of {seconds(whole)} of compiling",
+        title=f"Autotuning takes {seconds(spent)} of {seconds(whole)} of compile time",
         explanation=(
-            "torch compiled several kernels for one operation and timed each of them. "
-            f"{_bought(tables)}"
+            f"torch compiled several kernels for each operation and timed them. {_bought(tables)}"
         ).rstrip(),
         cost=Cost(seconds=spent, about="autotuning, at every start without a warm cache"),
         confidence="measured",
         location=place,
         evidence=(
             Evidence(
-                f"{seconds(spent)} in spans of autotuning ({percent(spent / whole)} of compiling)",
+                f"{seconds(spent)} of autotuning ({percent(spent / whole)} of compile time)",
                 "compile_phases",
             ),
-            *_dearest(tables),
+            *_slowest(tables),
         ),
         what_to_do=(
-            "Keep TORCHINDUCTOR_CACHE_DIR between starts, so that the choices are made once; or "
-            "compile with the default mode and compare the step's time: only what autotuning wins "
-            "there pays for it."
+            "Keep TORCHINDUCTOR_CACHE_DIR between starts, so that torch chooses only once. Or "
+            "compile with the default mode and compare the step's time: autotuning pays only if "
+            "it makes the step faster."
         ),
         about=about_region(region),
     )
@@ -118,7 +117,7 @@ def _setting(tables: Tables) -> Location | None:
 
 
 def _autotuning_seconds(phases: list[Row]) -> float:
-    """Time of the outermost spans of autotuning; what runs beside the compile is not waited for."""
+    """Time of the outermost spans of autotuning; nothing waits for what runs in parallel."""
     parts = parts_of(phases)
     outermost = (
         row["duration_us"] or 0.0
@@ -137,12 +136,12 @@ def _bought(tables: Tables) -> str:
     if not best:
         return ""
     if library == len(best):
-        return "The library's own kernel won each time: it would have been taken anyway."
+        return "The library's own kernel won each time: it would have been used anyway."
     return f"The library's own kernel won {library} of {len(best)} times."
 
 
-def _dearest(tables: Tables) -> list[Evidence]:
-    """What the tables say that took longest to time."""
+def _slowest(tables: Tables) -> list[Evidence]:
+    """The operations that took longest to time."""
     best = first_rank(rows(tables, "autotune_choices", is_best=True))
     best.sort(key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0)))
     return [

@@ -1,27 +1,27 @@
 """
 ## What it finds
-Graphs that torch's compile caches pass over, because something in them has no name that would be
-the same in another process.
+Graphs that torch's compile caches bypass, because something in them has no name that would be the
+same in another process.
 
 ## Why it costs
-What is passed over is compiled again at every start and in every worker process, and no cache that
-is kept or shipped helps.
+A bypassed graph is compiled again at every start and in every worker process. Keeping or shipping a
+cache does not help.
 
 ## Evidence
 Look-ups of the FX graph cache or of AOTAutograd's cache that ended as a bypass, with torch's own
-reason. The cost is what the compiles took in what was not cached: AOTAutograd and Inductor, or
-AOTAutograd alone where Inductor's code was cached.
+reason. The cost is the time that these compiles spent in what was not cached: AOTAutograd and
+Inductor, or AOTAutograd alone where Inductor's code was cached.
 
-A warning where that is a quarter or more of a job whose length is known; else information. Where
-Dynamo's DDP optimizer has split the graph, AOTAutograd's cache is always passed over: nothing is
-said about that.
+A warning where that is at least a quarter of a job whose length is known. Otherwise information.
+Where Dynamo's DDP optimizer has split the graph, AOTAutograd's cache is always bypassed: that is
+not reported.
 
 ## What to do
-It depends on the reason. A pass of one's own has to be a `CustomGraphPass` whose `uuid()` names its
+It depends on the reason. A custom pass has to be a `CustomGraphPass` whose `uuid()` names its
 version; a `context_fn` of selective checkpointing needs a `cache_hash`.
 
 ## Settings
-- `least_seconds`: cheaper starts are not mentioned
+- `least_seconds`: smaller costs are not reported
 
 ## References
 - https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
@@ -61,9 +61,9 @@ from traceview.rules.kit import (
 CODE = "TV604"
 NEEDS = frozenset({"cache_events", "compiles"})
 
-#: Below half a second nobody notices.
+#: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5
-#: Said by ct-cache-disabled, or wanted: the bisector compiles on purpose.
+#: Reported by ct-cache-disabled, or intended: the bisector compiles on purpose.
 _SAID_ELSEWHERE = re.compile(r"cache is not enabled|not enabled|bisector", re.IGNORECASE)
 
 
@@ -84,9 +84,9 @@ _FUSION_PASSES = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
 _REMEDIES = (
     _Remedy(
         re.compile(r"Unsupported (?:pre grad|post grad|joint) custom pass"),
-        "Make the pass a CustomGraphPass: its uuid() names the version, so that graphs that it "
-        "changed can be told from others. Give it a new name whenever its code changes: torch "
-        "would load what the old one made.",
+        "Make the pass a CustomGraphPass: its uuid() names the version, so that torch can "
+        "distinguish the graphs that it changed. Give it a new name whenever its code changes: "
+        "otherwise torch loads what the old one made.",
         "from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files\n\n"
         "class Pass(CustomGraphPass):\n    def __call__(self, graph): ...  # as now\n"
         "    def uuid(self):\n        return get_hash_for_files((__file__,))",
@@ -107,7 +107,7 @@ _REMEDIES = (
     _Remedy(
         re.compile(r"freezing|frozen|mkldnn tensors"),
         "Freezing puts the weights into the code, packed for a library's kernels, and such a graph "
-        "is not kept. Without freezing it is; whether a step is then slower has to be measured.",
+        "is not cached. Without freezing it is; measure whether the step gets slower.",
         None,
         ("freezing", "TORCHINDUCTOR_FREEZING"),
     ),
@@ -120,8 +120,8 @@ _REMEDIES = (
 )
 _GENERAL = _Remedy(
     re.compile(""),
-    "Move what torch's reason names out of the compiled function where that is possible; the rest "
-    "of it can then be kept.",
+    "Move what torch's reason names out of the compiled function if possible; the rest can then be "
+    "cached.",
 )
 
 
@@ -142,9 +142,9 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
 
 
 def _bypasses(tables: Tables) -> list[Row]:
-    """Look-ups that this rule speaks of.
+    """Look-ups that this rule is about.
 
-    Where Inductor's cache was passed over too, its reason stands for the compile: it costs more.
+    Where Inductor's cache was bypassed too, its reason counts: it costs more.
     """
     found = [
         row
@@ -173,16 +173,16 @@ def _finding(
 ) -> Finding:
     remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
     graphs = plural(len({row["compile_key"] for row in events}), "compile")
-    what = "torch's compile caches keep" if inductor_too else "AOTAutograd's cache keeps"
+    what = "torch's compile caches bypass" if inductor_too else "AOTAutograd's cache bypasses"
     whose = "AOTAutograd and Inductor" if inductor_too else "AOTAutograd"
     return Finding(
         code=CODE,
         rule="ct-cache-bypass",
         severity=_starts.severity(tables, spent),
-        title=f"{what} nothing of {graphs}: {reason.rstrip('.')}",
+        title=f"{what} {graphs}: {reason.rstrip('.')}",
         explanation=(
-            f"What a cache cannot name it does not keep, so every start does these "
-            f"{seconds(spent)} of compiling again."
+            f"torch cannot cache these graphs, so every start repeats {seconds(spent)} of "
+            "compilation."
         ),
         cost=Cost(seconds=spent, about=f"{whose}, at every start"),
         confidence="derived",

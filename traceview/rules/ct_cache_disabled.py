@@ -4,21 +4,21 @@ torch's own caches of compiled code, switched off.
 
 ## Why it costs
 With them a second start traces the code and then loads what the first one compiled. Without them
-every start, and every worker process, compiles everything again.
+every start and every worker process compiles everything again.
 
 ## Evidence
-torch says at a compile that the FX graph cache is disabled, and a setting that the user gave says
-why: `force_disable_caches`, `fx_graph_cache`, or the environment variable of one of them. The cost
+torch logs at a compile that the FX graph cache is disabled, and one of the user's settings explains
+it: `force_disable_caches`, `fx_graph_cache`, or the environment variable of one of them. The cost
 is what these compiles took in AOTAutograd and Inductor, which a warm cache would save.
 
-A warning where that is a quarter or more of a job whose length is known; else information.
+A warning where that is at least a quarter of a job whose length is known. Otherwise information.
 
 ## What to do
-Take the setting out. To time a cold compile, point `TORCHINDUCTOR_CACHE_DIR` at an empty folder
-instead: that leaves nothing switched off for later.
+Remove the setting. To time a cold compile, point `TORCHINDUCTOR_CACHE_DIR` at an empty folder
+instead: then nothing stays switched off.
 
 ## Settings
-- `least_seconds`: cheaper starts are not mentioned
+- `least_seconds`: smaller costs are not reported
 
 ## References
 - https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
@@ -36,7 +36,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     first,
@@ -49,7 +48,7 @@ from traceview.rules.kit import (
 CODE = "TV603"
 NEEDS = frozenset({"cache_events", "compiles", "environment"})
 
-#: Below half a second nobody notices.
+#: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5
 #: Setting → the value that switches the caches off. ``1`` is all that torch takes for yes.
 _SWITCHES = {
@@ -64,8 +63,21 @@ _SWITCHES = {
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """At most one finding: the process as a whole."""
     off = rows(tables, "cache_events", cache="fx_graph", event="disabled")
-    keys = {row["compile_key"] for row in off} - _kept_elsewhere(tables)
-    switch = next((row for row in rows(tables, "environment") if _switches_off(row)), None)
+    # AOTAutograd's cache keeps their code whole (``bundled_autograd_cache``).
+    kept = {
+        row["compile_key"]
+        for row in rows(tables, "cache_events", cache="aotautograd")
+        if row["event"] in ("hit", "miss")
+    }
+    keys = {row["compile_key"] for row in off} - kept
+    switch = next(
+        (
+            row
+            for row in rows(tables, "environment")
+            if row["set_by"] != "traceview" and _SWITCHES.get(row["name"]) == row["value"]
+        ),
+        None,
+    )
     named = switch or _settings.option(tables, _SWITCHES)
     spent = _starts.backend_seconds(_starts.of_keys(tables, keys))
     if not keys or named is None or spent < least_seconds:
@@ -77,8 +89,8 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         severity=_starts.severity(tables, spent),
         title=f"torch's compile caches are switched off (`{named['name']}`)",
         explanation=(
-            f"Every start compiles everything again. Of this one's compiling, {seconds(spent)} "
-            "were work whose result a cache would have kept for the next start."
+            f"Every start compiles everything again. A cache would have kept the result of "
+            f"{seconds(spent)} of this start's compilation."
         ),
         cost=Cost(seconds=spent, about="AOTAutograd and Inductor, at every start"),
         confidence="derived",
@@ -94,18 +106,8 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             ),
         ),
         what_to_do=(
-            f"Take `{named['name']}` out. To time a cold compile, point TORCHINDUCTOR_CACHE_DIR at "
+            f"Remove `{named['name']}`. To time a cold compile, point TORCHINDUCTOR_CACHE_DIR at "
             "an empty folder for that one run."
         ),
         snippet=Snippet("shell", "TORCHINDUCTOR_CACHE_DIR=$(mktemp -d) python SCRIPT"),
     )
-
-
-def _switches_off(row: Row) -> bool:
-    return row["set_by"] != "traceview" and bool(_SWITCHES.get(row["name"]) == row["value"])
-
-
-def _kept_elsewhere(tables: Tables) -> set[str]:
-    """Compiles whose code AOTAutograd's cache keeps whole (``bundled_autograd_cache``)."""
-    found = rows(tables, "cache_events", cache="aotautograd")
-    return {row["compile_key"] for row in found if row["event"] in ("hit", "miss")}

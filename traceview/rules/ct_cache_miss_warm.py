@@ -1,28 +1,27 @@
 """
 ## What it finds
-A second start of the same script that found nothing for it in the compile cache, though the first
-one had filled it.
+A second start of the same script that missed the compile cache, though the first one had filled it.
 
 ## Why it costs
-A cache that is kept between starts, or shipped to other machines, helps nobody then: every start
-and every worker process compiles as if it were the first.
+A cache that is kept between starts, or shipped to other machines, is then useless: every start and
+every worker process compiles as if it were the first.
 
 ## Evidence
 `traceview diagnose --warm` runs the script again on the first run's cache. A finding is a look-up
 that missed there for a function that the first run had compiled and kept, with inputs of the same
-shapes. torch's graphs of both starts say why: they differ in a constant, or they are the same and
-then the settings, or the cache's folder, were not.
+shapes. torch's graphs of both starts show why: they differ in a constant, or they are the same and
+the settings or the cache's folder differ.
 
-A warning where these compiles took a quarter or more of a job whose length is known; else
-information. A graph whose input shapes were other ones is no miss to complain of.
+A warning where these compiles took at least a quarter of a job whose length is known. Otherwise
+information. A graph with other input shapes is not reported.
 
 ## What to do
-A number that changes from start to start belongs into a tensor (a buffer, an argument): as a Python
+A number that changes from start to start belongs in a tensor (a buffer, an argument): as a Python
 number it is part of the code. Keep `TORCHINDUCTOR_CACHE_DIR` where it outlives the process, or save
 and load with `torch.compiler.save_cache_artifacts()` and `load_cache_artifacts()`.
 
 ## Settings
-- `least_seconds`: cheaper starts are not mentioned
+- `least_seconds`: smaller costs are not reported
 
 ## References
 - https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html
@@ -35,47 +34,59 @@ and load with `torch.compiler.save_cache_artifacts()` and `load_cache_artifacts(
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from traceview.rules import _settings, _starts, _versions, _warm
+import msgspec
+import polars as pl
+
+from traceview.rules import _places, _settings, _starts, _versions
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Location,
     Owners,
+    Row,
     Tables,
     about,
     first,
+    first_rank,
     from_row,
     plural,
     seconds,
     shorten,
 )
+from traceview.torchtext.fx import lines, signature, statement
 from traceview.words import names
 
 CODE = "TV605"
 NEEDS = frozenset({"cache_events:warm", "compiles:warm", "graphs:warm"})
 
-#: Below half a second nobody notices.
+#: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5
 _FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 _REMEDIES = {
     "code": (
         "Keep what changes from start to start in a tensor: register it as a buffer, or pass it as "
-        "an argument. A Python number, string or order of a set is written into the code."
+        "an argument. A Python number, a string or the order of a set becomes part of the code."
     ),
     "settings": "Give both starts the same settings and environment variables.",
-    "folder": f"Point {_FOLDER} at a folder that outlives the process, for all starts the same.",
+    "folder": f"Point {_FOLDER} at a folder that outlives the process, the same for all starts.",
 }
 _SAVED = (
-    " Where there is none, save torch.compiler.save_cache_artifacts() and load it at the start."
+    " Without such a folder, save torch.compiler.save_cache_artifacts() and load it at the start."
 )
+
+
+Why = Literal["code", "settings", "folder"]
+_MISSED = ("miss", "guard_miss")
+_CACHES = ("fx_graph", "aotautograd")
 
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """One finding a reason and line."""
-    groups: dict[tuple[str, Location | None], list[_warm.Miss]] = {}
-    for miss in _warm.misses(tables):
+    groups: dict[tuple[str, Location | None], list[_Miss]] = {}
+    for miss in _misses(tables):
         place = _place(tables, miss)
         groups.setdefault((miss.why, place), []).append(miss)
     for (why, place), found in groups.items():
@@ -84,7 +95,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             yield _finding(tables, why, place, found, spent)
 
 
-def _place(tables: Tables, miss: _warm.Miss) -> Location | None:
+def _place(tables: Tables, miss: _Miss) -> Location | None:
     if miss.place:
         return miss.place
     region = first(tables, "regions", is_anchor=True)
@@ -94,28 +105,32 @@ def _place(tables: Tables, miss: _warm.Miss) -> Location | None:
 
 
 def _finding(
-    tables: Tables, why: str, place: Location | None, found: list[_warm.Miss], spent: float
+    tables: Tables, why: str, place: Location | None, found: list[_Miss], spent: float
 ) -> Finding:
     compiled = [miss.compiles[0] for miss in found]
-    names = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
+    event, missed = found[0].event, plural(len(found), "compile")
+    called = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
     said = {
-        "code": "its code holds a value that is another one at each start",
-        "settings": "its code was the same, its settings were not",
-        "folder": "what the first start had kept was not there",
+        "code": "its code contains a value that differs at each start",
+        "settings": "its code was the same, but the settings were not",
+        "folder": "the first start's entry was gone",
     }
     return Finding(
         code=CODE,
         rule="ct-cache-miss-warm",
         severity=_starts.severity(tables, spent),
-        title=f"The compile cache does not help a second start: {names} missed it",
+        title=f"{called} missed the compile cache in the second start",
         explanation=(
-            f"The first start had compiled it and kept it; at the second one {said[why]}. So "
-            f"{seconds(spent)} of compiling were done again."
+            f"The first start had compiled and cached it; at the second one {said[why]}. "
+            f"{seconds(spent)} of compilation were repeated."
         ),
         cost=Cost(seconds=spent, about="AOTAutograd and Inductor, in the second start"),
         confidence="measured",
         location=place,
-        evidence=(*_proof(tables, why, found[0]), _looked_up(found)),
+        evidence=(
+            *_proof(tables, why, found[0]),
+            from_row(f"{event['cache']} cache: {missed} missed", "cache_events", event),
+        ),
         what_to_do=_remedy(tables, why),
         about=about(*compiled),
     )
@@ -126,20 +141,103 @@ def _remedy(tables: Tables, why: str) -> str:
     return _REMEDIES[why] + (_SAVED if saved else "")
 
 
-def _proof(tables: Tables, why: str, miss: _warm.Miss) -> tuple[Evidence, ...]:
+def _proof(tables: Tables, why: str, miss: _Miss) -> tuple[Evidence, ...]:
     if why == "code":
         return (
             Evidence(f"first start: {shorten(miss.before)}", "graphs"),
             Evidence(f"second start: {shorten(miss.after)}", "graphs"),
         )
     if why == "settings":
-        changed = _warm.changed_settings(tables)
-        said = "; ".join(changed) if changed else "no setting that is recorded differs"
+        changed = _changed_settings(tables)
+        said = "; ".join(changed) if changed else "no recorded setting differs"
         return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
-    return (Evidence("same graph, same key, and no entry under it", "cache_events"),)
+    return (Evidence("same graph, same key, but no entry for it", "cache_events"),)
 
 
-def _looked_up(found: list[_warm.Miss]) -> Evidence:
-    event = found[0].event
-    missed = plural(len(found), "compile")
-    return from_row(f"{event['cache']} cache: {missed} missed", "cache_events", event)
+class _Miss(msgspec.Struct, frozen=True):
+    """A function compiled again: its rows in the second start, and a look-up that missed.
+
+    ``before`` and ``after``: where ``why`` is code, the line that differs in torch's graph.
+    """
+
+    compiles: tuple[Row, ...]
+    event: Row
+    why: Why
+    before: str | None = None
+    after: str | None = None
+    place: Location | None = None
+
+
+def _misses(tables: Tables) -> Iterator[_Miss]:
+    """Compiles of the second start that missed what the first had kept for the same inputs."""
+    first, second = _Start(tables, "cold"), _Start(tables, "warm")
+    for key, compiles in second.compiles.items():
+        event = next((row for row in second.events.get(key, ()) if row["event"] in _MISSED), None)
+        text = second.texts.get(key)
+        if event is None or text is None:
+            continue
+        before = [
+            known
+            for known, rows in first.compiles.items()
+            if _code(rows[0]) == _code(compiles[0])
+            and first.kept(known)
+            and signature(first.texts.get(known, "")) == signature(text)
+        ]
+        same = [known for known in before if first.texts[known] == text]
+        if same:
+            keys = {row["key"] for known in same for row in first.events[known]}
+            why: Why = "folder" if event["key"] in keys - {None} else "settings"
+            yield _Miss(tuple(compiles), event, why)
+        elif before:
+            old, new, place = _difference(first.texts[before[0]], text)
+            if old is not None:  # else only sizes inside differ: other data
+                yield _Miss(tuple(compiles), event, "code", old, new, place)
+
+
+def _changed_settings(tables: Tables) -> list[str]:
+    """``name: value → value`` of what the user's settings were at the first and second start."""
+    values: dict[str, dict[str, str]] = {"cold": {}, "warm": {}}
+    own = tables["environment"].filter(pl.col("set_by") != "traceview")
+    for row in first_rank(own.to_dicts()):
+        if row["pass"] in values:
+            values[row["pass"]][row["name"]] = row["value"]
+    before, after = values.values()
+    names = [name for name in before | after if before.get(name) != after.get(name)]
+    return [f"{name}: {before.get(name)} → {after.get(name)}" for name in sorted(names)]
+
+
+class _Start:
+    """What one pass compiled, by compile key: rows, look-ups and Dynamo's last graph of each."""
+
+    def __init__(self, tables: Tables, name: str) -> None:
+        def of(table: str) -> list[Row]:
+            return first_rank(tables[table].filter(pl.col("pass") == name).to_dicts())
+
+        self.compiles: dict[str, list[Row]] = {}
+        for row in of("compiles"):
+            self.compiles.setdefault(row["compile_key"], []).append(row)
+        self.events: dict[str, list[Row]] = {}
+        for row in of("cache_events"):
+            if row["cache"] in _CACHES:
+                self.events.setdefault(row["compile_key"], []).append(row)
+        graphs = tables["graphs"].filter(
+            (pl.col("pass") == name) & (pl.col("kind") == "dynamo_output")
+        )
+        self.texts: dict[str, str] = dict(graphs.select("compile_key", "text").iter_rows())
+
+    def kept(self, key: str) -> bool:
+        """Whether the code of that compile went into Inductor's cache, or was in it."""
+        found = [row["event"] for row in self.events.get(key, ()) if row["cache"] == "fx_graph"]
+        return bool(found) and set(found) <= {"hit", *_MISSED}
+
+
+def _code(row: Row) -> tuple[object, ...]:
+    return row["co_filename"], row["co_firstlineno"], row["co_name"]
+
+
+def _difference(before: str, after: str) -> tuple[str | None, str | None, Location | None]:
+    """The first operation that differs, in both texts, and the user's line that it came from."""
+    for (old, _), (new, place) in zip(lines(before), lines(after), strict=False):
+        if statement(old) != statement(new):
+            return statement(old), statement(new), _places.if_users(*place) if place else None
+    return None, None, None

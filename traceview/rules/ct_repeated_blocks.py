@@ -1,31 +1,31 @@
 """
 ## What it finds
-One large graph that is made of many equal blocks: the layers of a transformer, the steps of an
+One large graph that consists of many identical blocks: the layers of a transformer, the steps of an
 unrolled recurrence.
 
 ## Why it costs
-Compiling takes time for every operation of a graph, also for those of a block that is like the one
-before. Compiled by itself, one block serves for all of them.
+Compiling takes time for every operation of a graph, even in a block that is identical to the one
+before. Compiled separately, one block serves for all of them.
 
 ## Evidence
 In the graph that Dynamo captured, the same operations with the same shapes, from the same lines,
-stand at least eight times: in a row, or as calls of one function with other operations between. The
+occur at least eight times: in a row, or as calls of one function with other operations between. The
 cost is the seconds of that compile, by the part of its operations that lie in these blocks, less
-one block. It is about the torch.compile call, which is what to change; a line of the block stands
-beside it. Blocks so small that entering each by itself would make the step a quarter longer are not
-named: every start's seconds would be dearly saved.
+one block. The location is the torch.compile call, which is what to change; a line of the block is
+listed with it. Blocks so small that entering each one would make the step a quarter longer are not
+reported: they would cost more than they save.
 
-A warning where that is a quarter or more of a job whose length is known; else information.
+A warning where that is at least a quarter of a job whose length is known. Otherwise information.
 
 ## What to do
-Compile each block instead of the whole (`for block in model.blocks: block.compile()`). One compile
-serves all of them, or two in training, where the first block's input needs no gradient. Nothing
-fuses across the blocks' edges any more; to keep one graph, mark the block as
+Compile each block instead of the whole model (`for block in model.blocks: block.compile()`). One
+compile serves all of them, or two in training, where the first block's input needs no gradient.
+Nothing fuses across block boundaries any more; to keep one graph, mark the block as
 `torch.compiler.nested_compile_region`.
 
 ## Settings
-- `fewest_blocks`: equal blocks, from which on they are mentioned
-- `least_seconds`: that they cost; less is not mentioned
+- `fewest_blocks`: fewer identical blocks are not reported
+- `least_seconds`: smaller costs are not reported
 
 ## References
 - https://docs.pytorch.org/tutorials/recipes/regional_compilation.html
@@ -38,10 +38,14 @@ fuses across the blocks' edges any more; to keep one graph, mark the block as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import msgspec
 
 from traceview.rules import _costs, _places, _recompiles, _starts, _versions
-from traceview.rules._blocks import Blocks, operations, repeated
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -60,13 +64,14 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
+from traceview.torchtext.fx import Node, read_nodes
 
 CODE = "TV602"
 NEEDS = frozenset({"compiles", "graphs"})
 
 #: Of fewer blocks, compiling one saves too little to lose what fuses across them.
 FEWEST_BLOCKS = 8
-#: Below a few seconds nobody need restructure a model.
+#: A few seconds are no reason to restructure a model.
 LEAST_SECONDS = 3.0
 #: Older ones may not have torch.compiler.nested_compile_region, or not for all that it is asked.
 _NESTED_SINCE = (2, 9)
@@ -78,11 +83,17 @@ _ENTRY_MS, _MOST_ENTERING = 0.01, 0.25
 _MODULES, _HEAD = re.compile(r"_modules_\d+_"), 100_000
 
 
+#: A shorter pattern is no block: it is a chain of one kind of operation.
+_FEWEST_OPERATIONS = 4
+#: Distances at which repeats are looked for, the commonest first.
+_DISTANCES = 8
+
+
 def check(
     tables: Tables, *, fewest_blocks: int = FEWEST_BLOCKS, least_seconds: float = LEAST_SECONDS
 ) -> Iterator[Finding]:
     """One finding a function: the compile that cost most."""
-    dearest: dict[_recompiles.Frame, Finding] = {}
+    slowest: dict[_recompiles.Frame, Finding] = {}
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     of_key: dict[str, list[Row]] = {}
     for row in rows(tables, "compiles"):
@@ -99,10 +110,10 @@ def check(
         if found is None or whole * found.share < least_seconds or _too_small(tables, found):
             continue
         frame = _recompiles.frame_of(compiles[0])
-        known = dearest.get(frame)
+        known = slowest.get(frame)
         if known is None or whole * found.share > (known.cost.seconds or 0.0):
-            dearest[frame] = _finding(tables, compiles, graph, found, whole)
-    yield from dearest.values()
+            slowest[frame] = _finding(tables, compiles, graph, found, whole)
+    yield from slowest.values()
 
 
 def _too_small(tables: Tables, found: Blocks) -> bool:
@@ -116,16 +127,19 @@ def _finding(
 ) -> Finding:
     cost = whole * found.share
     each = len(found.operations)
-    call = _compile_call(tables, graph["compile_key"])
+    region = _places.region_of(tables, graph["compile_key"])
+    call = compile_call(region) if region else None
     what, code = _instead(graph["text"] or "", found)
     return Finding(
         code=CODE,
         rule="ct-repeated-blocks",
         severity=_starts.severity(tables, cost),
-        title=f"{found.count} equal blocks of {plural(each, 'operation')} are compiled one by one",
+        title=(
+            f"{found.count} identical blocks of {plural(each, 'operation')} are compiled separately"
+        ),
         explanation=(
             f"They are {percent(each * found.count / found.graph_operations)} of a graph that took "
-            f"{seconds(whole)} to compile. Compiled by itself, one of them serves for all."
+            f"{seconds(whole)} to compile. Compiled once, one block serves for all of them."
         ),
         cost=Cost(seconds=cost, about="compiling all blocks but one, without a warm cache"),
         confidence="derived",
@@ -139,8 +153,8 @@ def _finding(
             ),
         ),
         what_to_do=(
-            f"Compile {what} instead of the whole. Nothing fuses across its edges then: compare "
-            f"the step's time.{_nested(tables)}"
+            f"Compile {what} instead of the whole model. Nothing fuses across its boundaries then: "
+            f"compare the step's time.{_nested(tables)}"
         ),
         snippet=Snippet("python", code),
         also_at=(found.place,) if call and found.place else (),
@@ -166,11 +180,104 @@ def _nested(tables: Tables) -> str:
         return ""
     return (
         " To keep one graph, call the block through torch.compiler.nested_compile_region instead: "
-        "what it marks is compiled once and used again."
+        "the block is then compiled once and reused."
     )
 
 
-def _compile_call(tables: Tables, key: str) -> Location | None:
-    """The torch.compile call that the compile belongs to."""
-    region = _places.region_of(tables, key)
-    return compile_call(region) if region else None
+class Operation(NamedTuple):
+    """One line of a graph that Dynamo captured; ``meta`` is what it makes: dtype and shape."""
+
+    op: str
+    meta: str | None
+    place: Location | None
+
+
+class Blocks(msgspec.Struct, frozen=True):
+    """``count`` equal blocks: one's operations, and how many the graph has.
+
+    ``in_a_row``: nothing stands between them.
+    """
+
+    operations: tuple[Operation, ...]
+    count: int
+    graph_operations: int
+    in_a_row: bool = True
+
+    @property
+    def share(self) -> float:
+        """Of the graph's operations, those that lie in blocks after the first."""
+        return len(self.operations) * (self.count - 1) / self.graph_operations
+
+    @property
+    def place(self) -> Location | None:
+        return next((one.place for one in self.operations if one.place), None)
+
+
+def operations(text: str) -> list[Operation]:
+    """The operations of Dynamo's graph in order, without the names of what they read and make."""
+    return [
+        Operation(op, node.meta or None, _places.if_users(*node.place) if node.place else None)
+        for node in read_nodes(text)
+        if (op := _op(node))
+    ]
+
+
+def _op(node: Node) -> str:
+    """``torch.tanh``, ``.view`` of a method, ``+``; nothing for another name of the same thing."""
+    if node.target.startswith("torch."):
+        return node.target
+    if node.args.startswith("("):
+        return f".{node.target.rpartition('.')[2]}"
+    return re.sub(r"[\w.\s]+", "", node.args)
+
+
+def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
+    """The ``fewest`` equal blocks or more that hold the most operations; None where none are."""
+    if any("invoke_subgraph" in one.op for one in graph):
+        return None  # blocks that are nested regions already
+    found = [one for one in (*_in_a_row(graph), *_calls(graph)) if one.count >= fewest]
+    return max(found, key=lambda blocks: blocks.count * len(blocks.operations), default=None)
+
+
+def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
+    for distance in _distances(graph):
+        start, length = _longest_run(graph, distance)
+        if length >= distance:
+            block = tuple(graph[start : start + distance])
+            yield Blocks(block, length // distance + 1, len(graph))
+
+
+def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
+    """Stretches of one function's own lines, wherever they stand."""
+    stretches = (
+        tuple(found)
+        for _, found in groupby(
+            graph, key=lambda one: (one.place.file, one.place.function) if one.place else None
+        )
+    )
+    for block, count in Counter(stretches).most_common():
+        if count > 1 and len(block) >= _FEWEST_OPERATIONS and block[0].place:
+            yield Blocks(block, count, len(graph), in_a_row=False)
+
+
+def _distances(graph: Sequence[Operation]) -> list[int]:
+    """The commonest distances between an operation and the next one like it, short ones first."""
+    last: dict[Operation, int] = {}
+    found: Counter[int] = Counter()
+    for at, one in enumerate(graph):
+        if one in last:
+            found[at - last[one]] += 1
+        last[one] = at
+    common = [distance for distance, _ in found.most_common(_DISTANCES)]
+    return sorted(distance for distance in common if distance >= _FEWEST_OPERATIONS)
+
+
+def _longest_run(graph: Sequence[Operation], distance: int) -> tuple[int, int]:
+    """(start, length) of the longest stretch that is the same ``distance`` operations later."""
+    best, start = (0, 0), 0
+    for at in range(len(graph) - distance):
+        if graph[at] != graph[at + distance]:
+            start = at + 1
+        elif at + 1 - start > best[1]:
+            best = (start, at + 1 - start)
+    return best

@@ -1,30 +1,30 @@
 """
 ## What it finds
-The same function compiled for the same inputs again and again: `torch.compiler.reset()` throws away
-what was compiled, or the function itself is made anew (a module that is loaded again, `exec`).
+The same function compiled for the same inputs again and again: `torch.compiler.reset()` discards
+the compiled code, or the function itself is created again (a module that is reloaded, `exec`).
 
 ## Why it costs
-Dynamo traces the function anew, and the backend compiles it, or loads it from its cache at best.
-What was compiled belongs to a code object, and is of no use to another one of the same text. No
-guard has failed and nothing has changed: it is time for nothing.
+Dynamo traces the function again, and the backend compiles it again, or at best loads it from its
+cache. Compiled code belongs to a code object, and another one with the same text cannot use it. No
+guard has failed and nothing has changed: the time is wasted.
 
 ## Evidence
 Three or more compiles of one function after resets, or under as many frame ids between two resets,
 whose captured graphs are the same, shapes included, with no recompile between them. Where compiling
 never went quiet, the cost is what a compiled step takes more than an eager one, measured. From the
-fifth compile on it is taken to go on: all compiles but the first, spread over the steps. Else it is
-their seconds, once.
+fifth compile on the rule assumes that it continues: all compiles but the first, spread over the
+steps. Otherwise it is their seconds, once.
 
-A warning where that is dear for a step, or a quarter or more of a job whose length is known; else
-information. Resets between models, modes or shapes are what they are made for: their graphs differ.
+A warning where that is much of a step, or at least a quarter of a job whose length is known.
+Otherwise information. Resets between models, modes or shapes are fine: their graphs differ.
 
 ## What to do
-Take the reset out of what runs often. To free memory, drop the compiled callable itself; to limit
-the number of variants, see what makes them. Of a function that is made anew: make it once and keep
-what torch.compile gives back, or load its module again only when its file has changed.
+Move the reset out of code that runs often. To free memory, drop the compiled callable itself; to
+limit the number of variants, fix what causes them. If the function is created again: create it once
+and keep what torch.compile returns, or reload its module only when its file has changed.
 
 ## Settings
-- `fewest_compiles`: of the same graph, from which on it is mentioned
+- `fewest_compiles`: fewer compiles of the same graph are not reported
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compiler.reset.html
@@ -40,7 +40,6 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.rules import _costs, _recompiles, _starts
-from traceview.rules._requests import eager_steps
 from traceview.rules.kit import (
     Confidence,
     Cost,
@@ -67,35 +66,35 @@ from traceview.words import names
 CODE = "TV608"
 NEEDS = frozenset({"compiles", "graphs"})
 
-#: Two may be a comparison of settings; the third is a habit.
+#: Two may be a comparison of settings; the third makes a pattern.
 FEWEST_COMPILES = 3
-#: From here on it is taken to go on for the whole job.
+#: From here on the rule assumes that it continues for the whole job.
 _GOES_ON = 5
 #: Why (in a title), what that means, what to do.
 _RESET = (
-    "resets throw it away",
+    "torch.compiler.reset() discards it",
     "torch.compiler.reset() drops all compiled code of the process, so the next call compiles "
     "again what it had.",
-    "Take the reset out of what runs often; one before the first call changes nothing else. To "
-    "free memory, let go of the compiled callable and its module.",
+    "Move the reset out of code that runs often; one before the first call is enough. To free "
+    "memory, drop the compiled callable and its module.",
 )
-_MADE_ANEW = (
-    "it is made anew each time",
-    "What was compiled belongs to a code object. The function was made again from the same lines "
-    "(its module was loaded again, or the text was executed), and that has another one.",
-    "Make the function once and keep what torch.compile gives back. If its module is loaded again "
-    "to follow its file, do so only when the file has changed.",
+_CREATED_AGAIN = (
+    "the function is created again each time",
+    "Compiled code belongs to a code object. The function was created again from the same lines "
+    "(its module was reloaded, or the text was executed), and so has another code object.",
+    "Create the function once and keep what torch.compile returns. If its module is reloaded to "
+    "follow its file, do that only when the file has changed.",
 )
 
 
 class _Same(msgspec.Struct, frozen=True, dict=True):
-    """Compiles of one function to one graph, one for each time that there was nothing of it."""
+    """Compiles of one function to one graph, one for each time that it had no compiled code."""
 
     compiles: list[Row]
 
     @property
     def after_resets(self) -> bool:
-        """Whether resets threw it away; else there was another code object each time."""
+        """Whether resets discarded it; otherwise there was another code object each time."""
         return len({row["epoch"] for row in self.compiles}) > len(self.compiles) / 2
 
     @property
@@ -105,7 +104,7 @@ class _Same(msgspec.Struct, frozen=True, dict=True):
 
 
 def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator[Finding]:
-    """One finding a way in which it comes about, with every function that is compiled again."""
+    """One finding per reason, with every function that is compiled again."""
     repeats = [found for found in _same(tables) if len(found.compiles) >= fewest_compiles]
     repeats.sort(key=lambda found: found.again_s, reverse=True)
     for after_resets in (True, False):
@@ -127,13 +126,13 @@ def _same(tables: Tables) -> Iterator[_Same]:
 
 
 def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
-    dearest, resets = repeats[0], first_rank(rows(tables, "resets"))
-    compiles = dearest.compiles
+    slowest, resets = repeats[0], first_rank(rows(tables, "resets"))
+    compiles = slowest.compiles
     again_s = sum(found.again_s for found in repeats)
     cost, confidence, grade = _cost(tables, again_s, len(compiles))
     name = names.function(compiles[0]["co_name"])
     made = Owners(tables).code(compiles[0]).place
-    why, explanation, what_to_do = _RESET if dearest.after_resets else _MADE_ANEW
+    why, explanation, what_to_do = _RESET if slowest.after_resets else _CREATED_AGAIN
     return Finding(
         code=CODE,
         rule="ct-repeated-same-compile",
@@ -147,9 +146,13 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
         ),
         cost=cost,
         confidence=confidence,
-        location=(_reset_call(resets) if dearest.after_resets else None) or made,
+        location=(_reset_call(resets) if slowest.after_resets else None) or made,
         evidence=(
-            *(_seen(resets) if dearest.after_resets else ()),
+            *(
+                [Evidence(f"{plural(len(resets), 'reset')} in this run", "resets")]
+                if resets and slowest.after_resets
+                else ()
+            ),
             *(
                 from_row(
                     f"compile {row['compile_id']} after {plural(row['epoch'] or 0, 'reset')}: "
@@ -171,12 +174,12 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if run and run["never_quiet"] and eager is not None and compiled is not None:
         about = (
-            f"compiled {milliseconds(compiled)} against eager {milliseconds(eager)}; what compiled "
-            "code would save comes on top"
+            f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}; what compiled code "
+            "would save comes on top"
         )
         if compiled > eager:
             return Cost(ms_per_step=compiled - eager, about=about), "derived", "warning"
-    steps = _steps(tables, run) - eager_steps(tables) if run else 0
+    steps = _steps(tables, run) - _starts.eager_steps(tables) if run else 0
     if compiles >= _GOES_ON and steps > 0:
         every = 1e3 * again_s / steps
         about = f"compiling again, spread over {plural(steps, 'compiled step')}"
@@ -204,9 +207,3 @@ def _reset_call(resets: list[Row]) -> Location | None:
     places = [(row["file"], row["line"], row["function"]) for row in resets if row["file"]]
     most = max(places, key=places.count, default=None)
     return Location(*most) if most and most[1] is not None else None
-
-
-def _seen(resets: list[Row]) -> tuple[Evidence, ...]:
-    if not resets:
-        return ()
-    return (Evidence(f"{plural(len(resets), 'reset')} in this run", "resets"),)

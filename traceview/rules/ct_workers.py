@@ -1,30 +1,30 @@
 """
 ## What it finds
-Trouble with the workers that compile kernels: kernels compiled one after the other because there is
-one thread for them, or a run that ended while it waited for a worker.
+Problems with the workers that compile kernels: kernels compiled one after the other because there
+is only one thread, or a run that ended while it waited for a worker.
 
 ## Why it costs
-Triton's and g++'s compiling of a graph's kernels does not depend on each other. With one thread a
-start takes their sum, with several about the longest of them. A pool that hangs never comes back.
+The kernels of a graph compile independently of each other. With one thread a start takes the sum of
+their times, with several about the longest one. A pool that hangs never returns.
 
 ## Evidence
 One: a user's `compile_threads=1` or `TORCHINDUCTOR_COMPILE_THREADS=1`, several processors, and the
-time of each kernel that was compiled; the cost is their sum less what as many threads as there are
-processors would have needed.
+time of each kernel that was compiled; the cost is their sum less what one thread per processor
+would have needed.
 
 Two: the run was ended from outside, and the last thing that began is `async_compile.wait`, more
 than a minute before.
 
-The first is a warning where it costs a quarter or more of a job whose length is known; else
+The first is a warning where it costs at least a quarter of a job whose length is known. Otherwise
 information. The second is a warning.
 
 ## What to do
-Take the setting out; it is for debugging. Where the pool hangs or takes too much memory, 1 rules it
+Remove the setting; it is for debugging. Where the pool hangs or takes too much memory, 1 rules it
 out, and a small number is a compromise.
 
 ## Settings
-- `least_seconds`: smaller losses are not mentioned
-- `hang_seconds`: of waiting for a worker, from which on a run that was ended counts as hung
+- `least_seconds`: smaller losses are not reported
+- `hang_seconds`: a run that was ended after waiting this long for a worker counts as hung
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
@@ -59,9 +59,9 @@ from traceview.rules.kit import (
 CODE = "TV607"
 NEEDS = frozenset({"compile_phases", "environment", "runs"})
 
-#: Below a second nobody waits for it.
+#: Less than a second is not worth a finding.
 LEAST_SECONDS = 1.0
-#: A kernel that takes g++ or Triton a minute is not known.
+#: No known kernel takes g++ or Triton a minute.
 HANG_SECONDS = 60.0
 _THREADS = ("compile_threads", "TORCHINDUCTOR_COMPILE_THREADS")
 _WAITING = "async_compile.wait"
@@ -74,7 +74,14 @@ def check(
     """At most one finding of each kind."""
     run = first(tables, "runs")
     phases = first_rank(rows(tables, "compile_phases"))
-    setting = next((row for row in rows(tables, "environment") if _is_one(row)), None)
+    setting = next(
+        (
+            row
+            for row in rows(tables, "environment", value="1")
+            if row["name"] in _THREADS and row["set_by"] != "traceview"
+        ),
+        None,
+    )
     if run and setting:
         lost = _lost_seconds(phases, run["cpu_count"])
         if lost >= least_seconds:
@@ -82,10 +89,6 @@ def check(
     waiting = _hung(run, phases) if run else None
     if waiting is not None and waiting[1] >= hang_seconds:
         yield _stuck(tables, *waiting)
-
-
-def _is_one(row: Row) -> bool:
-    return row["name"] in _THREADS and row["value"] == "1" and row["set_by"] != "traceview"
 
 
 def _kernels(phases: list[Row]) -> dict[str | None, list[float]]:
@@ -100,7 +103,7 @@ def _kernels(phases: list[Row]) -> dict[str | None, list[float]]:
 
 
 def _lost_seconds(phases: list[Row], processors: int | None) -> float:
-    """What one thread took more than one a processor would; 0 where their number is not known."""
+    """What one thread took more than one per processor would; 0 where their number is not known."""
     return sum(
         sum(own) - max(max(own), sum(own) / min(len(own), processors or 1))
         for own in _kernels(phases).values()
@@ -116,17 +119,17 @@ def _serial(tables: Tables, setting: Row, phases: list[Row], run: Row, lost: flo
         severity=_starts.severity(tables, lost),
         title=f"{plural(len(own), 'kernel')} compiled one after the other (`{name}` is 1)",
         explanation=(
-            f"They took {seconds(sum(own))}. {run['cpu_count']} processors could have shared that, "
-            "graph by graph."
+            f"They took {seconds(sum(own))}. {run['cpu_count']} processors could have compiled "
+            "each graph's kernels in parallel."
         ),
-        cost=Cost(seconds=lost, about="against one thread a processor, at a start without cache"),
+        cost=Cost(seconds=lost, about="compared with one thread per processor, without a cache"),
         confidence="derived",
         location=_settings.place(tables, name, first(tables, "regions", is_anchor=True)),
         evidence=(
             Evidence(f"{name} is 1", "environment"),
             Evidence(f"{seconds(sum(own))} in {plural(len(own), 'kernel')}", "compile_phases"),
         ),
-        what_to_do=f"Take `{name}` out: torch then takes one thread a processor, at most 32.",
+        what_to_do=f"Remove `{name}`: torch then uses one thread per processor, at most 32.",
     )
 
 
@@ -149,8 +152,8 @@ def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
         severity="warning",
         title=f"The run was ended while it waited for a compile worker, after {seconds(waited)}",
         explanation=(
-            "Inductor gives kernels to worker processes and waits for them. Nothing more of the "
-            "compiler is in the log after this wait began."
+            "Inductor gives kernels to worker processes and waits for them. The compiler logged "
+            "nothing after this wait began."
         ),
         cost=Cost(seconds=waited, about="waiting for a worker, until the run was ended"),
         confidence="measured",
@@ -161,8 +164,8 @@ def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
             ),
         ),
         what_to_do=(
-            "Run once with one compile thread, which leaves the workers out: if that goes through, "
-            "the pool is at fault; look at the memory that its workers took."
+            "Run once with one compile thread, which uses no workers: if that succeeds, the pool "
+            "is at fault; look at the memory that its workers used."
         ),
         snippet=Snippet("shell", "TORCHINDUCTOR_COMPILE_THREADS=1 python SCRIPT"),
     )

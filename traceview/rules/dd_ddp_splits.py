@@ -1,36 +1,36 @@
 """
 ## What it finds
-A graph that DDPOptimizer cut into many pieces, one for each bucket of gradients of
+A graph that DDPOptimizer split into many pieces, one for each gradient bucket of
 DistributedDataParallel.
 
 ## Why it costs
-The cuts let a bucket's gradients be reduced while the backward of the next piece runs. Each piece
-is a graph of its own: it is compiled, wrapped and entered by itself, forward and backward, and
-nothing fuses across a cut. With many ranks, and pieces that take a while, that is well spent. With
-small ones entering them takes longer than what is hidden, and in a job of one process there is
-nothing to hide.
+The splits let a bucket's gradients be reduced while the backward of the next piece runs. Each piece
+is a graph of its own: it is compiled, wrapped and entered separately, forward and backward, and
+nothing fuses across a split. With many ranks and long pieces that pays off. With small pieces,
+entering them takes longer than the communication that is hidden, and a job of one process has none
+to hide.
 
 ## Evidence
 More pieces of one graph than `most_buckets`, from torch's structured log. The cost is the host time
 of the wrappers around all pieces but one and of the Python that calls one after the other, as
 profiled and taken as part of the timed step; on a GPU only what the device idles meanwhile. The
-evidence says which order was run, compile inside of DistributedDataParallel or around it: torch
-cuts in both.
+evidence says which order was used, compile inside DistributedDataParallel or around it: torch
+splits in both.
 
-It is information. It is a warning where it is a few percent of the step and nothing was gained by
-it: the job is one process; or, on GPUs, less communication ran hidden behind computing than that.
-On a CPU nobody can see what overlapping gains.
+Information; a warning where it takes a few percent of the step and gains nothing: the job is one
+process; or, on GPUs, less communication than that overlapped with compute. On a CPU the gain from
+overlapping cannot be measured.
 
 ## What to do
-Give DistributedDataParallel a larger `bucket_cap_mb`: fewer cuts, and a longer last reduction that
-nothing hides. Or set `torch._dynamo.config.optimize_ddp = False` before the first call: one graph,
-and no gradient is reduced before the whole backward has run. In a job of one process, set that.
-`optimize_ddp = "python_reducer"` keeps one graph and the overlap, but only with compiled autograd,
-and torch calls it experimental. Whether torch.compile stands inside of DistributedDataParallel or
-around it makes no difference here.
+Give DistributedDataParallel a larger `bucket_cap_mb`: fewer splits, and a longer last reduction
+that nothing hides. Or set `torch._dynamo.config.optimize_ddp = False` before the first call: one
+graph, and no gradient is reduced before the whole backward has run. In a job of one process, set
+that. `optimize_ddp = "python_reducer"` keeps one graph and the overlap, but only with compiled
+autograd, and torch calls it experimental. Whether torch.compile is inside DistributedDataParallel
+or around it makes no difference here.
 
 ## Settings
-- `most_buckets`: pieces of one graph up to which nothing is said.
+- `most_buckets`: up to this many pieces of one graph are not reported.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
@@ -113,16 +113,16 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
         code=CODE,
         rule="dd-ddp-splits",
         severity=_severity(tables, ms),
-        title=f"DDPOptimizer cuts {_recompiles.called(compile_)} into {len(pieces)} graphs",
+        title=f"DDPOptimizer splits {_recompiles.called(compile_)} into {len(pieces)} graphs",
         explanation=(
-            "Under DistributedDataParallel torch cuts a graph where a bucket of gradients is full, "
-            "so that it can be reduced while the backward goes on. Each piece is compiled and "
-            "entered by itself." + _gained(tables)
+            "Under DistributedDataParallel torch splits a graph where a gradient bucket is full, "
+            "so that the bucket can be reduced while the backward continues. Each piece is "
+            "compiled and entered separately." + _gained(tables)
         ),
         cost=Cost(
             ms_per_step=ms,
             about="wrappers around all pieces but one, and the Python between pieces; what fusing "
-            "across the cuts would save comes on top",
+            "across the splits would save comes on top",
         ),
         confidence="derived",
         location=call or Owners(tables).code(compile_).place,
@@ -142,7 +142,7 @@ def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, 
     if not calls:
         return None, []
     each = sum(row["ms"] for row in entered) / calls
-    text = f"{calls:.3g} of them entered in a step, {milliseconds(each)} each, as profiled"
+    text = f"{calls:.3g} of them entered per step, {milliseconds(each)} each, as profiled"
     evidence = [Evidence(text, "call_path")]
     account = {
         row["category"]: row["ms"]
@@ -157,7 +157,7 @@ def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, 
 
 
 def _severity(tables: Tables, ms: float | None) -> Severity:
-    """A warning only where the cuts are known to gain less than they cost."""
+    """A warning only where the splits are known to gain less than they cost."""
     hidden = 0.0 if _is_alone(tables) else _hidden_ms(tables)
     if ms is None or hidden is None or hidden >= ms:
         return "info"
@@ -165,39 +165,40 @@ def _severity(tables: Tables, ms: float | None) -> Severity:
 
 
 def _is_alone(tables: Tables) -> bool:
-    """Whether torch.distributed counts one process in the job; False where nobody recorded it."""
+    """Whether the job is one process to torch.distributed; False where that was not recorded."""
     found = first(tables, "environment", section="torch", name="world_size")
     return found is not None and found["value"] == "1"
 
 
 def _hidden_ms(tables: Tables) -> float | None:
-    """Communication of a step that ran behind computing; None where no device shows it."""
+    """Communication of a step that overlapped with compute; None where no device shows it."""
     counts = first(tables, "step_counts", stance="compiled")
     return counts["hidden_communication_ms"] if counts else None
 
 
 def _gained(tables: Tables) -> str:
     if _is_alone(tables):
-        return " This job is one process: there is nothing to reduce, and nothing is gained."
+        return " This job is one process: there is nothing to reduce, so the splits gain nothing."
     hidden = _hidden_ms(tables)
     if hidden is None:
-        return " What the overlap gains can't be seen in a profile without a GPU."
-    return f" In the profiled step {milliseconds(hidden)} of communication ran behind computing."
+        return " A profile without a GPU cannot show what the overlap gains."
+    return f" In the profiled step {milliseconds(hidden)} of communication overlapped with compute."
 
 
 def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
     if _is_alone(tables):
         text = (
-            "Turn the cuts off where the job is one process. With more ranks they are what lets "
-            "gradients be reduced during the backward: judge that job by a run of its own."
+            "Turn the splits off where the job is one process. With more ranks they let gradients "
+            "be reduced during the backward: measure that job separately."
         )
         return text, Snippet("python", _ONE_GRAPH)
     whole = sum(row["parameter_bytes"] or 0 for row in pieces)
     size = max(_DEFAULT_MB, 5 * math.ceil(whole / MOST_BUCKETS / _MIB / 5))
     text = (
-        f"Try fewer and larger buckets, {size} MiB for example: reducing the last one takes longer "
-        f"then, and nothing hides it. Or no cuts, {_ONE_GRAPH.partition('  #')[0]}: no gradient is "
-        "reduced before the whole backward has run. Compare with all ranks of the real job."
+        f"Try fewer and larger buckets, {size} MiB for example: reducing the last one then takes "
+        f"longer, and nothing hides it. Or no splits, {_ONE_GRAPH.partition('  #')[0]}: no "
+        "gradient is reduced before the whole backward has run. Compare with all ranks of the "
+        "real job."
     )
     return text, Snippet("python", f"DistributedDataParallel(model, bucket_cap_mb={size})")
 
@@ -221,5 +222,5 @@ def _order(compile_: Row) -> str:
     entry, ddp = at
     if entry is None or ddp is None:
         return "compiled under DistributedDataParallel"
-    order = "around" if entry < ddp else "inside of"
-    return f"torch.compile is {order} DistributedDataParallel here; torch cuts in either order"
+    order = "around" if entry < ddp else "inside"
+    return f"torch.compile is {order} DistributedDataParallel here; torch splits in either order"

@@ -1,30 +1,30 @@
 """
 ## What it finds
-Compiles on one rank during which another rank stood still: the ranks do not compile the same things
-at the same time.
+Compiles on one rank while another rank waited: the ranks do not compile the same things at the same
+time.
 
 ## Why it costs
-Ranks meet in collectives: a gradient's reduction, a barrier. Whoever compiles comes late, and all
-others wait for it. Where every rank compiles its own variants in its own steps, the job waits for
-the sum of them instead of the longest; a wait beyond the process group's timeout (10 minutes with
-NCCL) ends it.
+Ranks synchronize in collectives: a gradient's reduction, a barrier. A rank that compiles arrives
+late, and all others wait for it. Where every rank compiles its own variants in its own steps, the
+job waits for the sum of them instead of the longest; a wait beyond the process group's timeout (10
+minutes with NCCL) ends the job.
 
 ## Evidence
 Compiles of one rank, by the clock of the machine, and the steps of another one meanwhile: that rank
-compiled nothing, and stood still for four fifths of the time or more, which is what a step of its
-took longer than usual. Ranks that compile one function in one step are left out, however long each
+compiled nothing, and waited for at least four fifths of the time, which is how much longer than
+usual its step took. Ranks that compile one function in one step are left out, however long each
 takes, unless one found in a cache what the other had to compile. The cost is the time lost, counted
 once, measured.
 
-Below `least_seconds` in all nothing is said. It is a warning from `fewest_compiles` compiles of one
+Less than `least_seconds` in all is not reported. A warning from `fewest_compiles` compiles of one
 function on, where a wait reaches `longest_wait` seconds, or where the waits are a quarter of a job
-whose length is known; else information.
+whose length is known. Otherwise information.
 
 ## What to do
-Let all ranks meet a new shape in the same step: one seed for what decides it, or padding to the
+Let all ranks see a new shape in the same step: use one seed for what decides it, or padding to the
 longest of all ranks; or make the size symbolic everywhere before the first call; or run every shape
 once on every rank before training, and a barrier. Code that one rank alone runs (evaluation,
-logging) is best left in eager there. Give all ranks one cache folder, or each of them an empty one.
+logging) is best left in eager there. Give all ranks one cache folder, or each an empty one.
 
 `torch._dynamo.config.enable_compiler_collectives` (`TORCH_COMPILER_COLLECTIVES=1`) has the ranks
 agree on symbolic sizes while they compile, and `torch.compiler.set_enable_guard_collectives(True)`
@@ -32,9 +32,9 @@ agree on symbolic sizes while they compile, and `torch.compiler.set_enable_guard
 the second costs a collective at every compiled call.
 
 ## Settings
-- `least_seconds`: waits that add up to less are not mentioned.
-- `fewest_compiles`: of one function that others waited for, from which on it is a warning.
-- `longest_wait`: seconds of a single wait from which on it is one too.
+- `least_seconds`: waits that add up to less are not reported.
+- `fewest_compiles`: from this many compiles of one function on that others waited for, a warning.
+- `longest_wait`: a single wait of this many seconds is a warning too.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_enable_guard_collectives.html
@@ -76,12 +76,12 @@ from traceview.rules.kit import (
 
 CODE = "TV802"
 NEEDS = frozenset({"rank_waits", "compiles"})
-#: What changes from call to call makes the compiles. One rank that evaluates is no such change.
+#: What changes between calls causes the compiles. One rank that evaluates is no such change.
 FOLLOWS = RECOMPILES - {"rc-global-state"}
 
-#: Less than any real job minds.
+#: Less does not matter to any real job.
 LEAST_SECONDS = 1.0
-#: A compile or two may be a start that is not in step yet.
+#: A compile or two may be a start where ranks are not in step yet.
 FEWEST_COMPILES = 3
 #: A tenth of NCCL's timeout: a larger model, or a slower disk, reaches it.
 LONGEST_WAIT = 60.0
@@ -92,11 +92,11 @@ _SHOWN = 3
 _WHY: dict[Kind, str] = {
     "only": "No other rank ever compiled anything for this line.",
     "cache": "The graph is the same on all of them.",
-    "steps": "Here each compiles its own variants in its own steps.",
+    "steps": "Here each rank compiles its own variants in its own steps.",
 }
 _ALONE = (
     "If the other ranks do not run this call, run it on all of them, or leave it in eager on the "
-    "one that does: what it computes there is seldom worth a compile that everybody waits for."
+    "one that does: it is seldom worth a compile that every rank waits for."
 )
 _EAGER = 'with torch.compiler.set_stance("force_eager"):\n    ...  # this call'
 _CACHE = (
@@ -104,9 +104,9 @@ _CACHE = (
     "or fill every rank's own before the job starts."
 )
 _STEPS = (
-    "Let all ranks meet a new shape or value in the same step: one seed for what decides it, or "
-    "padding to the longest of all ranks. Or run each of them once on every rank before training, "
-    "then dist.barrier()."
+    "Let all ranks see a new shape or value in the same step: use one seed for what decides it, or "
+    "pad to the longest of all ranks. Or run each of them once on every rank before training, then "
+    "dist.barrier()."
 )
 _SYMBOLIC = "Or make the size symbolic on every rank before the first call."
 
@@ -126,7 +126,7 @@ class _Turn(msgspec.Struct, frozen=True):
         step = "" if first["step"] is None else f" in step {first['step']}"
         return (
             f"rank {first['rank']} compiles {_recompiles.called(self.compile)} "
-            f"({first['compile_id']}){step}: rank {first['waiting_rank']} stands still for "
+            f"({first['compile_id']}){step}: rank {first['waiting_rank']} waits for "
             f"{seconds(self.seconds)}"
         )
 
@@ -143,8 +143,11 @@ def check(
         lost = _lost_s(turns)
         if lost < least_seconds:
             continue
-        turns.sort(key=_seconds, reverse=True)
-        often = max(Counter(map(_code, turns)).values()) >= fewest_compiles
+        turns.sort(key=lambda turn: turn.seconds, reverse=True)
+        functions = Counter(
+            (*_recompiles.frame_of(turn.compile), turn.compile["co_name"]) for turn in turns
+        )
+        often = max(functions.values()) >= fewest_compiles
         long = turns[0].seconds >= longest_wait
         grade: Severity = "warning" if often or long else _starts.severity(tables, lost)
         yield _finding(tables, place, _kind(ranks, turns), turns, lost, grade)
@@ -193,10 +196,10 @@ def _finding(
         severity=grade,
         title=_title(kind, turns[0], lost),
         explanation=(
-            "Ranks wait for each other in collectives. One that compiles what the others do not "
-            f"compile in that step holds all of them up. {_WHY[kind]}"
+            "Ranks wait for each other in collectives. A rank that compiles what the others do not "
+            f"compile in that step delays all of them. {_WHY[kind]}"
         ),
-        cost=Cost(seconds=lost, about="time in which a rank stood still while another compiled"),
+        cost=Cost(seconds=lost, about="time in which a rank waited while another compiled"),
         confidence="measured",
         location=place,
         evidence=(*_told(turns), *_changes(tables, turns)),
@@ -207,14 +210,14 @@ def _finding(
     )
 
 
-def _title(kind: Kind, dearest: _Turn, lost: float) -> str:
-    name, rank = _recompiles.called(dearest.compile), dearest.waits[0]["rank"]
+def _title(kind: Kind, slowest: _Turn, lost: float) -> str:
+    name, rank = _recompiles.called(slowest.compile), slowest.waits[0]["rank"]
     what = {
         "only": f"Only rank {rank} compiles {name} here",
-        "cache": f"Rank {rank} compiles {name}, which another one has in its cache",
+        "cache": f"Rank {rank} compiles {name}, which another rank has in its cache",
         "steps": f"Ranks compile {name} in different steps",
     }[kind]
-    return f"{what}: others stand still for {seconds(lost)}"
+    return f"{what}: others wait for {seconds(lost)}"
 
 
 def _remedy(kind: Kind, marks: Snippet | None) -> tuple[str, Snippet | None]:
@@ -247,7 +250,7 @@ def _told(turns: list[_Turn]) -> tuple[Evidence, ...]:
 
 
 def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
-    """What the dearest compile of each rank was for."""
+    """What the slowest compile of each rank was for."""
     reasons = {row["compile_key"]: row for row in rows(tables, "recompile_causes")}
     found: dict[int, Evidence] = {}
     for turn in turns:
@@ -262,11 +265,3 @@ def _lost_s(turns: list[_Turn]) -> float:
     """Every moment once, however many ranks compiled or waited in it."""
     spans = ((int(row["started_us"]), 1e3 * row["wait_ms"]) for turn in turns for row in turn.waits)
     return length((start, int(start + us)) for start, us in spans) / 1e6
-
-
-def _seconds(turn: _Turn) -> float:
-    return turn.seconds
-
-
-def _code(turn: _Turn) -> tuple[object, ...]:
-    return (*_recompiles.frame_of(turn.compile), turn.compile["co_name"])

@@ -3,35 +3,33 @@
 Guards that take a large part of the compiled step: thousands of them, checked before every call.
 
 ## Why it costs
-Whatever compiled code read while it was traced (attributes, parameters, list items, globals) is
-checked on the host before each call, one guard after the other. Thousands of them take longer than
-a small graph.
+Everything that was read during tracing (attributes, parameters, list items, globals) is checked on
+the host before each call, one guard after the other. Thousands of guards take longer than a small
+graph.
 
 ## Evidence
 The host time of the cache look-ups that led to one compiled variant (on a GPU: as far as it waited
-for them), at least a tenth of the profiled step and at least 20 µs a call; and at least 200 guards
-on that variant, counted in torch's own tree of them. Look-ups in vain are another matter.
+for them), at least a tenth of the profiled step and at least 20 µs per call; and at least 200
+guards on that variant, counted in torch's own tree of them. Failed look-ups do not count.
 
-A warning where compiling did not help, or from a quarter of the step on. Else information: a step
-can spend a tenth on guards and still be four times as fast as eager.
+A warning where compiling did not help, or from a quarter of the step on. Otherwise information: a
+step can spend a tenth on guards and still be four times as fast as eager.
 
 ## What to do
-Read fewer Python objects inside: keep numbers in one tensor, and what never changes outside of the
-compiled function. Where the guards are about the modules themselves and nobody changes these after
-the first calls, torch can leave guards out (`guard_filter_fn`, torch 2.8 and newer). What changes
-after all then gives wrong results without a word.
+Read fewer Python objects inside: keep numbers in one tensor, and what never changes outside the
+compiled function. Where the guards are on the modules themselves and these do not change after the
+first calls, torch can leave guards out (`guard_filter_fn`, torch 2.8 and newer). If something
+changes anyway, results are silently wrong.
 
 ## Settings
-- `least_share`: look-ups that take less of the compiled step are not named (0.1 is a tenth).
+- `least_share`: look-ups that take less of the compiled step are not reported (0.1 is a tenth).
 - `dear_share`: from this share on it is a warning even where compiling helped.
-- `least_us`: look-ups shorter than this (µs a call) are what any compiled call costs.
-- `fewest_guards`: code with fewer guards is not named.
+- `least_us`: look-ups shorter than this (µs per call) are what any compiled call costs.
+- `fewest_guards`: code with fewer guards is not reported.
 
 ## References
--
-  https://docs.pytorch.org/docs/stable/generated/torch.compiler.skip_guard_on_all_nn_modules_unsafe.html
--
-  https://docs.pytorch.org/docs/2.14/user_guide/torch_compiler/compile/programming_model.reducing_guard_overhead.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.skip_guard_on_all_nn_modules_unsafe.html
+- https://docs.pytorch.org/docs/2.14/user_guide/torch_compiler/compile/programming_model.reducing_guard_overhead.html
 - torch/_dynamo/guards.py, `GuardBuilder`
 - https://github.com/pytorch/pytorch/issues/185886
 - https://github.com/pytorch/pytorch/issues/191753
@@ -75,15 +73,15 @@ LEAST_SHARE = 0.10
 DEAR_SHARE = 0.25
 #: A hundred guards or fewer, the look-up's fixed cost included, take a few µs.
 LEAST_US = 20.0
-#: A guard takes some 20 ns, one in Python a µs: a long look-up of fewer is a busy machine.
+#: A guard takes some 20 ns, one in Python a µs: a long look-up of fewer means a busy machine.
 FEWEST_GUARDS = 200
 _WAITED = "idle_guards"
 _ABOUT = "cache look-ups of a compiled step, as profiled"
-#: Guards on plain Python values: fewer of these is the user's to arrange.
+#: Guards on plain Python values: the user can reduce these.
 _VALUES = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "LAMBDA_GUARD"})
 _SKIP = (
     "skip = torch.compiler.skip_guard_on_all_nn_modules_unsafe\n"
-    'torch.compile(…, options={"guard_filter_fn": skip})  # mode= cannot stand beside options='
+    'torch.compile(…, options={"guard_filter_fn": skip})  # mode= and options= exclude each other'
 )
 
 
@@ -130,7 +128,7 @@ def check(
     fewest_guards: int = FEWEST_GUARDS,
 ) -> Iterator[Finding]:
     """At most one finding: the code whose look-ups take longest."""
-    counts, lookup = first(tables, "step_counts", stance="compiled"), _dearest(tables)
+    counts, lookup = first(tables, "step_counts", stance="compiled"), _slowest(tables)
     if counts is None or not counts["step_ms"] or lookup is None:
         return
     spent = _waited(tables, counts, lookup.micros * (lookup.row["calls"] or 0.0) / 1e3)
@@ -150,8 +148,8 @@ def _waited(tables: Tables, counts: Row, looked_ms: float) -> float:
     return min(looked_ms, sum(idle))
 
 
-def _dearest(tables: Tables) -> _Lookup | None:
-    """The variant whose look-ups take most of the step; look-ups in vain lead to none."""
+def _slowest(tables: Tables) -> _Lookup | None:
+    """The variant whose look-ups take most of the step; failed look-ups lead to none."""
     found = first_rank(rows(tables, "call_path", part="cache_lookup"))
     led = [row for row in found if row["compile_id"] is not None and row["guards"]]
     row = max(led, key=lambda row: row["ms"] or 0.0, default=None)
@@ -179,8 +177,8 @@ def _finding(tables: Tables, lookup: _Lookup, cost: Cost, share: float, dear: bo
             f"{_recompiles.called(lookup.owner)} takes {percent(share)} of the compiled step"
         ),
         explanation=(
-            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} a step: whatever was "
-            "read while tracing is checked before each call, one after the other."
+            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} per step: everything "
+            "that was read during tracing is checked before each call."
             + (f" {own:,} of the guards come from this line." if own else "")
         ),
         cost=cost,
@@ -197,12 +195,12 @@ def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:
     row = lookup.row
     micros = milliseconds(lookup.micros / 1000)
     yield Evidence(
-        f"{row['compile_id']}: {micros} a look-up, {plural(row['guards'], 'guard')}", "call_path"
+        f"{row['compile_id']}: {micros} per look-up, {plural(row['guards'], 'guard')}", "call_path"
     )
     counted = first_rank(rows(tables, "guard_costs", compile_key=lookup.owner["compile_key"]))
     for row in [row for row in counted if row["source_name"] is not None][:1]:
         text = f"{plural(row['guards'], 'guard')} start from {row['source_name']}"
-        timed = "" if row["us"] is None else f": {milliseconds(row['us'] / 1000)} of a look-up"
+        timed = "" if row["us"] is None else f": {milliseconds(row['us'] / 1000)} per look-up"
         yield Evidence(text + timed, "guard_costs")
     for row in [row for row in counted if row["kind"] is not None][:2]:
         yield Evidence(f"{plural(row['guards'], 'guard')} of kind {row['kind']}", "guard_costs")
@@ -211,15 +209,15 @@ def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:
 def _remedy(tables: Tables, values_of_a_line: bool) -> str:
     if values_of_a_line:
         return (
-            "Every Python value that this line reads is a guard of its own: keep the values in one "
-            "tensor, or combine them once, outside of the compiled function."
+            "Every Python value that this line reads gets a guard of its own: keep the values in "
+            "one tensor, or combine them once outside the compiled function."
         )
     fewer = "Read fewer Python objects inside the compiled function."
     if not _filters(tables):
         return fewer
     return (
-        f"{fewer} Or, where no module changes any more once compiled, leave the modules' guards "
-        "out. Unsafe: what changes all the same is not noticed, and results are wrong."
+        f"{fewer} Or, where no module changes once compiled, leave the modules' guards out. "
+        "Unsafe: if a module changes anyway, results are wrong without any message."
     )
 
 

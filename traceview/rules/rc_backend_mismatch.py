@@ -68,7 +68,10 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     for found in _recompiles.causes(tables, "backend"):
         same = tuple(row for row in found.rows if _of_one_make(row))
         region, calls = _region(tables, found)
-        if not same or (same[0]["old"] is None and not _made_for_each(region, calls)):
+        # Older torch does not describe backends.
+        described = bool(same) and same[0]["old"] is not None
+        is_callable = region is not None and bool(region["backend_is_callable"])
+        if not same or not (described or (is_callable and calls > FEWEST_RECOMPILES)):
             continue
         cause = Cause(same)
         count = cause.recompiles
@@ -99,11 +102,6 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "and call torch.compile once, before the loop."
             ),
         )
-
-
-def _made_for_each(region: Row | None, calls: int) -> bool:
-    """What older torch, which does not describe backends, leaves to tell by."""
-    return region is not None and bool(region["backend_is_callable"]) and calls > FEWEST_RECOMPILES
 
 
 def _of_one_make(row: Row) -> bool:

@@ -94,13 +94,9 @@ def _is_of_members(row: Row) -> bool:
     return row["kind"] in ("keys", "value") and is_of_members(row["guard"] or "")
 
 
-def _lengths(cause: Cause) -> list[int]:
-    met = (row["old"] for row in cause.rows if row["kind"] == "length")
-    return [int(value) for value in met if value and value.isdecimal()]
-
-
 def _grows(cause: Cause) -> bool:
-    lengths = _lengths(cause)
+    met = (row["old"] for row in cause.rows if row["kind"] == "length")
+    lengths = [int(value) for value in met if value and value.isdecimal()]
     return len(lengths) > 1 and all(a < b for a, b in pairwise(lengths))
 
 

@@ -82,7 +82,9 @@ def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Fin
 
 def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, many: bool) -> Finding:
     spot = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
-    cost = cause.cost(tables, but_one=_static(cause) and not _were_equal(cause, pin))
+    # Each variant is for one size, and one for all sizes is yet to come.
+    static = cause.row["kind"] == "size"
+    cost = cause.cost(tables, but_one=static and not _were_equal(cause, pin))
     return Finding(
         code=CODE,
         rule="rc-dim-specialized",
@@ -165,11 +167,6 @@ def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
         f"{cause.function} is called and pass the result. Where the sizes are few and "
         f"known, raise {_versions.recompile_limit(tables)} above their number."
     )
-
-
-def _static(cause: _recompiles.Cause) -> bool:
-    """Whether each variant is for one size, so that one for all sizes is yet to come."""
-    return str(cause.row["kind"]) == "size"
 
 
 def _were_equal(cause: _recompiles.Cause, pin: Row | None) -> bool:

@@ -100,7 +100,9 @@ def _finding(
     later = _calls_later(tables, compiles)
     because = f": {cause.changes(FEW)}" if cause else ""
     function = names.function(name)
-    place = _recompiles.reading(tables, cause).place if cause else _place(frame, name)
+    file, line = frame
+    place = Location(file, line, name) if file and line is not None else None
+    place = _recompiles.reading(tables, cause).place if cause else place
     cost, confidence = _cost(tables, compiles)
     return Finding(
         code=CODE,
@@ -125,11 +127,6 @@ def _finding(
     )
 
 
-def _place(frame: _recompiles.Frame, name: str | None) -> Location | None:
-    file, line = frame
-    return Location(file, line, name) if file and line is not None else None
-
-
 def _calls_later(tables: Tables, compiles: list[Row]) -> int:
     """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
     mine = {row["compile_key"] for row in compiles}
@@ -151,8 +148,8 @@ def _severity(tables: Tables, cost: Cost, later: int) -> Severity:
     entered = _entered(tables)
     if entered and outcome(tables) == "helped":
         return "warning"
-    dear = severity(tables, cost.ms_per_step) == "warning"
-    return "error" if dear or entered == 0 else "warning"
+    costly = severity(tables, cost.ms_per_step) == "warning"
+    return "error" if costly or entered == 0 else "warning"
 
 
 def _entered(tables: Tables) -> float | None:
@@ -180,17 +177,16 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
 def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
     if cause and cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
-    known = _REMEDIES.get(_kind(cause)) if cause else None
+    known = None
+    if cause:
+        last = cause.rows[-1]
+        why = "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
+        known = _REMEDIES.get(why)
     first = known.format(source=cause.source) if known and cause else "Fix what the guards name."
     return (
         f"{first} Raising {_versions.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
-
-
-def _kind(cause: _recompiles.Cause) -> str:
-    last = cause.rows[-1]
-    return "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
 
 
 def _proof(

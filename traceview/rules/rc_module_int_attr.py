@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Finding, Row, Snippet, Tables, first_rank, rows, short, times
+from traceview.rules.kit import Finding, Snippet, Tables, first_rank, rows, short, times
 
 CODE = "TV203"
 NEEDS = frozenset({"recompile_causes"})
@@ -64,7 +64,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 
 
 def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float) -> Finding:
-    at, name = _recompiles.spot(tables, cause), _attribute(cause)
+    at, name = _recompiles.spot(tables, cause), _CHILD.sub(r".\1", cause.source)
     instances, count = _instances(tables, cause), cause.recompiles
     cost = cause.cost(tables, but_one=instances > 1)
     differs = "differs between instances" if instances > 1 else "changes between calls"
@@ -92,17 +92,12 @@ def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float)
 def _instances(tables: Tables, cause: _recompiles.Cause) -> int:
     """How many callables with this very code torch.compile was given."""
     frame = _recompiles.frame_of(cause.row)
-    own = (row for row in first_rank(rows(tables, "regions")) if _target(row) == frame)
+    own = (
+        row
+        for row in first_rank(rows(tables, "regions"))
+        if (row["target_file"], row["target_line"]) == frame
+    )
     return sum(max(1, row["compile_calls"] or 1) for row in own)
-
-
-def _target(region: Row) -> _recompiles.Frame:
-    return region["target_file"], region["target_line"]
-
-
-def _attribute(cause: _recompiles.Cause) -> str:
-    """``self.inner.step`` for what the guard calls ``self._modules['inner'].step``."""
-    return _CHILD.sub(r".\1", cause.source)
 
 
 def _snippet(cause: _recompiles.Cause, instances: int) -> Snippet:

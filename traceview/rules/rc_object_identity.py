@@ -63,7 +63,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         if count < fewest_recompiles:
             continue
         at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
-        source = _source(cause)
+        source = cause.source.removesuffix(".__code__")  # a function is its code to torch
         what, remedy = _words(cause, source)
         yield Finding(
             code=CODE,
@@ -81,11 +81,6 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             evidence=_recompiles.evidence(tables, cause),
             what_to_do=remedy,
         )
-
-
-def _source(cause: Cause) -> str:
-    """A Python function is known by its code: ``fn.__code__`` is ``fn`` to its owner."""
-    return cause.source.removesuffix(".__code__")
 
 
 def _words(cause: Cause, source: str) -> tuple[str, str]:

@@ -62,7 +62,8 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             ),
             explanation=_explanation(cause),
             cost=cost,
-            confidence="derived" if _fixed_at_a_cost(cause) else "measured",
+            # These remedies compile more, too: they save less than the recompiles took.
+            confidence="derived" if cause.is_learning_rate or _chooses(cause) else "measured",
             location=at.place,
             inside=at.inside,
             about=cause.about,
@@ -77,11 +78,6 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 def _chooses(cause: _recompiles.Cause) -> bool:
     """Whether no tensor can take its place: it decides which code runs."""
     return cause.row["kind"] == "obj_id" or cause.is_choice
-
-
-def _fixed_at_a_cost(cause: _recompiles.Cause) -> bool:
-    """Whether the remedy compiles more, too: it then gains less than these recompiles took."""
-    return cause.is_learning_rate or _chooses(cause)
 
 
 def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:

@@ -37,6 +37,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and tensor."""
     for cause in _recompiles.of_sizes(tables, "zero_one"):
         spot = _recompiles.spot(tables, cause)
+        marks = cause.marks("decorators.mark_unbacked")
         met = cause.row["new"] or "0 or 1"
         yield Finding(
             code=CODE,
@@ -60,11 +61,6 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "unbacked before the first call: then one graph serves every size, and code that "
                 "decides on the size no longer compiles."
             ),
-            snippet=_snippet(cause),
+            snippet=Snippet("python", marks) if marks else None,
             about=cause.about,
         )
-
-
-def _snippet(cause: _recompiles.Cause) -> Snippet | None:
-    marks = cause.marks("decorators.mark_unbacked")
-    return Snippet("python", marks) if marks else None

@@ -1,10 +1,10 @@
 """
 ## What it finds
-Requests of a service that wait for a compile.
+Requests to a service that wait for a compile.
 
 ## Why it costs
-Most requests are quick; the first one of a new shape waits for seconds. Averages hide it, the 99th
-percentile does not.
+Most requests are fast; the first one with a new shape waits for seconds. Averages hide that, the
+99th percentile does not.
 
 ## Evidence
 Only callables that are called without an optimizer or a backward, at least 100 times. Requests
@@ -15,15 +15,15 @@ percentile of latency is a compile, and it is more than ten times that of the ca
 compile.
 
 ## What to do
-Call the compiled function once for each shape that will come, before the first request does. For
-shapes that nobody foresaw, `torch.compiler.set_stance("eager_on_recompile")` after that answers in
-eager at once instead of compiling; `"fail_on_recompile"` shows them in a test. A cache that is kept
-shortens the warm-up at the next start.
+Call the compiled function once for each expected shape before the first request. For unexpected
+shapes, `torch.compiler.set_stance("eager_on_recompile")` after that runs them in eager at once
+instead of compiling; `"fail_on_recompile"` shows them in a test. A kept cache shortens the warm-up
+at the next start.
 
 ## Settings
-- `fewest_requests`: with fewer, any compile is the 99th percentile
-- `fewest_compiles`: after the first request, from which on it is no accident
-- `spike`: how many times the 99th percentile of other calls that of all calls is
+- `fewest_requests`: with fewer requests nothing is reported: any compile is their 99th percentile
+- `fewest_compiles`: fewer compiles after the first request are not reported
+- `spike`: least ratio of the 99th percentile to that of calls without a compile
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
@@ -34,11 +34,15 @@ shortens the warm-up at the next start.
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 from collections.abc import Iterator
 
+import msgspec
+
+from traceview.rules import _starts
 from traceview.rules._families import RECOMPILES
-from traceview.rules._requests import Traffic, traffic
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -49,8 +53,10 @@ from traceview.rules.kit import (
     about_region,
     compile_call,
     first,
+    first_rank,
     milliseconds,
     plural,
+    rows,
     seconds,
 )
 
@@ -69,6 +75,11 @@ FEWEST_COMPILES = 3
 SPIKE = 10.0
 
 
+_TAIL = 0.01
+#: Clocks of the log and of the collector are the same; what they note is not the same moment.
+_APART_US = 20_000.0
+
+
 def check(
     tables: Tables,
     *,
@@ -78,7 +89,7 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: the traffic as a whole."""
     region = first(tables, "regions", is_anchor=True)
-    seen = traffic(tables, region) if region else None
+    seen = _traffic(tables, region) if region else None
     if region is None or seen is None or seen.requests < fewest_requests:
         return
     p99 = seen.p99_ms
@@ -88,19 +99,19 @@ def check(
         yield _finding(region, seen, p99)
 
 
-def _finding(region: Row, seen: Traffic, p99: float) -> Finding:
+def _finding(region: Row, seen: _Traffic, p99: float) -> Finding:
     late = seen.compiled_ms
     return Finding(
         code=CODE,
         rule="sv-cold-requests",
         severity="warning",
         title=(
-            f"{plural(len(late), 'request')} of {seen.requests:,} waited for a compile: the 99th "
-            f"percentile is {milliseconds(p99)} instead of {milliseconds(seen.usual_p99_ms)}"
+            f"{len(late):,} of {seen.requests:,} requests waited for a compile: 99th percentile "
+            f"{milliseconds(p99)} instead of {milliseconds(seen.usual_p99_ms)}"
         ),
         explanation=(
-            "Each was the first of its kind, and nothing had been compiled for it before the "
-            "requests came."
+            "Each was the first with its shapes, and nothing had been compiled for them before the "
+            "first request."
         ),
         cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
         confidence="measured",
@@ -119,8 +130,8 @@ def _finding(region: Row, seen: Traffic, p99: float) -> Finding:
             ),
         ),
         what_to_do=(
-            "Before the first request, call it once for each shape that will come. After that, let "
-            "shapes that nobody foresaw run in eager instead of compiling."
+            "Before the first request, call it once for each expected shape. After that, let other "
+            "shapes run in eager instead of compiling."
         ),
         snippet=Snippet(
             "python",
@@ -129,3 +140,108 @@ def _finding(region: Row, seen: Traffic, p99: float) -> Finding:
         ),
         about=about_region(region),
     )
+
+
+class _Traffic(msgspec.Struct, frozen=True):
+    """``requests`` that could compile, and the milliseconds of those that did, after the first.
+
+    ``usual_ms``: calls without a compile that were timed individually, in order of their length.
+    """
+
+    requests: int
+    compiled_ms: tuple[float, ...]
+    usual_ms: tuple[float, ...]
+
+    @property
+    def p99_ms(self) -> float | None:
+        """The 99th percentile, where it is a compile."""
+        above = int(_TAIL * self.requests)
+        slowest = sorted(self.compiled_ms, reverse=True)
+        return slowest[above] if above < len(slowest) else None
+
+    @property
+    def usual_p99_ms(self) -> float:
+        """The 99th percentile of calls that need not compile: sizes of requests may differ much."""
+        return self.usual_ms[math.ceil((1 - _TAIL) * len(self.usual_ms)) - 1]
+
+
+def _traffic(tables: Tables, region: Row) -> _Traffic | None:
+    """None where the calls are no requests, or what compiled was a warm-up or a sweep."""
+    run = first(tables, "runs")
+    if run is None or run["step_kind"] != "call" or not run["steps_seen"]:
+        return None
+    if rows(tables, "compiles", is_forward=False):
+        return None
+    late = _late(tables)
+    usual = [row["host_ms"] for row in _watched(tables, region) if row["host_ms"] is not None]
+    if not usual or not _interleaved(tables, late):
+        return None
+    return _Traffic(
+        requests=run["steps_seen"] - _starts.eager_steps(tables),
+        compiled_ms=_compile_ms(tables, late),
+        usual_ms=tuple(sorted(usual)),
+    )
+
+
+def _late(tables: Tables) -> list[Row]:
+    """Compiles after the first one that were met on the profiled steps' own way to the call."""
+    lines = {row["name"] for row in first_rank(rows(tables, "line_ops", kind="line"))}
+    compiles = first_rank(rows(tables, "compiles", is_forward=True))
+    compiles.sort(key=lambda row: row["started_us"] or 0.0)
+    own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
+    return [row for row in compiles[1:] if (way := _way(row, own)) and way <= lines]
+
+
+def _way(compile_: Row, own: set[str]) -> set[str]:
+    """Lines of the user's ``own`` files that led to the compiled frame."""
+    try:
+        stack = json.loads(compile_["stack"] or "[]")
+    except ValueError:
+        return set()
+    frames = stack[:-1] if isinstance(stack, list) else []
+    named = (frame for frame in frames if isinstance(frame, dict) and frame.get("file") in own)
+    return {f"{frame['file']}:{frame.get('line')}" for frame in named}
+
+
+def _interleaved(tables: Tables, late: list[Row]) -> bool:
+    """Whether an older variant was called again before a new one came.
+
+    torch puts the variant that was called last in front: a guard that failed first says which.
+    """
+    newest = {row["compile_key"]: row for row in rows(tables, "recompiles", order=0)}
+    for row in late:
+        failed = newest.get(row["compile_key"])
+        number = row["frame_compile_id"]
+        if failed and failed["failed_compile_id"] and number is not None:
+            before = f"{row['frame_id']}/{number - 1}"
+            if failed["failed_compile_id"].partition("_")[0] != before:
+                return True
+    return False
+
+
+def _compile_ms(tables: Tables, late: list[Row]) -> tuple[float, ...]:
+    """Milliseconds of compiling in each call that met one of ``late``."""
+    spans = [
+        row
+        for row in first_rank(rows(tables, "compile_intervals"))
+        if row["started_us"] is not None and row["duration_ms"] is not None
+    ]
+    spent: dict[int, float] = {}
+    for compile_ in late:
+        at = compile_["started_us"]
+        own = next((row for row in spans if at is not None and _holds(row, at)), None)
+        if own is not None and own["step"] is not None:
+            spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
+    return tuple(spent.values())
+
+
+def _holds(span: Row, at_us: float) -> bool:
+    """Whether a compile that the log has at ``at_us`` is the one of the collector's span."""
+    end = span["started_us"] + 1e3 * span["duration_ms"]
+    return bool(span["started_us"] - _APART_US <= at_us < end)
+
+
+def _watched(tables: Tables, region: Row) -> list[Row]:
+    """Calls that were timed individually and compiled nothing."""
+    calls = rows(tables, "calls", stance="compiled", region_id=region["region_id"], outermost=True)
+    return [row for row in first_rank(calls) if row["compiles_inside"] == 0]
