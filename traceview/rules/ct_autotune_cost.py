@@ -60,9 +60,14 @@ LEAST_SECONDS = 1.0
 #: A quarter of the compile, which with an empty cache folder also compiles headers once.
 LEAST_SHARE = 0.25
 _MODES = ("max-autotune", "max-autotune-no-cudagraphs")
-_SETTINGS = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise",
-             "coordinate_descent_tuning", "TORCHINDUCTOR_MAX_AUTOTUNE",
-             "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM")  # fmt: skip
+_SETTINGS = (
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "coordinate_descent_tuning",
+    "TORCHINDUCTOR_MAX_AUTOTUNE",
+    "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM",
+)
 
 
 def check(

@@ -77,9 +77,12 @@ class _Remedy(NamedTuple):
 
 
 _PASSES = (
-    "post_grad_custom_pre_pass", "post_grad_custom_post_pass", "joint_custom_pre_pass",
-    "joint_custom_post_pass", "pre_grad_custom_pass",
-)  # fmt: skip
+    "post_grad_custom_pre_pass",
+    "post_grad_custom_post_pass",
+    "joint_custom_pre_pass",
+    "joint_custom_post_pass",
+    "pre_grad_custom_pass",
+)
 _FUSION_PASSES = ("_pre_fusion_custom_pass", "_post_fusion_custom_pass")
 _REMEDIES = (
     _Remedy(
@@ -188,14 +191,15 @@ def _finding(
         confidence="derived",
         location=_place(tables, remedy, compiles),
         evidence=tuple(
-            from_row(f"{row['cache']} cache, compile {row['compile_id']}: {reason}",
-                     "cache_events", row)
+            from_row(
+                f"{row['cache']} cache, compile {row['compile_id']}: {reason}", "cache_events", row
+            )
             for row in events[:2]
         ),
         what_to_do=remedy.words,
         snippet=Snippet("python", remedy.code) if remedy.code else None,
         about=about(*compiles),
-    )  # fmt: skip
+    )
 
 
 def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | None:

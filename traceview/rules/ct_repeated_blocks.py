@@ -159,7 +159,7 @@ def _finding(
         snippet=Snippet("python", code),
         also_at=(found.place,) if call and found.place else (),
         about=about(*compiles[:1]),
-    )  # fmt: skip
+    )
 
 
 def _instead(text: str, found: Blocks) -> tuple[str, str]:

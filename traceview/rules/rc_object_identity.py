@@ -50,9 +50,8 @@ _TENSOR = "a tensor type"
 #: The function that a class is defined in: ``make.<locals>.Config``.
 _MAKER = re.compile(r"(\w+)\.<locals>\.\w+'>")
 _FUNCTIONS = frozenset({"function", "code", "builtin_function_or_method", "method"})
-_PLAIN = frozenset({
-    "int", "float", "bool", "str", "NoneType", "list", "tuple", "dict", "Tensor", "Parameter",
-})  # fmt: skip
+_PLAIN = frozenset({"int", "float", "bool", "str", "NoneType", "list", "tuple", "dict"})
+_TENSORS = frozenset({"Tensor", "Parameter"})
 _FEW = 3
 
 
@@ -95,7 +94,7 @@ def _words(cause: Cause, source: str) -> tuple[str, str]:
     if first["kind"] == "type_id" and len(set(classes)) > 1:
         return "does not have the same type in every call", (
             f"Pass {source} with one type, converted before the call."
-            if set(classes) <= _PLAIN
+            if set(classes) <= _PLAIN | _TENSORS
             else f"Compile one function for each type of {source}, and choose between "
             "them outside the compiled function."
         )

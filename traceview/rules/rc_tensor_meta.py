@@ -58,11 +58,21 @@ _REMEDY = {
 }
 #: C++ names of dtypes in guards → how Python spells them.
 _DTYPES = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16",
-    "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8",
-    "unsigned char": "uint8", "signed char": "int8", "Bool": "bool",
-    "ComplexFloat": "complex64", "ComplexDouble": "complex128",
-}  # fmt: skip
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "signed char": "int8",
+    "Byte": "uint8",
+    "unsigned char": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
 #: What to convert to where it was met: never to integers, which would lose the fractions.
 _FLOATS = ("float32", "bfloat16", "float16", "float64")
 
