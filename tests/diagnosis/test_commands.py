@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.diagnosis.commands import of_target, with_target
+from traceview.diagnosis.ruling import of_target, with_target
 from traceview.rules.finding import Cost, Evidence, Finding, Snippet
 from traceview.run import Manifest
 

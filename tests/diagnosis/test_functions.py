@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.diagnosis.functions import with_functions
+from traceview.diagnosis.ruling import with_functions
 from traceview.rules.finding import Cost, Evidence, Finding, Location
 
 SOURCE = """\

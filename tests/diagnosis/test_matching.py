@@ -3,7 +3,7 @@
 import pytest
 from factories import REPLACED, matched, tables_of
 
-from traceview.diagnosis.explained.matching import MOST_GROUPS, MOST_KERNELS, matching
+from traceview.diagnosis.explained import MOST_GROUP_KERNELS, MOST_GROUPS, matching
 from traceview.diagnosis.explanation import Matching
 from traceview.diagnosis.focus import Focus
 
@@ -63,4 +63,4 @@ def test_a_report_has_room_for_so_many():
     told = found(tables=tables)
     assert (len(told.groups), told.left_out) == (MOST_GROUPS, 7)
     shown = [kernel.name for kernel in told.groups[0].kernels if kernel.stance == "compiled"]
-    assert (len(shown), shown[0]) == (MOST_KERNELS, "k49")
+    assert (len(shown), shown[0]) == (MOST_GROUP_KERNELS, "k49")

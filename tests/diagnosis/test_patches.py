@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from traceview.diagnosis.patches import placed
+from traceview.diagnosis.ruling import placed
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 
 FILE = "/home/user/job/pkg/model.py"

@@ -6,9 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from traceview.diagnosis.explained.lanes import LABEL, MOST_SPANS, Event, fitted, innermost
-from traceview.diagnosis.explained.timeline import kernel_label, timelines
 from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.timeline import (
+    LABEL,
+    MOST_SPANS,
+    Event,
+    fitted,
+    innermost,
+    kernel_label,
+    timelines,
+)
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None, "stance": "eager"}

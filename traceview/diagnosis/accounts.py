@@ -1,37 +1,36 @@
-"""Time accounting and step counts of both stances, with the memory peaks."""
+"""What a step does in both stances: time accounting, counts, memory peaks, compiled callables."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from traceview.diagnosis.focus import Focus
-from traceview.diagnosis.model import AccountRow, StanceCounts
+import polars as pl
+
+from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
+from traceview.diagnosis.model import AccountRow, ComparedOutputs, OutputCheck, Region, StanceCounts
 from traceview.tables import Tables
 
-STANCES = ("eager", "compiled")
+#: A script that calls torch.compile in a loop makes a region each time.
+MOST_REGIONS = 200
 #: Which source of a memory peak is the best: the allocator's own count, then the process's size.
-SOURCES = ("allocator", "profiler", "process")
-COUNTS = (
-    "step_ms", "device_busy_ms", "device_idle_ms", "kernels", "launches", "graph_launches", "syncs",
-    "compiled_regions", "cache_lookup_ms", "gap_ms", "page_faults",
-)  # fmt: skip
+PEAK_SOURCES = ("allocator", "profiler", "process")
+#: Arguments of torch.compile with torch's defaults; only what differs is shown.
+DEFAULTS = {
+    "backend": None,
+    "mode": None,
+    "dynamic": "None",
+    "fullgraph": False,
+    "disable": False,
+    "options": None,
+}
 
 
 def accounting(tables: Tables, focus: Focus) -> dict[str, tuple[AccountRow, ...]]:
     """Stance → its categories, largest first; both stances are keys, empty if not recorded."""
-    rows = sorted(focus.rows(tables["accounting"]), key=lambda row: -(row["ms"] or 0.0))
+    rows = focus.rows(tables["accounting"].drop_nulls("ms"), largest="ms")
     return {
-        stance: tuple(
-            AccountRow(
-                category=row["category"],
-                ms=row["ms"],
-                kind=row["kind"] or "other",
-                count=row["count"],
-                clock=row["clock"] or "host",
-            )
-            for row in rows
-            if row["stance"] == stance and row["ms"] is not None
-        )
+        stance: tuple(struct_of(AccountRow, row) for row in rows if row["stance"] == stance)
         for stance in STANCES
     }
 
@@ -39,26 +38,83 @@ def accounting(tables: Tables, focus: Focus) -> dict[str, tuple[AccountRow, ...]
 def counts(tables: Tables, focus: Focus) -> dict[str, StanceCounts]:
     """Stance → what one step does; a stance of which nothing was recorded has only None."""
     windows = {row["stance"]: row for row in focus.rows(tables["step_counts"])}
-    peaks = focus.rows(tables["memory"])
+    peaks = focus.rows(tables["memory"].drop_nulls("peak_bytes"))
     return {
-        stance: StanceCounts(
-            **{name: windows.get(stance, {}).get(name) for name in COUNTS},
+        stance: struct_of(
+            StanceCounts,
+            windows.get(stance, {}),
             **_peak([row for row in peaks if row["stance"] == stance]),
         )
         for stance in STANCES
     }
 
 
-def _peak(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _peak(rows: list[Row]) -> dict[str, Any]:
     """The largest peak by the best source there is; timed blocks count before profiler windows."""
-    for source in SOURCES:
-        mine = [row for row in rows if row["source"] == source and row["peak_bytes"] is not None]
+    for source in PEAK_SOURCES:
+        mine = [row for row in rows if row["source"] == source]
         timed = [row for row in mine if row["block_index"] is not None] or mine
         if timed:
-            top = max(timed, key=lambda row: row["peak_bytes"])
-            return {
-                "peak_bytes": top["peak_bytes"],
-                "peak_reserved_bytes": top["peak_reserved_bytes"],
-                "peak_source": source,
-            }
+            return max(timed, key=lambda row: row["peak_bytes"]) | {"peak_source": source}
     return {}
+
+
+def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
+    """The compiled callables of the process, those with the largest share of a step first."""
+    costs = {row["region_id"]: row for row in focus.rows(tables["region_costs"])}
+    owners = dict(tables["compile_regions"].select("compile_key", "region_id").iter_rows())
+    breaks = _count(tables, "graph_breaks", owners)
+    recompiles = _count(tables, "recompiles", owners)
+    found = []
+    for row in focus.rows(tables["regions"]):
+        number = row["region_id"]
+        cost = costs.get(number, {})
+        given = {name: row[name] for name in DEFAULTS if row[name] is not None}
+        found.append(
+            struct_of(
+                Region,
+                row,
+                arguments={name: given[name] for name in given if given[name] != DEFAULTS[name]},
+                calls_per_step=cost.get("calls_per_step"),
+                eager_ms=cost.get("eager_ms"),
+                compiled_ms=cost.get("compiled_ms"),
+                share=cost.get("share"),
+                compile_seconds=cost.get("compile_s"),
+                compiles=cost.get("compiles"),
+                graph_breaks=None if breaks is None else breaks[number],
+                recompiles=None if recompiles is None else recompiles[number],
+            )
+        )
+    found.sort(key=lambda region: (-(region.share or 0.0), region.region_id))
+    return tuple(found[:MOST_REGIONS])
+
+
+def _count(tables: Tables, name: str, owners: dict[str, int]) -> Counter[int] | None:
+    """Per region, how many places (breaks) or compiles (recompiles); None if not recorded."""
+    if not tables.has(name):
+        return None
+    what = ("user_file", "user_line", "gb_type") if name == "graph_breaks" else ("compile_key",)
+    rows = tables[name].select("compile_key", *(pl.col(key).alias(f"what_{key}") for key in what))
+    found = {(owners[row[0]], *row[1:]) for row in rows.iter_rows() if row[0] in owners}
+    return Counter(region for region, *_ in found)
+
+
+def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...]:
+    """What ``--compare-outputs`` found, for each compiled callable that was called."""
+    names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
+    outcomes = {row["region_id"]: row["outcome"] for row in focus.rows(tables["output_verdicts"])}
+    checks = focus.rows(tables["output_checks"])
+    return tuple(
+        struct_of(
+            ComparedOutputs,
+            trial,
+            name=names.get(trial["region_id"]) or "",
+            outcome=outcomes[trial["region_id"]],
+            checks=tuple(
+                struct_of(OutputCheck, row)
+                for row in checks
+                if row["region_id"] == trial["region_id"]
+            ),
+        )
+        for trial in focus.rows(tables["output_trials"])
+    )

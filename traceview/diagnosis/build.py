@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 import traceview
-from traceview.diagnosis.accounts import accounting, counts
+from traceview.diagnosis.accounts import accounting, compared_outputs, counts, regions
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
-from traceview.diagnosis.environment import environment
+from traceview.diagnosis.environment import environment, links, reading
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
 from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
@@ -18,9 +18,6 @@ from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
 from traceview.diagnosis.notes import notes, order_note
 from traceview.diagnosis.order import job_steps
-from traceview.diagnosis.outputs import compared_outputs
-from traceview.diagnosis.reading import links, reading
-from traceview.diagnosis.regions import regions
 from traceview.diagnosis.ruling import ruling
 from traceview.diagnosis.sentence import worded
 from traceview.diagnosis.tree import everyone, tree

@@ -1,23 +1,26 @@
-"""Where the run happened: versions, device, and every setting that is not torch's default."""
+"""Where the run happened and what was read of it: versions, settings, damage, raw files."""
 
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
 
 import polars as pl
 
 from traceview.derive.processes import logged_versions
-from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.focus import Focus, Row, struct_of
+from traceview.diagnosis.model import Reading, ReadingRow
 from traceview.run import Run
 from traceview.tables import Tables
 
 FACTS = (
-    "torch_version", "triton_version", "cuda_version", "driver_version", "python_version",
-    "platform", "device_name", "device_count", "device_capability", "cpu_threads", "step_kind",
-    "steps_seen", "cwd",
-)  # fmt: skip
+    *("torch_version", "triton_version", "cuda_version", "driver_version", "python_version"),
+    *("platform", "device_name", "device_count", "device_capability", "cpu_threads"),
+    *("step_kind", "steps_seen", "cwd"),
+)
 VALUE_CHARACTERS = 500
+MOST_DAMAGE, MOST_LINKS = 100, 60
 #: What table configs calls them.
 _NAMES = {name: f"{name}_version" for name in ("torch", "triton", "cuda", "python")}
 
@@ -52,15 +55,15 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
 
 
 def _logged(tables: Tables, focus: Focus) -> dict[str, str]:
-    """The versions that the process's own logs tell, where nothing was collected."""
+    """The versions that the process's own logs name, where nothing was collected."""
     rank = pl.lit(focus.rank, dtype=pl.Int32)
     mine = pl.col("pass") == focus.pass_name, pl.col("rank").eq_missing(rank)
-    told = logged_versions(tables, *mine)
-    found = {fact: told.get(name) for name, fact in _NAMES.items()}
+    logged = logged_versions(tables, *mine)
+    found = {fact: logged.get(name) for name, fact in _NAMES.items()}
     return {fact: version for fact, version in found.items() if version}
 
 
-def argv(process: dict[str, Any]) -> list[str]:
+def argv(process: Row) -> list[str]:
     """The script's argv; an empty list where it was not recorded."""
     try:
         found = json.loads(process.get("argv") or "[]")
@@ -69,7 +72,7 @@ def argv(process: dict[str, Any]) -> list[str]:
     return [str(item) for item in found] if isinstance(found, list) else []
 
 
-def _variables(rows: list[dict[str, Any]], by_traceview: bool) -> dict[str, str | None]:
+def _variables(rows: list[Row], by_traceview: bool) -> dict[str, str | None]:
     """Environment variables, the user's own or those that collecting needed."""
     return {
         row["name"]: _text(row["value"])
@@ -82,3 +85,39 @@ def _text(value: str | None) -> str | None:
     if value is None or len(value) <= VALUE_CHARACTERS:
         return value
     return value[:VALUE_CHARACTERS] + "…"
+
+
+def reading(tables: Tables) -> Reading:
+    """Records of the structured logs, unknown ones, and all damage of every file."""
+    records = tables["log_records"]
+    damage = tables["unreadable"].sort("times", descending=True)
+    unknown = records.filter(~pl.col("known").fill_null(True))
+    rows = damage.head(MOST_DAMAGE).with_columns(pl.col("kind").fill_null("unknown"))
+    return Reading(
+        records=int(records["records"].sum()),
+        unreadable=int(damage["times"].sum()),
+        unknown_records=int(unknown["records"].sum()),
+        rows=tuple(
+            struct_of(ReadingRow, row, times=row["times"] or 0)
+            for row in rows.iter_rows(named=True)
+        ),
+    )
+
+
+def links(run: Run) -> dict[str, str]:
+    """Title → path relative to the run folder: tlparse's reports, profiler traces and raw logs."""
+    found: dict[str, str] = {}
+    for index in islice(sorted((run.folder / "tlparse").glob("**/index.html")), MOST_LINKS):
+        where = index.parent.relative_to(run.folder / "tlparse").as_posix()
+        found[f"tlparse: {where}"] = run.relative(index)
+    for record in run.manifest.passes:
+        raw = run.raw(record)
+        for title, pattern in (
+            ("text log", "torch_logs.txt"),
+            ("stderr", "stderr.txt"),
+            ("profiler trace", "profile/*.json.gz"),
+            ("structured log", "structured/*"),
+        ):
+            for path in islice(sorted(raw.glob(pattern)), MOST_LINKS):
+                found[f"{record.name}: {title} {path.name}"] = run.relative(path)
+    return dict(islice(found.items(), 2 * MOST_LINKS))

@@ -1,15 +1,33 @@
-"""Which process a diagnosis speaks of: the measured pass, the verdict's rank, the main process."""
+"""Which process a diagnosis is about, and rows of its tables as structs of the contract."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, get_origin
 
 import msgspec
 import polars as pl
+from msgspec.structs import fields
 
 from traceview.derive.facts.rows import frame
 from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
+
+STANCES = ("eager", "compiled")
+
+Row = dict[str, Any]
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: What a key of the contract that is never null holds where the table has null, by name or by type.
+_NAMED = {
+    "category": "other",
+    "kind": "other",
+    "clock": "host",
+    "confidence": "derived",
+    "times": 1,
+}
+_TYPED: dict[object, object] = {str: "?", float: 0.0, int: 0, bool: False, tuple: ()}
 
 
 class Focus(msgspec.Struct, frozen=True):
@@ -29,14 +47,38 @@ class Focus(msgspec.Struct, frozen=True):
                 return cls(row["pass"], row["rank"], None)
         return cls(MEASURED_PASS, None, None)
 
-    def rows(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
-        """The rows of ``frame`` that belong to it (by pid where the table has one)."""
+    def rows(self, frame: pl.DataFrame, largest: str | None = None) -> list[Row]:
+        """The rows of ``frame`` that belong to it (by pid where the table has one).
+
+        They are in the table's order, or the ``largest`` in that column first.
+        """
         mine = frame.filter(pl.col("pass") == self.pass_name)
         mine = mine.filter(pl.col("rank").eq_missing(pl.lit(self.rank, dtype=pl.Int32)))
         if self.pid is not None and "pid" in frame.columns:
             mine = mine.filter(pl.col("pid").is_null() | (pl.col("pid") == self.pid))
-        return mine.to_dicts()
+        rows = mine.to_dicts()
+        return sorted(rows, key=lambda row: -(row[largest] or 0.0)) if largest else rows
 
-    def first(self, frame: pl.DataFrame) -> dict[str, Any]:
+    def first(self, frame: pl.DataFrame) -> Row:
         """The first such row, or an empty dict."""
         return next(iter(self.rows(frame)), {})
+
+    def structs(self, frame: pl.DataFrame, kind: type[S], largest: str | None = None) -> list[S]:
+        """The same rows, each as a ``kind``."""
+        return [struct_of(kind, row) for row in self.rows(frame, largest)]
+
+
+def struct_of(kind: type[S], row: Mapping[str, Any], /, **more: object) -> S:
+    """``kind`` of the columns that bear its fields' names; ``more`` are the other fields."""
+    given = {**row, **more}
+    for name, stand_in in _stand_ins(kind).items():
+        if name in given and given[name] is None:
+            given[name] = stand_in
+    return msgspec.convert(given, kind)
+
+
+@cache
+def _stand_ins(kind: type[msgspec.Struct]) -> dict[str, object]:
+    """Field that is never null → what it holds in place of null."""
+    types = {field.name: get_origin(field.type) or field.type for field in fields(kind)}
+    return {name: _NAMED.get(name, _TYPED[of]) for name, of in types.items() if of in _TYPED}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from typing import Any
+from collections import Counter, defaultdict
 
 import polars as pl
 
-from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
 from traceview.diagnosis.model import FusedKernel, Graph, KernelGroup
 from traceview.tables import Tables
+from traceview.words.numbers import plural
 
 MOST_GROUPS = 60
 MOST_FUSED = 60
@@ -24,36 +24,16 @@ LIBRARY = ("extern", "fallback")
 #: Profiled C++ kernels carry the graph that they belong to.
 _GRAPH_PREFIX = re.compile(r"^graph_\d+_")
 
-Row = dict[str, Any]
-
 
 def kernel_groups(tables: Tables, focus: Focus) -> tuple[KernelGroup, ...]:
-    """The dearest kernels of each stance, dearest first."""
-    rows = sorted(focus.rows(tables["kernel_groups"]), key=lambda row: -(row["ms"] or 0.0))
-    chosen = [
-        row
-        for stance in ("eager", "compiled")
-        for row in [row for row in rows if row["stance"] == stance][:MOST_GROUPS]
-    ]
-    return tuple(
-        KernelGroup(
-            stance=row["stance"],
-            name=row["name"],
-            category=row["category"] or "other",
-            count=row["count"] or 0.0,
-            ms=row["ms"] or 0.0,
-            share=row["share"] or 0.0,
-            clock=row["clock"] or "host",
-            compile_id=row["compile_id"],
-            fused_ops=tuple(row["fused_ops"] or ()),
-            user_lines=tuple(row["user_lines"] or ()),
-        )
-        for row in chosen
-    )
+    """The slowest kernels of each stance, the slowest first."""
+    groups = focus.structs(tables["kernel_groups"], KernelGroup, largest="ms")
+    eager, compiled = ([one for one in groups if one.stance == stance] for stance in STANCES)
+    return (*eager[:MOST_GROUPS], *compiled[:MOST_GROUPS])
 
 
 def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
-    """Generated kernels, dearest first, each with the eager time that it replaced.
+    """Generated kernels, the slowest first, each with the eager time that it replaced.
 
     The eager side is given where a group of ``match_groups`` holds no other compiled kernel: then
     all of that group's eager kernels became this one.
@@ -64,22 +44,38 @@ def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
         if row["category"] not in LIBRARY and row["kernel_name"]
     ]
     # Recompiles write the same kernel again; kernels of different graphs may share a name.
-    unique = list(
-        {(row["kernel_name"], row["source_code"]): row for row in reversed(generated)}.values()
-    )[::-1]
+    unique = _first_of_each(generated, "kernel_name", "source_code")
     groups = focus.rows(tables["kernel_groups"])
     measured = _measured(unique, [row for row in groups if row["stance"] == "compiled"])
     replaced = _replaced(tables, focus)
     unique.sort(key=lambda row: -(measured.get(_identity(row), {}).get("ms") or 0.0))
-    budget = ALL_KERNEL_CHARACTERS
-    found = []
+
+    budget, found = ALL_KERNEL_CHARACTERS, []
     # Forward and backward of one compile may share a name; the profile has one time for both.
-    once = list({_identity(row): row for row in reversed(unique)}.values())[::-1]
-    for row in once[:MOST_FUSED]:
+    for row in _first_of_each(unique, "kernel_name", "compile_id")[:MOST_FUSED]:
         code, budget = _fit(row["source_code"], KERNEL_CHARACTERS, budget)
-        key = _identity(row)
-        found.append(_fused(row, measured.get(key, {}), code, replaced.get(key, {})))
+        time, group = measured.get(_identity(row), {}), replaced.get(_identity(row), {})
+        found.append(
+            struct_of(
+                FusedKernel,
+                row,
+                ms=time.get("ms"),
+                count=time.get("count"),
+                clock=time.get("clock"),
+                source_code=code,
+                eager_ms=group.get("eager_ms"),
+                eager_count=group.get("eager_kernels"),
+            )
+        )
     return tuple(found)
+
+
+def _first_of_each(rows: list[Row], *columns: str) -> list[Row]:
+    """The first of the rows that are the same in ``columns``."""
+    found: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        found.setdefault(tuple(row[column] for column in columns), row)
+    return list(found.values())
 
 
 def _replaced(tables: Tables, focus: Focus) -> dict[tuple[str, str], Row]:
@@ -115,22 +111,6 @@ def _measured(kernels: list[Row], groups: list[Row]) -> dict[tuple[str, str], Ro
     return found
 
 
-def _fused(row: Row, group: Row, code: str | None, replaced: Row) -> FusedKernel:
-    return FusedKernel(
-        kernel_name=row["kernel_name"],
-        category=row["category"] or "other",
-        compile_id=row["compile_id"] or "?",
-        fused_ops=tuple(row["fused_ops"] or ()),
-        user_lines=tuple(row["user_lines"] or ()),
-        ms=group.get("ms"),
-        count=group.get("count"),
-        clock=group.get("clock"),
-        source_code=code,
-        eager_ms=replaced.get("eager_ms"),
-        eager_count=replaced.get("eager_kernels"),
-    )
-
-
 def graphs(tables: Tables, focus: Focus) -> tuple[tuple[Graph, ...], str | None]:
     """(graphs with generated code, a note on what was left out or cut; None if nothing was)."""
     texts = tables["graphs"].filter(pl.col("kind").is_in(["dynamo_output", "output_code"]))
@@ -138,6 +118,14 @@ def graphs(tables: Tables, focus: Focus) -> tuple[tuple[Graph, ...], str | None]
     traced = {row["compile_key"]: row for row in rows if row["kind"] == "dynamo_output"}
     coded = {row["compile_key"] for row in rows if row["kind"] == "output_code"}
     shown = [row for row in rows if row["kind"] == "output_code" or row["compile_key"] not in coded]
+    made = (
+        tables["generated_kernels"]
+        .select("compile_key", "aot_id", "kernel_name")
+        .drop_nulls("kernel_name")
+    )
+    kernels: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for key, aot_id, name in made.unique(maintain_order=True).iter_rows():
+        kernels[key, aot_id].append(name)
     budget, cuts, found = ALL_GRAPH_CHARACTERS, 0, []
     for row in shown[:MOST_GRAPHS]:
         source = traced.pop(row["compile_key"], {})  # once: forward and backward share it
@@ -145,33 +133,21 @@ def graphs(tables: Tables, focus: Focus) -> tuple[tuple[Graph, ...], str | None]
         text, budget = _fit(whole[0], GRAPH_CHARACTERS, budget)
         code, budget = _fit(whole[1], GRAPH_CHARACTERS, budget)
         cuts += (text, code) != whole
-        found.append(_graph(row, source, text, code, tables))
-    return tuple(found), _cut_note(len(shown) - len(found), cuts)
-
-
-def _cut_note(left_out: int, cuts: int) -> str | None:
-    said = [
-        f"{number} {'graph is' if number == 1 else 'graphs are'} {how}"
-        for number, how in ((left_out, "not shown"), (cuts, "shown in part"))
-        if number
-    ]
-    return f"{' and '.join(said)}: table graphs has everything." if said else None
-
-
-def _graph(row: Row, source: Row, text: str | None, code: str | None, tables: Tables) -> Graph:
-    mine = tables["generated_kernels"].filter(
-        (pl.col("compile_key") == row["compile_key"])
-        & pl.col("aot_id").eq_missing(pl.lit(row["aot_id"], dtype=pl.String))
-    )
-    return Graph(
-        compile_id=row["compile_id"] or "?",
-        kind=row["kind"],
-        name=row["aot_id"] or row["kind"],
-        op_count=source.get("node_count"),
-        graph_text=text,
-        output_code=code,
-        kernels=tuple(dict.fromkeys(name for name in mine["kernel_name"] if name)),
-    )
+        found.append(
+            struct_of(
+                Graph,
+                row,
+                name=row["aot_id"] or row["kind"],
+                op_count=source.get("node_count"),
+                graph_text=text,
+                output_code=code,
+                kernels=kernels.get((row["compile_key"], row["aot_id"]), ()),
+            )
+        )
+    counts = ((len(shown) - len(found), "not shown"), (cuts, "shown in part"))
+    parts = [f"{plural(n, 'graph')} {'is' if n == 1 else 'are'} {how}" for n, how in counts if n]
+    note = f"{' and '.join(parts)}: table graphs has everything." if parts else None
+    return tuple(found), note
 
 
 def _fit(text: str | None, most: int, budget: int) -> tuple[str | None, int]:

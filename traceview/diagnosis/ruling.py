@@ -1,20 +1,29 @@
-"""The rules at work on one run: what they found, could not check, and what the user silenced."""
+"""The rules at work on one run: what they found, could not check, and what the user silenced.
+
+A rule knows tables. What it says is made to fit the run here: commands name the run's own target,
+lines get their functions, and a change of one line becomes a diff that ``patch`` and git can apply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from difflib import unified_diff
+from functools import cache
+from pathlib import PurePath
 
 import msgspec
+from msgspec.structs import replace
 
-from traceview.diagnosis.commands import of_target, with_target
+from traceview.derive.syntax import function_at, syntax_tree
 from traceview.diagnosis.excerpts import source_reader
-from traceview.diagnosis.functions import with_functions
 from traceview.diagnosis.model import NotChecked
-from traceview.diagnosis.patches import placed
 from traceview.reading import of_chosen
 from traceview.rules import run_rules
 from traceview.rules.choice import Choice, choose
-from traceview.rules.finding import Finding
+from traceview.rules.finding import Finding, Location, Snippet
 from traceview.rules.ignores import silence
 from traceview.rules.used import RulesUsed, rules_used
 from traceview.run import Manifest, Run
@@ -22,6 +31,12 @@ from traceview.tables import Tables
 
 #: Tables of figures per step, whose ``ms`` is null where no step is marked.
 _PER_STEP = ("accounting", "account_details", "kernel_groups", "matched_kernels", "kernel_limits")
+_SCRIPT = re.compile(r"\bSCRIPT\b")
+#: Lines around a change: git wants one, and the report shows more of the source anyway.
+_AROUND = 1
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+
+Reader = Callable[[str], str | None]
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -36,7 +51,7 @@ class Ruling(msgspec.Struct, frozen=True):
 
 def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     """What the rules of ``choice`` (default: all of our own) say of ``run``."""
-    choice = choice or choose()
+    choice, manifest = choice or choose(), run.manifest
     read = source_reader(run, tables)
     found, missing = run_rules(_measured(of_chosen(tables)), choice.rules)
     unchecked = {item.rule for item in missing}
@@ -50,11 +65,12 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     named = with_functions(read)
     return Ruling(
         tuple(
-            placed(with_target(named(finding), run.manifest), read, run.manifest.cwd)
-            for finding in kept
+            placed(with_target(named(finding), manifest), read, manifest.cwd) for finding in kept
         ),
         tuple(
-            NotChecked(item.rule, item.code, item.needs, _command(item.command, run.manifest))
+            NotChecked(
+                item.rule, item.code, item.needs, item.command and of_target(item.command, manifest)
+            )
             for item in missing
         ),
         rules_used(choice, silenced, unused),
@@ -73,5 +89,103 @@ def _measured(tables: Tables) -> Tables:
     return kept
 
 
-def _command(command: str | None, manifest: Manifest) -> str | None:
-    return None if command is None else of_target(command, manifest)
+def of_target(command: str, manifest: Manifest) -> str:
+    """``command`` with the target, its arguments and its ranks in place of the word SCRIPT."""
+    if not manifest.target:
+        return command
+    if manifest.nproc > 1:
+        ranks = f"--nproc-per-node {manifest.nproc}"
+        command = command.replace("traceview diagnose", f"traceview diagnose {ranks}")
+        command = command.replace("python SCRIPT", f"torchrun {ranks} SCRIPT")
+    module = ["-m"] if manifest.target_kind == "module" else []
+    target = shlex.join([*module, *manifest.target])
+    return _SCRIPT.sub(lambda _: target, command)
+
+
+def with_target(finding: Finding, manifest: Manifest) -> Finding:
+    """``finding`` with its commands about the run's own target."""
+    snippet = finding.snippet
+    if snippet is None or snippet.language != "shell":
+        return finding
+    return replace(finding, snippet=replace(snippet, text=of_target(snippet.text, manifest)))
+
+
+def with_functions(read: Reader) -> Callable[[Finding], Finding]:
+    """A function that names the functions of a finding's lines where its rule knows lines alone.
+
+    ``read``: file name → text, None where the run has no copy of it.
+    """
+
+    @cache
+    def tree(file: str) -> ast.Module | None:
+        return syntax_tree(read(file) or "")
+
+    def fill(place: Location) -> Location:
+        known = None if place.function else tree(place.file)
+        return replace(place, function=function_at(known, place.line)) if known else place
+
+    def filled(finding: Finding) -> Finding:
+        place = finding.location and fill(finding.location)
+        return replace(finding, location=place, also_at=tuple(map(fill, finding.also_at)))
+
+    return filled
+
+
+def placed(finding: Finding, read: Reader, folder: str) -> Finding:
+    """``finding`` with its change of one line as a unified diff; paths are relative to ``folder``.
+
+    Rules write ``- old`` and ``+ new`` without indentation. It stays as it is where the run has no
+    copy of the file or the line is not in it; a change that would leave no Python is not shown.
+    """
+    change, place = _change(finding.snippet), finding.location
+    text = read(place.file) if change and place else None
+    if change is None or place is None or text is None:
+        return finding
+    old, new = change
+    # Lines as Python and ``patch`` count them: form feeds end none.
+    *whole, last = text.split("\n")
+    before = [f"{line}\n" for line in whole] + ([last] if last else [])
+    index = _index(before, old, place.line)
+    if index is None:
+        return finding
+
+    line = before[index]
+    indent = line[: len(line) - len(line.lstrip())]
+    end = "\n" if line.endswith("\n") else ""
+    added = [indent + _indented(part, indent) + "\n" for part in new]
+    added[-1] = added[-1][:-1] + end
+    after = [*before[:index], *added, *before[index + 1 :]]
+    if syntax_tree(text) and not syntax_tree("".join(after)):
+        return replace(finding, snippet=None)
+
+    path = PurePath(place.file)
+    inside = folder and path.is_relative_to(folder)
+    name = (path.relative_to(folder) if inside else PurePath(path.name)).as_posix()
+    rows = unified_diff(before, after, name, name, n=_AROUND)
+    diff = "".join(row if row.endswith("\n") else row + _NO_NEWLINE for row in rows)
+    return replace(finding, snippet=Snippet("diff", diff.rstrip("\n")))
+
+
+def _change(snippet: Snippet | None) -> tuple[str, list[str]] | None:
+    """(the old line, the new ones) of ``- old``, ``+ new``, …; None for anything else."""
+    if snippet is None or snippet.language != "diff":
+        return None
+    first, *others = snippet.text.split("\n")
+    if not first.startswith("- ") or not others or not all(row.startswith("+ ") for row in others):
+        return None
+    return first[2:], [row[2:] for row in others]
+
+
+def _index(lines: list[str], old: str, number: int) -> int | None:
+    """Where ``old`` stands: at line ``number``, or else in one line of the file only."""
+    if 1 <= number <= len(lines) and lines[number - 1].strip() == old:
+        return number - 1
+    found = [index for index, line in enumerate(lines) if line.strip() == old]
+    return found[0] if len(found) == 1 else None
+
+
+def _indented(line: str, indent: str) -> str:
+    """``line`` with tabs in front of it where the file has tabs."""
+    inner = line.lstrip()
+    depth = (len(line) - len(inner)) // 4
+    return "\t" * depth + inner if indent.startswith("\t") else line

@@ -8,7 +8,7 @@ import pytest
 from traceview.derive.compiler import guards as compiler_guards
 from traceview.derive.compiler.first_calls import LABELS, PARTS, part_of, parts_of
 from traceview.derive.compiler.trace import chrome_trace
-from traceview.diagnosis.explained import compiling, guards
+from traceview.diagnosis import explained
 from traceview.diagnosis.focus import Focus
 from traceview.tables import Tables, from_rows
 
@@ -133,11 +133,11 @@ def test_the_tree_is_counted_and_not_what_tracing_asked_for(tables_of):
 
 def test_reports_show_the_sets_and_what_they_read(tables_of):
     tables = tables_of("healthy-mlp_training")
-    found = guards.guard_costs(tables, Focus.of(tables))
+    found = explained.guard_costs(tables, Focus.of(tables))
     assert found[0].guards == 76
     assert found[1].source_name == "L['self']"
-    assert len(found) <= guards.MOST_OF_COMPILE + 1
-    calls = guards.call_path(tables, Focus.of(tables))
+    assert len(found) <= explained.MOST_GUARDS + 1
+    calls = explained.explanation(tables, Focus.of(tables)).call_path
     assert [part.ms for part in calls] == sorted((part.ms for part in calls), reverse=True)
 
 
@@ -205,17 +205,17 @@ def test_a_phase_is_named_after_itself_or_else_after_what_it_is_part_of():
 @pytest.mark.parametrize("name", RUNS)
 def test_phases_shown_add_up_to_all_compiling(tables_of, name):
     tables = tables_of(name)
-    spans = compiling.phases(tables, Focus.of(tables))
+    spans = explained.phases(tables, Focus.of(tables))
     own = [span for span in spans if not span.parallel]
     assert sum(s.self_seconds for s in own) == pytest.approx(
         sum(span.seconds for span in own if span.depth == 0)
     )
     assert all(span.started_s > 0 for span in spans)
-    assert len(spans) <= compiling.MOST_SPANS
+    assert len(spans) <= explained.MOST_PHASES
 
 
 def test_work_in_workers_is_apart(tables_of):
-    spans = compiling.phases(*(lambda t: (t, Focus.of(t)))(tables_of("healthy-mlp_training")))
+    spans = explained.phases(*(lambda t: (t, Focus.of(t)))(tables_of("healthy-mlp_training")))
     aside = [span for span in spans if span.parallel]
     assert {span.name for span in aside} == {"compile_file"}
     assert len(aside) == 3
@@ -230,7 +230,7 @@ def test_work_in_workers_is_apart(tables_of):
 
 def test_autotuning_names_the_winner_and_its_margin(tables_of):
     tables = tables_of("gpu-autotuned_template")
-    (tuned,) = compiling.autotuning(tables, Focus.of(tables))
+    (tuned,) = explained.autotuning(tables, Focus.of(tables))
     assert (tuned.op, tuned.winner, tuned.runner_up) == ("addmm", "triton_mm_17", "triton_mm_18")
     assert (tuned.winner_ms, tuned.runner_up_ms) == pytest.approx((0.041216, 0.045))
     assert tuned.seconds == pytest.approx(0.2956 + 6.5)
@@ -309,19 +309,19 @@ def test_a_warm_start_is_told_apart_from_the_cold_one():
     tables = Tables(
         {"first_calls": from_rows("first_calls", rows), "runs": from_rows("runs", runs)}
     )
-    warm = compiling.warm_first_calls(tables)
+    warm = explained.explanation(tables, Focus.of(tables)).warm_first_calls
     assert [(part.part, part.ms) for part in warm] == [("dynamo", 40.0), ("first_run", 3.0)]
-    assert compiling.warm_first_calls(Tables()) == ()
+    assert explained.explanation(Tables(), Focus.of(Tables())).warm_first_calls == ()
 
 
 def test_worker_time_stands_beside_the_time_that_was_waited(tables_of):
     tables = tables_of("gpu-transformer_training")
-    (triton,) = compiling.workers(tables, Focus.of(tables))
+    (triton,) = explained.workers(tables, Focus.of(tables))
     assert (triton.compile_id, triton.what) == ("0/0", "Triton kernels")
     assert triton.count == 36
     assert triton.seconds > 4 * triton.waited_seconds
     tables = tables_of("healthy-mlp_training")
-    (files,) = compiling.workers(tables, Focus.of(tables))
+    (files,) = explained.workers(tables, Focus.of(tables))
     assert (files.compile_id, files.what, files.count) == ("0/0", "C++ files", 3)
     assert files.seconds > files.waited_seconds > 1.0
 

@@ -11,7 +11,7 @@ from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.notes import plain
 from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.compiler.traffic import traffic
-from traceview.diagnosis.explained import fusion as explained
+from traceview.diagnosis.explained import MOST_NOTES, fusion_notes
 from traceview.diagnosis.focus import Focus
 from traceview.tables import from_rows
 from traceview.torchtext.fx import read_graph
@@ -189,9 +189,9 @@ def test_symbolic_sizes_leave_bytes_unknown(tables_of):
 
 def test_reports_get_the_weightiest_notes_of_each_kind(tables_of):
     tables = tables_of("gpu-transformer_training")
-    found = explained.notes(tables, Focus.of(tables))
+    found = fusion_notes(tables, Focus.of(tables))
     assert tables["fusion_notes"].height > 50
-    assert 10 < len(found) <= 6 * explained.MOST_OF_KIND
+    assert 10 < len(found) <= 6 * MOST_NOTES
     sizes = [note.bytes_saved or 0 for note in found]
     assert sizes == sorted(sizes, reverse=True)
     assert all(note.bytes_saved != 0 for note in found if note.kind == "refused")

@@ -1,0 +1,425 @@
+"""Tables → the explanation: where the milliseconds went, section by section."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import polars as pl
+
+from traceview.derive.compiler.first_calls import LABELS, PARTS, parts_of
+from traceview.derive.processes import main_processes, of_process
+from traceview.diagnosis.explanation import (
+    AccountDetail,
+    Autotuned,
+    CallPart,
+    Ceiling,
+    Effect,
+    EffectRow,
+    Explanation,
+    FirstCallPart,
+    FusionNote,
+    GraphPass,
+    GroupKernel,
+    GuardCost,
+    KernelLimit,
+    MatchGroup,
+    Matching,
+    PhaseSpan,
+    ProfilerCost,
+    StepLimit,
+    WorkerTime,
+)
+from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
+from traceview.diagnosis.timeline import timelines
+from traceview.tables import Tables
+from traceview.words.numbers import together
+
+# What a report has room for.
+MOST_EFFECT_ROWS = 12  # of one effect; what follows is summed up in one row
+MOST_DETAILS = 12  # of one category
+MOST_GROUPS, MOST_GROUP_KERNELS = 60, 30  # kernels: of one stance in one group
+MOST_LIMITS = 60  # kernels of one stance
+MOST_NOTES = 12  # of one kind
+MOST_PASSES = 200
+MOST_CALL_PARTS = 60
+MOST_GUARDED, MOST_GUARDS = 20, 8  # compiles; guards of one compile
+MOST_PHASES = 600
+MOST_TUNED = 60
+#: A detail below this part of its step says nothing.
+LEAST_DETAIL = 1e-4
+#: Phases shorter than this part of all compiling are in their parents' self time.
+SHORTEST_PHASE = 0.002
+#: A limit this many times the step itself is none: the machine was slower when it was measured.
+BELIEVABLE = 1.1
+#: Kinds of fusion notes that say what could still be fused; a model's layers repeat them.
+_OPPORTUNITIES = (
+    "refused",
+    "epilogue_apart",
+    "epilogue_not_tried",
+    "prologue_apart",
+    "prologue_not_tried",
+)
+#: Phases in which a compile waits for its workers.
+_WAITS = ("async_compile.wait", "async_compile.precompile")
+#: What is read of table ``compile_phases``, which is long and has more columns.
+_PHASE = (
+    *("pass", "rank", "pid", "compile_id", "phase_id", "parent_id", "depth", "name"),
+    *("started_us", "duration_us", "self_us", "aside"),
+)
+
+
+def explanation(tables: Tables, focus: Focus) -> Explanation:
+    """Where the milliseconds went, for the process and rank that the diagnosis is about."""
+    warm = next(iter(main_processes(tables, "warm")), None)
+    warm_calls = [] if warm is None else of_process(tables["first_calls"], warm).to_dicts()
+    values = tables["ceilings"].drop_nulls(["kind", "value"])
+    passes = focus.structs(tables["graph_passes"], GraphPass)
+    calls = focus.structs(tables["call_path"], CallPart, largest="ms")
+    return Explanation(
+        waterfall=effects(tables, focus),
+        details=details(tables, focus),
+        profiler=profiler(tables, focus),
+        matching=matching(tables, focus),
+        ceilings=tuple(focus.structs(values, Ceiling)),
+        limits=kernel_limits(tables, focus),
+        step_limits=step_limits(tables, focus),
+        timelines=timelines(tables, focus),
+        fusion=fusion_notes(tables, focus),
+        passes=tuple(passes[:MOST_PASSES]),
+        call_path=tuple(calls[:MOST_CALL_PARTS]),
+        guards=guard_costs(tables, focus),
+        phases=phases(tables, focus),
+        workers=workers(tables, focus),
+        first_calls=_first_calls(focus.rows(tables["first_calls"])),
+        warm_first_calls=_first_calls(warm_calls),
+        autotuning=autotuning(tables, focus),
+    )
+
+
+# Effects and accounts
+
+
+def effects(tables: Tables, focus: Focus) -> tuple[Effect, ...]:
+    """The waterfall in its order; the rows of an effect by size, their sum is the effect."""
+    rows: dict[str, list[EffectRow]] = defaultdict(list)
+    for row in focus.rows(tables["waterfall_rows"]):
+        rows[row["effect"]].append(struct_of(EffectRow, row))
+    found = sorted(focus.rows(tables["waterfall"]), key=lambda row: row["order"])
+    return tuple(struct_of(Effect, row, rows=_largest(rows[row["effect"]])) for row in found)
+
+
+def _largest(rows: list[EffectRow]) -> tuple[EffectRow, ...]:
+    """The largest changes, and one row for all others where there are more."""
+    rows = sorted(rows, key=lambda row: -abs(row.ms))
+    if len(rows) <= MOST_EFFECT_ROWS:
+        return tuple(rows)
+    shown, rest = rows[: MOST_EFFECT_ROWS - 1], rows[MOST_EFFECT_ROWS - 1 :]
+    eager = [row.eager_ms for row in rest if row.eager_ms is not None]
+    compiled = [row.compiled_ms for row in rest if row.compiled_ms is not None]
+    summed = EffectRow(
+        what=f"{len(rest)} more",
+        group_id=None,
+        file=None,
+        line=None,
+        eager_ms=sum(eager) if eager else None,
+        compiled_ms=sum(compiled) if compiled else None,
+        ms=sum(row.ms for row in rest),
+    )
+    return (*shown, summed)
+
+
+def details(tables: Tables, focus: Focus) -> tuple[AccountDetail, ...]:
+    """The largest details of every category, in order of stance, category and cost."""
+    steps = {
+        row.stance: row.timed_step_ms or row.profiled_step_ms for row in profiler(tables, focus)
+    }
+    by_category: dict[tuple[str, str], list[AccountDetail]] = defaultdict(list)
+    for detail in focus.structs(tables["account_details"].drop_nulls("ms"), AccountDetail):
+        if detail.ms >= LEAST_DETAIL * (steps.get(detail.stance) or 0.0):
+            by_category[detail.stance, detail.category].append(detail)
+    return tuple(
+        detail
+        for stance in STANCES
+        for (of_stance, _), rows in by_category.items()
+        if of_stance == stance
+        for detail in sorted(rows, key=lambda row: -row.ms)[:MOST_DETAILS]
+    )
+
+
+def profiler(tables: Tables, focus: Focus) -> tuple[ProfilerCost, ...]:
+    """One row a stance that was profiled, eager first."""
+    windows = {row["stance"]: row for row in focus.rows(tables["step_counts"])}
+    return tuple(
+        struct_of(ProfilerCost, windows[stance], profiled_step_ms=windows[stance]["step_ms"])
+        for stance in STANCES
+        if stance in windows
+    )
+
+
+# Eager kernels next to the compiled ones that replaced them
+
+
+def matching(tables: Tables, focus: Focus) -> Matching:
+    """Groups, the largest first, with their kernels; the shares are of all kernels of a stance."""
+    groups = sorted(focus.rows(tables["match_groups"]), key=lambda row: row["group_id"])
+    kernels: dict[int, list[Row]] = defaultdict(list)
+    for row in focus.rows(tables["matched_kernels"]):
+        kernels[row["group_id"]].append(row)
+    both = all(any(row[f"{stance}_ms"] for row in groups) for stance in STANCES)
+    matched = [row for row in groups if row["matched"]]
+    compiled = [row for rows in kernels.values() for row in rows if row["stance"] == "compiled"]
+    sourced = [row for row in compiled if row["graph_key"] and row["ops"]]
+    return Matching(
+        groups=tuple(
+            struct_of(MatchGroup, row, kernels=_group_kernels(kernels[row["group_id"]]))
+            for row in groups[:MOST_GROUPS]
+        ),
+        eager_share=_share(groups, matched, "eager_ms") if both else None,
+        compiled_share=_share(groups, matched, "compiled_ms") if both else None,
+        sourced_share=_share(compiled, sourced, "ms"),
+        left_out=max(0, len(groups) - MOST_GROUPS),
+    )
+
+
+def _share(whole: Sequence[Row], part: Sequence[Row], column: str) -> float | None:
+    total = sum(row[column] or 0.0 for row in whole)
+    return sum(row[column] or 0.0 for row in part) / total if total else None
+
+
+def _group_kernels(rows: Sequence[Row]) -> tuple[GroupKernel, ...]:
+    """Kernels of each stance, the largest first; calls of one kernel at one line are added up."""
+    alike: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        same = ("stance", "name", "cpu_op", "file", "line", "compile_id")
+        alike[tuple(row[column] for column in same)].append(row)
+    found = [
+        struct_of(
+            GroupKernel,
+            mine[0],
+            ops=tuple(dict.fromkeys(op for row in mine for op in row["ops"] or ())),
+            count=sum(row["count"] or 0.0 for row in mine),
+            ms=sum(row["ms"] or 0.0 for row in mine),
+        )
+        for mine in alike.values()
+    ]
+    found.sort(key=lambda kernel: -kernel.ms)
+    eager, compiled = ([k for k in found if k.stance == stance] for stance in STANCES)
+    return (*eager[:MOST_GROUP_KERNELS], *compiled[:MOST_GROUP_KERNELS])
+
+
+# Kernels and steps next to what the device can do
+
+
+def kernel_limits(tables: Tables, focus: Focus) -> tuple[KernelLimit, ...]:
+    """The slowest kernels of each stance, the slowest first."""
+    rows = focus.structs(tables["kernel_limits"], KernelLimit, largest="ms")
+    shown = [
+        row
+        for stance in STANCES
+        for row in [row for row in rows if row.stance == stance][:MOST_LIMITS]
+    ]
+    return tuple(sorted(shown, key=lambda row: -row.ms))
+
+
+def step_limits(tables: Tables, focus: Focus) -> tuple[StepLimit, ...]:
+    """One row a stance, with its sentence."""
+    clocks = {row["stance"]: row["clock"] for row in focus.rows(tables["kernel_limits"])}
+    rows = focus.rows(tables["step_limits"])
+    return tuple(
+        struct_of(StepLimit, row, sentence=limit_sentence(row, clocks.get(stance) or "host"))
+        for stance in STANCES
+        for row in rows
+        if row["stance"] == stance
+    )
+
+
+def limit_sentence(row: Row, clock: str) -> str:
+    """What a step would take at the limit, what fusing could save, what waits for launches."""
+    known = [n for n in ("limit_ms", "step_ms", "fusible_ms", "launch_idle_ms") if row[n]]
+    texts = together(*(row[name] for name in known)) if known else ()
+    return " ".join(_limit_parts(row, dict(zip(known, texts, strict=True)), clock))
+
+
+def _limit_parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
+    if (row["limit_ms"] or 0.0) > BELIEVABLE * (row["step_ms"] or math.inf):
+        yield (
+            f"This {row['stance']} step takes {said['step_ms']}, less than the {said['limit_ms']} "
+            "of the limit: the machine was slower when that was measured, so no limit is known."
+        )
+        return
+    if "limit_ms" in said:
+        takes = f"; it takes {said['step_ms']}" if "step_ms" in said else ""
+        idle = ", without idle" if clock == "device" else ""
+        share = (row["known_ms"] or 0.0) / row["busy_ms"] if row["busy_ms"] else 1.0
+        basis = (
+            f" (bytes or operations are known for {100 * share:.0f} % of the busy time; the rest "
+            "counts as it is)"
+        )
+        yield (
+            f"At the limit this {row['stance']} step would take {said['limit_ms']} of {clock} time"
+            f"{idle}{takes}{basis if row['known_ms'] is not None and share <= 0.995 else ''}."
+        )
+    elif row["known_ms"]:
+        what = "device" if clock == "device" else "processor"
+        yield f"What the {what} can do was not measured, so no limit is known."
+    else:
+        yield "No kernel's bytes or operations are known, so no limit is."
+
+    if "fusible_ms" in said:
+        yield f"Fusing all that is left could save at most {said['fusible_ms']}."
+    elif row["fusible_ms"] is not None:
+        yield "Nothing is left to fuse."
+    elif row["stance"] == "compiled":
+        yield "What fusing could still save is not known: there is no generated code."
+
+    if "launch_idle_ms" in said:
+        yield f"The GPU waits {said['launch_idle_ms']} for launches."
+    elif row["launch_idle_ms"] is not None:
+        yield "The GPU never waits for launches."
+
+
+# What was fused, and the way into the generated code
+
+
+def fusion_notes(tables: Tables, focus: Focus) -> tuple[FusionNote, ...]:
+    """Notes, most bytes first, at most ``MOST_NOTES`` of a kind.
+
+    Refusals of the same operations for the same reason are one note, that of the pair with the
+    most bytes: a model's layers repeat them. Bytes are not added up, as pairs overlap.
+    """
+    merged: dict[tuple[object, ...], Row] = {}
+    for number, row in enumerate(focus.rows(tables["fusion_notes"])):
+        key: tuple[object, ...] = (number,)
+        if row["kind"] in _OPPORTUNITIES:
+            same = (row["kind"], row["compile_id"], row["reason"], row["setting"])
+            key = (*same, frozenset(row["ops"] or ()))
+        first = merged.setdefault(key, {**row, "times": 0, "lines": []})
+        first["times"] += row["times"] or 1
+        known = [n for n in (first["bytes_saved"], row["bytes_saved"]) if n is not None]
+        first["bytes_saved"] = max(known, default=None)
+        first["lines"] = list(dict.fromkeys([*first["lines"], *(row["lines"] or ())]))
+
+    by_kind: dict[str, list[FusionNote]] = defaultdict(list)
+    for row in merged.values():
+        if row["kind"] not in _OPPORTUNITIES or row["bytes_saved"] != 0:
+            by_kind[row["kind"]].append(struct_of(FusionNote, row))
+    kept = [note for notes in by_kind.values() for note in notes[:MOST_NOTES]]
+    return tuple(sorted(kept, key=lambda note: -(note.bytes_saved or 0)))
+
+
+def guard_costs(tables: Tables, focus: Focus) -> tuple[GuardCost, ...]:
+    """Each compile's set, most guards first, and after it what most of them read."""
+    by_compile: dict[str, list[GuardCost]] = defaultdict(list)
+    for row in focus.rows(tables["guard_costs"]):
+        mine = by_compile[row["compile_key"]]
+        whole = row["kind"] is None and row["source_name"] is None
+        if (whole or row["source_name"] is not None) and len(mine) <= MOST_GUARDS:
+            mine.append(struct_of(GuardCost, row))
+    sets = sorted(filter(None, by_compile.values()), key=lambda rows: -(rows[0].guards or 0))
+    return tuple(guard for rows in sets[:MOST_GUARDED] for guard in rows)
+
+
+# Compiling
+
+
+def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
+    """Phases in order of start, the short ones left to their parents; work in workers is parallel.
+
+    Self times of phases that are not parallel add up to the time spent compiling.
+    """
+    rows = _timed_phases(tables["compile_phases"], focus)
+    if not rows:
+        return ()
+    zero = focus.first(tables["runs"]).get("started_us") or min(row["started_us"] for row in rows)
+    parts = parts_of(rows)
+    whole = sum(row["duration_us"] for row in rows if row["depth"] == 0 and not row["aside"])
+    kept = {r["phase_id"]: r for r in rows if r["duration_us"] >= SHORTEST_PHASE * whole}
+    own = {key: row["self_us"] or 0.0 for key, row in kept.items()}
+    for row in rows:
+        if row["phase_id"] not in kept and row["parent_id"] in kept:
+            own[row["parent_id"]] += row["duration_us"]
+    spans = [
+        struct_of(
+            PhaseSpan,
+            row,
+            label=LABELS.get(parts[key] or "", str(row["name"])),
+            started_s=(row["started_us"] - zero) / 1e6,
+            seconds=row["duration_us"] / 1e6,
+            self_seconds=own[key] / 1e6,
+            parallel=bool(row["aside"]),
+        )
+        for key, row in kept.items()
+    ]
+    return tuple(sorted(spans, key=lambda span: (span.started_s, span.depth))[:MOST_PHASES])
+
+
+def _timed_phases(frame: pl.DataFrame, focus: Focus) -> list[Row]:
+    timed = frame.select(_PHASE).drop_nulls(["started_us", "duration_us"])
+    return sorted(focus.rows(timed), key=lambda row: row["phase_id"])
+
+
+def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
+    """What workers compiled for each compile: a C++ file is of the one whose time it fell into."""
+    counts = pl.col("aside") | (pl.col("depth") == 0) | pl.col("name").is_in(_WAITS)
+    rows = focus.rows(tables["compile_phases"].filter(counts).select(_PHASE))
+    timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
+    tops = [r for r in timed if r["depth"] == 0 and r["compile_id"] and not r["aside"]]
+
+    def compile_around(row: Row) -> str | None:
+        start = row["started_us"]
+        if start is None:
+            return None
+        inside = (t for t in tops if 0 <= start - t["started_us"] <= t["duration_us"])
+        return next((str(top["compile_id"]) for top in inside), None)
+
+    waited: dict[str | None, float] = defaultdict(float)
+    spent: dict[tuple[str | None, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["name"] in _WAITS and not row["aside"]:
+            waited[row["compile_id"]] += row["duration_us"] or 0.0
+        elif row["aside"] and row["duration_us"] is not None:
+            what = "Triton kernels" if row["name"].startswith("triton: ") else "C++ files"
+            spent[row["compile_id"] or compile_around(row), what].append(row["duration_us"])
+    return tuple(
+        WorkerTime(compile_id, what, len(micros), sum(micros) / 1e6, waited[compile_id] / 1e6)
+        for (compile_id, what), micros in spent.items()
+    )
+
+
+def _first_calls(rows: list[Row]) -> tuple[FirstCallPart, ...]:
+    """Parts in order, region by region."""
+    rows.sort(key=lambda row: (row["region_id"] or 0, PARTS.index(row["part"])))
+    return tuple(struct_of(FirstCallPart, row) for row in rows)
+
+
+def autotuning(tables: Tables, focus: Focus) -> tuple[Autotuned, ...]:
+    """Autotuning tables in order; choices without a time (they failed) are counted only."""
+    rows = sorted(focus.rows(tables["autotune_choices"]), key=lambda row: row["table_index"] or 0)
+    tuned = [list(mine) for _, mine in groupby(rows, key=lambda row: row["table_index"])]
+    return tuple(found for mine in tuned[:MOST_TUNED] if (found := _tuned(mine)) is not None)
+
+
+def _tuned(rows: list[Row]) -> Autotuned | None:
+    best = next((row for row in rows if row["is_best"]), None)
+    if best is None:
+        return None
+    timed = sorted((r for r in rows if r["time_ms"] is not None), key=lambda r: r["time_ms"])
+    others = [row for row in timed if row is not best]
+    second = others[0] if others else {}
+    foreign = next((row for row in others if row["backend"] != best["backend"]), {})
+    spent = [best[name] for name in ("benchmark_s", "precompile_s") if best[name] is not None]
+    return struct_of(
+        Autotuned,
+        best,
+        winner=best["choice"],
+        winner_ms=best["time_ms"],
+        runner_up=second.get("choice"),
+        runner_up_ms=second.get("time_ms"),
+        best_other_backend=foreign.get("choice"),
+        best_other_backend_ms=foreign.get("time_ms"),
+        choices=len(rows),
+        seconds=sum(spent) if spent else None,
+    )
