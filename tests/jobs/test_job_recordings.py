@@ -166,3 +166,14 @@ def test_prefixed_lines_of_the_text_log_are_read(two_jobs):
 def test_no_recorded_job_makes_a_rule_speak_of_time_it_did_not_measure():
     said = [finding.title for name in INDEX for finding in diagnosis(name).findings]
     assert not [title for title in said if re.search(r"of a compiled step", title)]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("restarted", "attempt 2"), ("two_jobs", "job 1")])
+def test_findings_and_sections_are_about_one_start_which_a_note_names(name, shown):
+    found = diagnosis(name)
+    (note,) = [text for text in found.notes if text.startswith("Findings and sections are about")]
+    assert shown in note
+    assert "1 other start in these logs recorded 1 recompile." in note
+    lines = {(site.file, site.line) for site in found.graph_breaks}
+    broken = [each for each in found.findings if each.code in ("TV101", "TV103")]
+    assert all((each.location.file, each.location.line) in lines for each in broken)

@@ -187,11 +187,13 @@ def _other_starts(tables: Tables, focus: Focus) -> Iterator[str]:
         "Findings and sections are about one start of the script: "
         f"job {shown['job']}, attempt {shown['attempt']}."
     )
-    if broken.height or again:
-        lines = plural(broken.select("file", "line").unique().height, "line")
+    lines = broken.select("file", "line").unique().height
+    found = [f"graph breaks at {plural(lines, 'line')}"] if lines else []
+    found += [plural(again, "recompile")] if again else []
+    if found:
         text += (
-            f" {plural(len(starts) - 1, 'other start')} in these logs recorded graph breaks at "
-            f"{lines} and {plural(again, 'recompile')}; run traceview postmortem on the logs of "
-            "one start to read about it."
+            f" {plural(len(starts) - 1, 'other start')} in these logs recorded "
+            f"{' and '.join(found)}. To read about them, run traceview postmortem on the logs of "
+            "that start alone."
         )
     yield text
