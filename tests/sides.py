@@ -36,6 +36,16 @@ def changed(given, edit, read=None):
     return replace(given, diagnosis=from_json(data), read=read or given.read)
 
 
+def of_format_1(document):
+    """A diagnosis in JSON as a version of traceview before format 2 wrote it."""
+    old = copy.deepcopy(document)
+    old["format"] = 1
+    new = ("headline", "support", "remarks", "difference_ms", "why", "unexplained_ms", "advice")
+    for key in new:
+        del old["verdict"][key]
+    return old
+
+
 def moved(given, above, name=None):
     """The same run of a script with the lines ``above`` put before it, perhaps renamed."""
     (file,) = {finding.location.file for finding in given.diagnosis.findings if finding.location}

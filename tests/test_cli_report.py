@@ -94,7 +94,7 @@ def test_a_page_that_cannot_be_written_takes_nothing_from_the_terminal(cli, run)
     assert "TV101" in cli.out
     assert "report.html could not be written" in cli.err
     assert cli("report", "--json", run).code == 0
-    assert json.loads(cli.out)["format"] == 1
+    assert json.loads(cli.out)["format"] == 2
     assert "report.html could not be written" in cli.err
 
 

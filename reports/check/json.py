@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from traceview import contracts
-from traceview.check.contract import to_json
-from traceview.check.model import Checked
+from traceview.check.model import Checked, to_json
 
 
 def render(checked: Checked) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from traceview import contracts
-from traceview.compare.contract import to_json
-from traceview.compare.model import Comparison
+from traceview.compare.model import Comparison, to_json
 
 
 def render(comparison: Comparison) -> str:

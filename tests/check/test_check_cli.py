@@ -5,6 +5,7 @@ import json
 import pytest
 from cli_runs import Cli
 from recordings import diagnosis_of, unpack
+from sides import of_format_1
 
 from traceview.reports.json import render
 
@@ -48,6 +49,18 @@ def test_exit_codes_of_documents(cli, documents):
     assert len(cli.out.splitlines()) == 1
     assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
     assert cli("check", good, "--no", "new-findings,errors", "--baseline", bad).code == 0
+
+
+def test_a_run_and_a_baseline_of_format_1(cli, documents, tmp_path):
+    for path in documents:
+        old = of_format_1(json.loads(path.read_text()))
+        (tmp_path / path.name).write_text(json.dumps(old))
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    assert cli("check", good, "--max-breaks", 0, "--min-speedup", 0.1).code == 0
+    assert cli("check", bad, "--max-breaks", 0).code == 1
+    assert cli.out.startswith("max-breaks: Places of graph breaks: 1, at most 0 allowed")
+    assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
+    assert cli("check", good, "--no", "new-findings", "--baseline", bad).code == 0
 
 
 def test_a_gate_without_limits_is_no_gate(cli, bad):

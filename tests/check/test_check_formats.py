@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from sides import poisoned, side
 
 from traceview.check import check
-from traceview.check.contract import schema
 from traceview.check.limits import limits_of
+from traceview.check.model import schema
 from traceview.compare.model import Place
 from traceview.reports.check import github, junit, sarif, text
 from traceview.reports.check import json as as_json

@@ -2,7 +2,7 @@
 
 import time
 
-from traceview.compare.align import aligned, similarity
+from traceview.compare.files import aligned, similarity
 
 OLD = ["import torch", "", "class A:", "    def forward(self, x):", "        return x.item()", "",
        "class B:", "    def forward(self, x):", "        return x + 1"]  # fmt: skip

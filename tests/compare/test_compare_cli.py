@@ -5,6 +5,7 @@ import json
 import pytest
 from cli_runs import Cli
 from recordings import diagnosis_of, unpack
+from sides import of_format_1
 
 from traceview.reports.json import render
 
@@ -92,6 +93,20 @@ def test_what_is_refused(cli, documents, tmp_path):
     assert cli("compare", "-o", tmp_path / "no" / "page.html", bad, bad).code == 2
     assert "can't be written" in cli.err
     assert cli("compare", bad).code == 2
+
+
+def test_a_diagnosis_of_format_1(cli, documents, tmp_path):
+    bad, good = documents
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(of_format_1(json.loads(bad.read_text()))))
+    new = json.loads(cli("compare", "--json", bad, good).out)
+    assert cli("compare", "--json", old, good).code == 0
+    found = json.loads(cli.out)
+    for document in (new, found):
+        del document["before"]["name"]
+    assert found == new
+    for option in ("--html", "--markdown"):
+        assert cli("compare", option, old, good).code == 0
 
 
 @pytest.mark.parametrize(

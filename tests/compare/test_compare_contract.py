@@ -7,8 +7,8 @@ from pathlib import Path
 
 import jsonschema
 
-from traceview.check import contract as check_contract
-from traceview.compare import contract
+from traceview.check import model as check_contract
+from traceview.compare import model as contract
 from traceview.compare.figures import kinds
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "compare-and-check.md"

@@ -70,7 +70,7 @@ def test_the_same_script_by_another_torch_has_the_same_cause(older):
     assert [b.change for b in comparison.breaks] == ["same"]
     assert {f.change for f in comparison.frames} & {"came", "went"} == set()
     assert ("versions", "torch_version") in {(d.section, d.name) for d in comparison.environment}
-    assert any(note.startswith("Not the same torch") for note in comparison.notes)
+    assert any(note.startswith("The torch version differs: ") for note in comparison.notes)
 
 
 ABOVE = '"""A docstring."""\n\nimport os\n\n\ndef unused(x):\n    return x\n\n\n'
@@ -92,7 +92,7 @@ def test_moved_lines_and_a_renamed_file_are_the_same_causes(name, renamed):
         assert pair.change == "same", pair
         assert pair.moved == (pair.before is not None)
     assert {c.after.line - c.before.line for c in placed} == {ABOVE.count("\n")}
-    said = any("half of their lines or more are the same" in note for note in comparison.notes)
+    said = any("at least half of their lines are the same" in note for note in comparison.notes)
     assert said == (renamed is not None)
 
 
@@ -120,7 +120,7 @@ def test_what_could_not_be_checked_has_not_come():
     assert (item.change, item.why) == ("unknown", "after: not checked, it needs a log")
     blind = compare(changed(after, silenced), before)
     (item,) = (c for c in blind.causes if c.rule == "gb-item")
-    assert (item.change, item.why) == ("unknown", "before: this rule was not asked for")
+    assert (item.change, item.why) == ("unknown", "before: this rule was not selected")
 
 
 def test_a_cost_that_trebles_has_grown():

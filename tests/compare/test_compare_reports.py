@@ -9,7 +9,7 @@ import pytest
 from sides import NASTY, moved, poisoned, side
 
 from traceview.compare import compare
-from traceview.compare.contract import schema
+from traceview.compare.model import schema
 from traceview.reports.compare import html, markdown, terminal
 from traceview.reports.compare import json as as_json
 from traceview.words.text import display_width

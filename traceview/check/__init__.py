@@ -1,4 +1,4 @@
-"""A gate: one run held to limits, alone or beside a baseline."""
+"""Check one run against limits, and against a baseline if there is one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A run beside its limits. What can't be checked does not pass unless the user says so."""
+"""Check a run against limits. A limit that can't be checked fails unless the user allows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import PurePosixPath
 
@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from traceview.check.limits import ALL, NAMED, Limits
 from traceview.check.model import Checked, Result
 from traceview.compare import Side, compare
-from traceview.compare.causes import lines
-from traceview.compare.figures import Kind, Measured, kinds, logged
-from traceview.compare.model import CausePair, Comparison, FigurePair, Place
+from traceview.compare.causes import lines, unseen
+from traceview.compare.figures import Kind, kinds, logged
+from traceview.compare.model import Comparison, Place
 from traceview.diagnosis.order import SEVERITIES
 from traceview.rules.finding import Finding
 
@@ -24,7 +24,7 @@ _OWN_NAMES = {key: name for name, (key, _) in NAMED.items()}
 
 
 def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
-    """Every limit, held against the run; violated ones first."""
+    """The result of every limit, violations first."""
     comparison = compare(baseline, run) if baseline else None
     gate = _Gate(run, limits, baseline, comparison)
     results = [gate.judged(result) for result in gate.results()]
@@ -48,7 +48,7 @@ class _Gate(msgspec.Struct, frozen=True):
     comparison: Comparison | None
 
     def judged(self, result: Result) -> Result:
-        """What could not be checked is a violation, unless ``missing`` is skip; then identity."""
+        """A limit that could not be checked is a violation, unless ``missing`` is skip."""
         if result.status == "not_checked" and self.limits.missing == "fail":
             result = replace(result, status="violated")
         return replace(result, fingerprint=_fingerprint(self.run, result))
@@ -68,19 +68,16 @@ class _Gate(msgspec.Struct, frozen=True):
         for severity, many in self.limits.findings.items():
             yield self._seen(self._number_of_findings(severity, many))
         for word in self.limits.no:
-            yield from map(self._seen, self._none(word))
-
-    def _none(self, word: str) -> Iterator[Result]:
-        if word == "new-findings":
-            return self._no_new()
-        if word == "slowdowns":
-            return self._no_slowdowns()
-        if word == "damage":
-            return self._no_damage()
-        return self._none_of(f"no {word}", _WORSE[word])
+            none = {
+                "new-findings": self._no_new,
+                "slowdowns": self._no_slowdowns,
+                "damage": self._no_damage,
+            }.get(word)
+            found = none() if none else self._none_of(f"no {word}", _WORSE[word])
+            yield from map(self._seen, found)
 
     def _seen(self, result: Result) -> Result:
-        """``result``, unless it passes only because there was nothing to find anything in."""
+        """``result``, unless it passes only because nothing was read that could have findings."""
         blind = not logged(self.run) and self.run.diagnosis.verdict.outcome == "not_measured"
         if result.status != "passed" or not blind:
             return result
@@ -90,36 +87,54 @@ class _Gate(msgspec.Struct, frozen=True):
     def _no_damage(self) -> Iterator[Result]:
         pieces = self.run.diagnosis.reading.unreadable
         yield Result(
-            "no damage", "violated" if pieces else "passed", "Pieces that could not be read",
-            unit="count", sense="at most", wanted=0.0, found=float(pieces),
-        )  # fmt: skip
+            "no damage",
+            "violated" if pieces else "passed",
+            "Unreadable pieces of logs and traces",
+            unit="count",
+            sense="at most",
+            wanted=0.0,
+            found=float(pieces),
+        )
 
     def _figure(self, kind: Kind, wanted: float, way: str) -> Result:
-        found = kind.read(self.run)
-        name = _OWN_NAMES.get(kind.key, f"{way} {kind.key}")
-        result = _of_figure(name, kind, found, wanted, way)
-        if found.value is None:
-            return replace(result, status="not_checked", why="not recorded")
-        if not _broken(found, wanted, way, self.limits.whole_interval):
-            if found.at_least and way == "max":
-                why = "the report had no room for more than these"
-                return replace(result, status="not_checked", why=why)
-            return result
-        return replace(result, status="violated", places=self._places(kind.key))
+        return self._held(_OWN_NAMES.get(kind.key, f"{way} {kind.key}"), kind, wanted, way)
 
     def _growth(self, kind: Kind, part: float) -> Result:
-        found = kind.read(self.run)
         old = kind.read(self.baseline).value if self.baseline else None
         wanted = None if old is None else old * (1 + part)
-        name = f"max-growth {kind.key}"
-        result = replace(_of_figure(name, kind, found, wanted, "max"), baseline=old)
-        if found.value is None or wanted is None:
-            where = "" if found.value is None else " in the baseline"
-            why = f"not recorded{where}" if self.baseline else "no baseline was named"
+        return self._held(f"max-growth {kind.key}", kind, wanted, "max", old)
+
+    def _held(
+        self, name: str, kind: Kind, wanted: float | None, way: str, baseline: float | None = None
+    ) -> Result:
+        """The figure and its limit; ``wanted`` None: the baseline does not have the figure."""
+        found = kind.read(self.run)
+        result = Result(
+            name,
+            "passed",
+            kind.label,
+            unit=kind.unit,
+            sense="at most" if way == "max" else "at least",
+            wanted=wanted,
+            found=found.value,
+            interval=found.interval,
+            baseline=baseline,
+            at_least=found.at_least,
+        )
+        if found.value is None:
+            return replace(result, status="not_checked", why="not recorded")
+        if wanted is None:
+            why = "not recorded in the baseline" if self.baseline else "no baseline was given"
             return replace(result, status="not_checked", why=why)
-        if not _broken(found, wanted, "max", self.limits.whole_interval):
-            return result
-        return replace(result, status="violated", places=self._places(kind.key))
+
+        whole = found.interval if self.limits.whole_interval else None
+        low, high = whole or (found.value, found.value)
+        if low > wanted if way == "max" else high < wanted:
+            return replace(result, status="violated", places=self._places(kind.key))
+        if found.at_least and way == "max" and baseline is None:
+            why = "the report lists no more than these, so there may be more"
+            return replace(result, status="not_checked", why=why)
+        return result
 
     def _number_of_findings(self, severity: str, many: float) -> Result:
         found = [
@@ -129,46 +144,66 @@ class _Gate(msgspec.Struct, frozen=True):
         ]
         what = "findings" if severity == ALL else f"findings of severity {severity}"
         name = "max-findings" if severity == ALL else f"max-findings {severity}"
-        places = [self._place(finding) for finding in found]
+        places = [place for finding in found if (place := self._place(finding))]
         over = len(found) > many
         return Result(
-            name, "violated" if over else "passed", what, unit="count", sense="at most",
-            wanted=many, found=float(len(found)),
-            places=tuple(place for place in places if place)[:MOST_PLACES] if over else (),
-        )  # fmt: skip
+            name,
+            "violated" if over else "passed",
+            what,
+            unit="count",
+            sense="at most",
+            wanted=many,
+            found=float(len(found)),
+            places=tuple(places[:MOST_PLACES]) if over else (),
+        )
 
     def _none_of(self, name: str, severities: tuple[str, ...]) -> Iterator[Result]:
         broken = [
-            self._of_finding(name, finding)
+            Result(
+                name,
+                "violated",
+                finding.title,
+                code=finding.code,
+                rule=finding.rule,
+                severity=finding.severity,
+                what_to_do=finding.what_to_do,
+                places=(place,) if (place := self._place(finding)) else (),
+            )
             for finding, _ in lines(self.run.diagnosis.findings)
             if finding.severity in severities
         ]
         yield from broken or [Result(name, "passed", f"no {' or '.join(severities)}")]
 
-    def _of_finding(self, name: str, finding: Finding) -> Result:
-        place = self._place(finding)
-        return Result(
-            name, "violated", finding.title, code=finding.code, rule=finding.rule,
-            severity=finding.severity, what_to_do=finding.what_to_do,
-            places=(place,) if place else (),
-        )  # fmt: skip
-
     def _no_new(self) -> Iterator[Result]:
         name = "no new-findings"
-        if self.comparison is None:
-            yield Result(name, "not_checked", "new findings", why="no baseline was named")
+        if self.comparison is None or self.baseline is None:
+            yield Result(name, "not_checked", "new findings", why="no baseline was given")
             return
         new = [
-            _of_pair(name, pair)
+            pair
             for pair in self.comparison.causes
             if pair.before_severity is None and pair.after_severity in _WORSE["warnings"]
         ]
-        yield from new or [Result(name, "passed", "no error or warning that the baseline has not")]
+        if not new:
+            yield Result(name, "passed", "no error or warning that the baseline does not have")
+        for pair in new:
+            blind = unseen(self.baseline, pair.rule)
+            yield Result(
+                name,
+                "not_checked" if blind else "violated",
+                pair.title,
+                code=pair.code,
+                rule=pair.rule,
+                severity=pair.after_severity,
+                what_to_do=pair.what_to_do,
+                places=(pair.after,) if pair.after else (),
+                why=f"in the baseline: {blind}" if blind else None,
+            )
 
     def _no_slowdowns(self) -> Iterator[Result]:
         name = "no slowdowns"
         if self.comparison is None:
-            yield Result(name, "not_checked", "slowdowns", why="no baseline was named")
+            yield Result(name, "not_checked", "slowdowns", why="no baseline was given")
             return
         eager_too = self.comparison.outcome == "other_conditions"
         timed = [
@@ -177,21 +212,24 @@ class _Gate(msgspec.Struct, frozen=True):
             if pair.key in ("compiled_ms", "compile_seconds") and pair.change != "not_recorded"
         ]
         if not timed:
-            why = "neither steps nor compiling were timed in both runs"
+            why = "neither the step nor compiling was timed in both runs"
             yield Result(name, "not_checked", "slowdowns", why=why)
         for pair in timed:
             if pair.key == "compiled_ms" and eager_too:
-                why = "the eager step changed as well: the machine or the work differs"
+                why = "the eager step changed as well, so the machine or the work differs"
                 yield Result(name, "not_checked", pair.label, why=why)
             else:
-                yield self._slowdown(name, pair)
-
-    def _slowdown(self, name: str, pair: FigurePair) -> Result:
-        return Result(
-            name, "violated" if pair.change == "worse" else "passed", pair.label, unit=pair.unit,
-            sense="at most", wanted=pair.before, found=pair.after, baseline=pair.before,
-            why=pair.basis,
-        )  # fmt: skip
+                yield Result(
+                    name,
+                    "violated" if pair.change == "worse" else "passed",
+                    pair.label,
+                    unit=pair.unit,
+                    sense="at most",
+                    wanted=pair.before,
+                    found=pair.after,
+                    baseline=pair.before,
+                    why=pair.basis,
+                )
 
     def _place(self, finding: Finding) -> Place | None:
         at = finding.location
@@ -199,52 +237,16 @@ class _Gate(msgspec.Struct, frozen=True):
 
     def _places(self, key: str) -> tuple[Place, ...]:
         """Where a reader should look for a figure that is beyond its limit."""
-        d, place = self.run.diagnosis, self.run.place
-        found: Callable[[], list[Place | None]] = {
-            "graph_breaks": lambda: [place(s.file, s.line, s.function) for s in d.graph_breaks],
-            "recompiles": lambda: [place(c.file, c.line, c.name) for c in d.recompiles],
-            "recompile_limits": lambda: [
-                place(c.file, c.line, c.name) for c in d.recompiles if c.limit_hit
-            ],
-        }.get(key, list)
-        return tuple(spot for spot in found() if spot)[:MOST_PLACES]
-
-
-def _of_figure(name: str, kind: Kind, found: Measured, wanted: float | None, way: str) -> Result:
-    return Result(
-        limit=name,
-        status="passed",
-        what=kind.label,
-        unit=kind.unit,
-        sense="at most" if way == "max" else "at least",
-        wanted=wanted,
-        found=found.value,
-        interval=found.interval,
-        at_least=found.at_least,
-    )
-
-
-def _of_pair(name: str, pair: CausePair) -> Result:
-    """A finding that the baseline has not; where it could not have it, that is not checked."""
-    unknown = pair.change == "unknown"
-    return Result(
-        name,
-        "not_checked" if unknown else "violated",
-        pair.title,
-        code=pair.code,
-        rule=pair.rule,
-        severity=pair.after_severity,
-        what_to_do=pair.what_to_do,
-        places=(pair.after,) if pair.after else (),
-        why=f"in the baseline {pair.why.removeprefix('before: ')}" if unknown else None,
-    )
-
-
-def _broken(found: Measured, wanted: float, way: str, whole_interval: bool) -> bool:
-    """Whether the figure (or its whole interval) is beyond the limit."""
-    assert found.value is not None  # the caller has looked
-    low, high = found.interval if whole_interval and found.interval else (found.value,) * 2
-    return low > wanted if way == "max" else high < wanted
+        d = self.run.diagnosis
+        found: list[tuple[str | None, int | None, str | None]] = []
+        if key == "graph_breaks":
+            found = [(site.file, site.line, site.function) for site in d.graph_breaks]
+        elif key in ("recompiles", "recompile_limits"):
+            limits = key == "recompile_limits"
+            chains = [chain for chain in d.recompiles if chain.limit_hit or not limits]
+            found = [(chain.file, chain.line, chain.name) for chain in chains]
+        places = (self.run.place(*spot) for spot in found)
+        return tuple(place for place in places if place)[:MOST_PLACES]
 
 
 def _fingerprint(run: Side, result: Result) -> str:
@@ -256,7 +258,7 @@ def _fingerprint(run: Side, result: Result) -> str:
 
 
 def _script(run: Side) -> Place | None:
-    """The script that ran, for what has no place of its own."""
+    """The script that ran: the place of results that have none of their own."""
     environment = run.diagnosis.environment
     argv, cwd = environment.get("argv"), environment.get("cwd")
     name = argv[0] if isinstance(argv, list) and argv else None

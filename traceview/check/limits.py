@@ -1,4 +1,4 @@
-"""Limits as a user writes them, on the command line or in ``[tool.traceview.check]``."""
+"""Limits as a user sets them, on the command line or in ``[tool.traceview.check]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceview.compare.figures import kinds
 from traceview.diagnosis.order import SEVERITIES
 from traceview.errors import UsageError
 
-#: Limits with a name of their own: which figure, and whether it is the most or the least allowed.
+#: Limits with their own name: the figure, and whether the limit is a maximum or a minimum.
 NAMED: dict[str, tuple[str, Literal["max", "min"]]] = {
     "max-breaks": ("graph_breaks", "max"),
     "max-recompiles": ("recompiles", "max"),
@@ -22,24 +22,25 @@ NAMED: dict[str, tuple[str, Literal["max", "min"]]] = {
     "max-step-ms": ("compiled_ms", "max"),
     "min-speedup": ("speedup", "min"),
 }
-#: What must not be there at all, in words.
+#: What ``no`` excludes.
 NO = {
     "errors": "findings of severity error",
     "warnings": "findings of severity error or warning",
     "findings": "findings of any severity",
-    "new-findings": "errors and warnings that the baseline has not",
-    "damage": "pieces of a log or trace that could not be read",
-    "slowdowns": "a compiled step, or compiling, that is slower than the baseline's beyond noise",
+    "new-findings": "errors and warnings that the baseline does not have",
+    "damage": "unreadable pieces of a log or trace",
+    "slowdowns": "a compiled step or a cold compile slower than the baseline's, beyond noise",
 }
 NEED_BASELINE = ("new-findings", "slowdowns")
 ALL = "all"
 MISSING = ("fail", "skip")
+_PLAIN = ("missing", "whole-interval", "allow-failure")
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """``highest``, ``lowest`` and ``growth`` (a part, against the baseline) by a figure's key.
+    """``highest``, ``lowest`` and ``growth`` (a fraction of the baseline's) by a figure's key.
 
-    ``names`` are the words that the user wrote for a figure; ``findings`` by severity, or "all".
+    ``findings``: by severity, or "all".
     """
 
     highest: Mapping[str, float] = {}
@@ -53,21 +54,25 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is asked for."""
+        """Whether no limit is set."""
         return not (self.highest or self.lowest or self.growth or self.findings or self.no)
 
     @property
     def need_baseline(self) -> bool:
-        """Whether a baseline is part of what is asked for."""
+        """Whether any of the limits needs a baseline."""
         return bool(self.growth) or any(word in NEED_BASELINE for word in self.no)
 
 
 def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
-    """Limits from words: keys as in the TOML table; UsageError for what can't be understood.
+    """Limits from the keys of the TOML table; UsageError for a wrong key or value.
 
-    ``max``, ``min`` and ``max-growth`` map figures to numbers; what is empty asks for nothing.
+    ``max``, ``min`` and ``max-growth`` map figures to numbers; an empty value sets no limit.
     """
-    asked = {key: value for key, value in asked.items() if not _says_nothing(value)}
+    asked = {
+        key: value
+        for key, value in asked.items()
+        if value is not None and value is not False and value not in ((), [], {})
+    }
     known = (*NAMED, "max", "min", "max-growth", "max-findings", "no", *_PLAIN)
     for key in asked:
         if key not in known:
@@ -91,15 +96,8 @@ def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
     )
 
 
-def _says_nothing(value: Any) -> bool:  # noqa: ANN401 - any TOML value
-    return value is None or value is False or value in ((), [], {})
-
-
-_PLAIN = ("missing", "whole-interval", "allow-failure")
-
-
 def merged(first: Limits, later: Limits, given: Iterable[str]) -> Limits:
-    """``first`` where ``later`` says nothing: figure by figure, and field by field for the rest."""
+    """``first`` overridden by ``later``: figure by figure, and the fields ``given`` as a whole."""
     rest: dict[str, Any] = {name: getattr(later, name) for name in given}
     return replace(
         first,
@@ -121,29 +119,34 @@ def number(value: Any, name: str, where: str) -> float:  # noqa: ANN401 - any TO
     except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found) or found < 0:
-        fact = f"{name} needs a number that is not negative, not {value!r} ({where})."
-        raise UsageError(fact, "Write a plain number, such as 2 or 1.5.", slug="no-number")
+        fact = f"{name} needs a number of at least 0, not {value!r} ({where})."
+        raise UsageError(fact, "Use a plain number, such as 2 or 1.5.", slug="no-number")
     return found / 100 if percent else found
 
 
 def pairs_of(words: Iterable[str], option: str) -> dict[str, str]:
-    """``FIGURE=N`` as written after an option."""
+    """``FIGURE=N`` arguments of ``option`` as a dict."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             fact = f"--{option} needs NAME=N, not {word!r}."
-            raise UsageError(fact, f"Say --{option} kernels_per_step=120.", slug="no-number")
+            raise UsageError(
+                fact, f"For example, --{option} kernels_per_step=120.", slug="no-number"
+            )
         found[name.strip()] = value
     return found
 
 
 def _figures(given: Any, option: str, where: str) -> dict[str, float]:  # noqa: ANN401
+    rows = {} if given is None else given
+    if not isinstance(rows, Mapping):
+        fact = f"{option} must be a table of figures ({where})."
+        raise UsageError(fact, f"Write {option} = {{ kernels_per_step = 120 }}.", slug="wrong-key")
     known = [kind.key for kind in kinds()]
-    rows = _table(given, option, where)
     for key in rows:
         if key not in known:
-            raise _unknown(f"{option} knows no figure called {key}", key, known, where)
+            raise _unknown(f"{option} has no figure called {key}", key, known, where)
     return {key: number(value, f"{option} {key}", where) for key, value in rows.items()}
 
 
@@ -151,15 +154,10 @@ def _findings(given: Any, where: str) -> dict[str, float]:  # noqa: ANN401
     rows = given if isinstance(given, Mapping) else {} if given is None else {ALL: given}
     for key in rows:
         if key not in (*SEVERITIES, ALL):
-            raise _unknown(f"max-findings knows no {key}", key, (*SEVERITIES, ALL), where)
+            raise _unknown(
+                f"max-findings has no severity called {key}", key, (*SEVERITIES, ALL), where
+            )
     return {key: number(value, "max-findings", where) for key, value in rows.items()}
-
-
-def _table(given: Any, option: str, where: str) -> Mapping[str, Any]:  # noqa: ANN401
-    if given is None or isinstance(given, Mapping):
-        return given or {}
-    fact = f"{option} must be a table of figures ({where})."
-    raise UsageError(fact, f"Write {option} = {{ kernels_per_step = 120 }}.", slug="wrong-key")
 
 
 def _words(given: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401
@@ -170,20 +168,20 @@ def _words(given: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401
     found = tuple(part.strip() for word in words for part in word.split(",") if part.strip())
     for word in found:
         if word not in NO:
-            raise _unknown(f"no knows no {word}", word, NO, where)
+            raise _unknown(f"no does not take {word}", word, NO, where)
     return found
 
 
 def _one_of(value: Any, name: str, known: tuple[str, ...], where: str) -> str:  # noqa: ANN401
     if value not in known:
-        fact = f"{name} is {' or '.join(known)}, not {value!r} ({where})."
+        fact = f"{name} must be {' or '.join(known)}, not {value!r} ({where})."
         raise UsageError(fact, f"Write {name} = {known[0]!r}.", slug="wrong-key")
     return str(value)
 
 
 def _flag(value: Any, name: str, where: str) -> bool:  # noqa: ANN401
     if not isinstance(value, bool):
-        fact = f"{name} is true or false, not {value!r} ({where})."
+        fact = f"{name} must be true or false, not {value!r} ({where})."
         raise UsageError(fact, f"Write {name} = true.", slug="wrong-key")
     return value
 
@@ -191,5 +189,5 @@ def _flag(value: Any, name: str, where: str) -> bool:  # noqa: ANN401
 def _unknown(fact: str, key: str, known: Iterable[str], where: str) -> UsageError:
     words = list(known)
     near = get_close_matches(str(key), words, 1)
-    remedy = f"Did you mean {near[0]}?" if near else f"There are {', '.join(words)}."
+    remedy = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
     return UsageError(f"{fact} ({where}).", remedy, slug="no-such-key")

@@ -1,15 +1,16 @@
-"""What a gate found: plain data that every format is made of.
+"""The result of a check: plain data from which all formats are made.
 
-Contract: docs/compare-and-check.md and ``traceview/check/schema.json``; ``FORMAT`` is raised when a
-key changes its meaning or goes away.
+Contract: docs/compare-and-check.md and ``traceview/check/schema.json``, the JSON of ``to_json``;
+``FORMAT`` is raised when a key changes its meaning or is removed.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from traceview import contracts
 from traceview.compare.model import Place, Subject
 
 FORMAT = 1
@@ -17,11 +18,11 @@ Status = Literal["passed", "violated", "not_checked"]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of one limit; a limit on findings has one for each finding that breaks it.
+    """The result of one limit; a limit on findings has one result per finding that violates it.
 
-    ``wanted`` and ``found`` are in ``unit``; ``interval`` is that of ``found``, 95 %. ``why`` says
-    what stood in the way of checking, or what of the limit is special. ``fingerprint`` stays the
-    same while the code around it moves.
+    ``wanted`` and ``found`` are in ``unit``; ``interval`` is the 95 % interval of ``found``.
+    ``why``: the reason a limit could not be checked, or a remark. ``fingerprint`` stays the same
+    when the code around it moves.
     """
 
     limit: str
@@ -44,7 +45,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The whole gate; ``script`` is where a reader looks for what has no place of its own."""
+    """All results; ``script`` is the place to show for a result that has none of its own."""
 
     passed: bool
     run: Subject
@@ -54,5 +55,20 @@ class Checked(msgspec.Struct, frozen=True):
     script: Place | None = None
 
     def of(self, status: Status) -> tuple[Result, ...]:
-        """The results of one kind."""
+        """The results with this status."""
         return tuple(result for result in self.results if result.status == status)
+
+
+def to_json(checked: Checked) -> dict[str, Any]:
+    """Plain JSON data; a number that is not finite becomes null."""
+    return {"format": FORMAT, **contracts.plain(checked)}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of what ``to_json`` returns."""
+    return contracts.schema_of(Checked, FORMAT, "traceview check")
+
+
+def write_schema() -> None:
+    """Write schema.json; call this after a change of the model."""
+    contracts.write_beside(__file__, schema())

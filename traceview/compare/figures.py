@@ -1,7 +1,8 @@
-"""The figures that two runs are compared by, and that ``traceview check`` sets limits to.
+"""The figures that two runs are compared by, and that ``traceview check`` sets limits on.
 
-Each says how it is read from a diagnosis and from when on a difference is more than noise: a part
-of the figure and an amount, both of which it has to pass. Counts are exact: any difference is one.
+Each knows how it is read from a diagnosis, and how large a difference must be to be more than
+noise: a fraction of the figure and an amount, both of which it must exceed. Counts are exact: any
+difference counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Literal
 import msgspec
 
 from traceview.compare.side import CACHES, LOOK_UPS, Side
-from traceview.compare.values import number
 from traceview.derive.compile_costs import PHASES
 from traceview.diagnosis.compiler import MOST_CHAINS, MOST_LINKS, MOST_SITES
 from traceview.diagnosis.model import StanceCounts, Verdict
@@ -20,10 +20,12 @@ from traceview.diagnosis.tree import everyone
 
 Interval = tuple[float, float]
 MIB = float(1 << 20)
+#: Seconds of compiling are measured once: they must differ by more than this fraction and amount.
+NOISE, LEAST_S = 0.25, 0.5
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One figure of one run; ``at_least``: the report had no room for more rows than these."""
+    """One figure of one run; ``at_least``: the report's list was cut at this many rows."""
 
     value: float | None
     interval: Interval | None = None
@@ -34,9 +36,9 @@ Read = Callable[[Side], Measured]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One figure: ``noise`` is the part, ``least`` the amount by which two equal runs may differ.
+    """One figure: two equal runs may differ by the fraction ``noise`` and the amount ``least``.
 
-    ``noise`` None: it follows from other figures, and no change of its own is claimed.
+    ``noise`` None: it follows from other figures, so no change of its own is claimed.
     """
 
     key: str
@@ -70,25 +72,22 @@ def of_step(field: str) -> Read:
 
 
 def of_caches(name: str) -> Read:
-    """Look-ups of one kind."""
+    """Cache lookups of one kind."""
     return lambda side: Measured(None if side.caches is None else float(side.caches[name]))
 
 
-def of_phase(name: str) -> Read:
-    """Compile seconds in one phase."""
-    return lambda side: Measured(number(dict(side.diagnosis.compile_time.phases), name))
+def of_compile_time(field: str) -> Read:
+    """A figure of the compile time; a key of ``phases`` too."""
+
+    def read(side: Side) -> Measured:
+        times = side.diagnosis.compile_time
+        return Measured(times.phases.get(field) if field in PHASES else getattr(times, field))
+
+    return read
 
 
 def _compile_seconds(side: Side) -> Measured:
     return Measured(side.diagnosis.compile_time.seconds if logged(side) else None)
-
-
-def _warm_seconds(side: Side) -> Measured:
-    return Measured(side.diagnosis.compile_time.warm_seconds)
-
-
-def _first_call(side: Side) -> Measured:
-    return Measured(side.diagnosis.compile_time.first_call_ms)
 
 
 def _break_even(side: Side) -> Measured:
@@ -97,8 +96,7 @@ def _break_even(side: Side) -> Measured:
 
 
 def _compiles(side: Side) -> Measured:
-    rows = side.diagnosis.compile_time.frames
-    return _counted(side, sum(number(row, "compiles") or 0.0 for row in rows))
+    return _counted(side, sum(row.compiles or 0 for row in side.frames))
 
 
 def _breaks(side: Side) -> Measured:
@@ -135,7 +133,7 @@ def of_job(field: str) -> Read:
 
 
 def of_job_rows(field: str) -> Read:
-    """How many of something a post-mortem lists."""
+    """The number of rows in one of a post-mortem's lists."""
 
     def read(side: Side) -> Measured:
         job = side.diagnosis.job
@@ -150,25 +148,25 @@ def _late_seconds(side: Side) -> Measured:
 
 
 def _counted(side: Side, count: float, at_least: bool = False) -> Measured:
-    """A count of what the compiler's logs tell; not known where none was read."""
+    """A count from the compiler's logs; None if no log was read."""
     return Measured(float(count), None, at_least) if logged(side) else Measured(None)
 
 
 def logged(side: Side) -> bool:
-    """Whether a log of the compiler was read, so that "none" means none."""
+    """Whether a compiler log was read: only then does a count of zero mean zero."""
     d = side.diagnosis
     return bool(d.reading.records or d.compiles or d.compile_time.frames or d.graph_breaks)
 
 
 def kinds() -> Iterator[Kind]:
-    """Every figure, in the order in which they are shown."""
+    """Every figure, in the order of the report."""
     yield Kind("speedup", "Speedup", "ratio", "higher", of_verdict("speedup"))
     yield Kind("compiled_ms", "Compiled step", "ms", "lower", of_verdict("compiled_ms"))
     yield Kind("eager_ms", "Eager step", "ms", None, of_verdict("eager_ms"))
-    seconds = (0.25, 0.5)
-    yield Kind("compile_seconds", "Cold compile", "s", "lower", _compile_seconds, *seconds)
-    yield Kind("warm_compile_seconds", "Warm compile", "s", "lower", _warm_seconds, *seconds)
-    yield Kind("first_call_ms", "First call", "ms", "lower", _first_call, 0.25, 500.0)
+    yield Kind("compile_seconds", "Cold compile", "s", "lower", _compile_seconds, NOISE, LEAST_S)
+    warm, first = of_compile_time("warm_seconds"), of_compile_time("first_call_ms")
+    yield Kind("warm_compile_seconds", "Warm compile", "s", "lower", warm, NOISE, LEAST_S)
+    yield Kind("first_call_ms", "First call", "ms", "lower", first, NOISE, LEAST_S * 1000)
     yield Kind("break_even_steps", "Break-even", "steps", "lower", _break_even, None)
     yield Kind("compiles", "Compiles", "count", "lower", _compiles)
     yield Kind("graph_breaks", "Places of graph breaks", "count", "lower", _breaks)
@@ -183,12 +181,12 @@ def kinds() -> Iterator[Kind]:
         yield Kind(f"findings_{severity}", label, "count", better, read)  # type: ignore[arg-type]
 
 
-#: More of these is neither better nor worse: it depends on what they replace.
+#: A change of these is neither better nor worse: it depends on what they replace.
 _NEITHER = ("graph_launches", "compiled_regions")
 
 
 def _steps() -> Iterator[Kind]:
-    """What a compiled step does. Counts per step are means: half of one is a difference."""
+    """Of a compiled step. Counts per step are means: they must differ by half of one."""
     for field, key, label in (
         ("kernels", "kernels_per_step", "Kernels (on a CPU: operators) per step"),
         ("launches", "launches_per_step", "Launches per step"),
@@ -218,13 +216,13 @@ def _caches() -> Iterator[Kind]:
 def _jobs() -> Iterator[Kind]:
     """Figures of all ranks, which only a post-mortem has."""
     for key, field, label in (
-        ("job_compile_seconds", "seconds", "Job: any rank compiled"),
-        ("job_rank_seconds", "rank_seconds", "Job: compiling, added up over ranks"),
-        ("job_waited_seconds", "waited_seconds", "Job: ranks waited for another's compile"),
+        ("job_compile_seconds", "seconds", "Job: at least one rank compiling"),
+        ("job_rank_seconds", "rank_seconds", "Job: compile time, sum over ranks"),
+        ("job_waited_seconds", "waited_seconds", "Job: ranks waiting for another's compile"),
     ):
-        yield Kind(key, label, "s", "lower", of_job(field), 0.25, 0.5)
-    late = "Job: compiling after the start"
-    yield Kind("job_late_seconds", late, "s", "lower", _late_seconds, 0.25, 0.5)
+        yield Kind(key, label, "s", "lower", of_job(field), NOISE, LEAST_S)
+    late = "Job: compile time after the start"
+    yield Kind("job_late_seconds", late, "s", "lower", _late_seconds, NOISE, LEAST_S)
     for field in ("failures", "divergences", "stragglers"):
         read = of_job_rows(field)
         yield Kind(f"job_{field}", f"Job: {field}", "count", "lower", read)
@@ -233,4 +231,5 @@ def _jobs() -> Iterator[Kind]:
 def phases() -> Iterator[Kind]:
     """Compile seconds by phase."""
     for name in PHASES:
-        yield Kind(name, name.removesuffix("_s"), "s", "lower", of_phase(name), 0.25, 0.5)
+        read, label = of_compile_time(name), name.removesuffix("_s")
+        yield Kind(name, label, "s", "lower", read, NOISE, LEAST_S)

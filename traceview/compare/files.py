@@ -1,18 +1,23 @@
-"""Which file of one run is which file of the other: by name, else by what is written in it."""
+"""Which file, and which line, of one run corresponds to which of the other.
+
+Files are paired by name, else by their text. Lines of two versions are aligned, moved blocks
+included: a line that occurs once in both versions is an anchor, as in B. Cohen's patience diff but
+in any order; from each anchor the match is extended down, then up, while the lines are equal. The
+time is linear whatever the files hold.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from traceview.compare.align import aligned, similarity
 from traceview.compare.side import Side
 from traceview.diagnosis.near import near
 
 #: Files of one name are the same file unless most of their lines differ.
 SAME_NAME, OTHER_NAME = 0.2, 0.5
-#: So many files without a partner are compared by their text, each with each.
+#: At most this many files without a partner are compared by their text, each with each.
 MOST_COMPARED = 100
 
 
@@ -25,15 +30,16 @@ class Files:
         self._before, self._after = before, after
         self.partner: dict[str, str] = {}
         left, right = dict.fromkeys(names), dict.fromkeys(others)
-        for old, new in self._by_name(left, right):
-            self._pair(old, new, left, right)
-        for old, new in self._by_text(left, right):
-            self._pair(old, new, left, right)
+        for pairing in (self._by_name, self._by_end, self._by_text):
+            for old, new in pairing(left, right):
+                if old in left and new in right:
+                    self.partner[old] = new
+                    del left[old], right[new]
         self._lines: dict[str, dict[int, int]] = {}
         self._arrived: dict[str, set[int]] = {}
 
     def line(self, file: str, line: int) -> int | None:
-        """Where the other version has this very line; None: it is gone, or nobody knows."""
+        """Where the other version has this very line; None: it is gone, or not known."""
         return self.alignment(file).get(line)
 
     def alignment(self, file: str) -> dict[int, int]:
@@ -50,17 +56,14 @@ class Files:
             self._arrived[file] = set(self.alignment(file).values())
         return self._arrived[file]
 
-    def _pair(self, old: str, new: str, left: dict[str, None], right: dict[str, None]) -> None:
-        if old in left and new in right:
-            self.partner[old] = new
-            del left[old], right[new]
-
-    def _by_name(self, left: Iterable[str], right: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """The same name as seen from the working directory, then the longest common end."""
+    def _by_name(self, left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
+        """Files of the same name as seen from the working directory."""
         seen = {near(new, self._after.diagnosis): new for new in right}
-        yield from [
-            (old, seen[name]) for old in left if (name := near(old, self._before.diagnosis)) in seen
-        ]
+        names = ((old, near(old, self._before.diagnosis)) for old in left)
+        return [(old, seen[name]) for old, name in names if name in seen]
+
+    def _by_end(self, left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
+        """Files of the same base name, those whose paths have the longest common end first."""
         by_base: dict[str, list[str]] = defaultdict(list)
         for new in right:
             by_base[PurePosixPath(new).name].append(new)
@@ -69,10 +72,11 @@ class Files:
             for old in left
             for new in by_base[PurePosixPath(old).name][:MOST_COMPARED]
         ]
-        for _, old, new in sorted(ends, key=lambda end: -end[0]):
-            alike = self._alike(old, new)
-            if alike is None or alike >= SAME_NAME:
-                yield old, new
+        return [
+            (old, new)
+            for _, old, new in sorted(ends, key=lambda end: -end[0])
+            if (alike := self._alike(old, new)) is None or alike >= SAME_NAME
+        ]
 
     def _by_text(self, left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
         """Renamed files, the most alike first."""
@@ -87,6 +91,35 @@ class Files:
     def _alike(self, old: str, new: str) -> float | None:
         before, after = self._before.lines(old), self._after.lines(new)
         return None if before is None or after is None else similarity(before, after)
+
+
+def aligned(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:
+    """Line number in ``before`` → line number in ``after`` (from 1), for lines that are in both."""
+    many, many_after = Counter(before), Counter(after)
+    position = {line: index for index, line in enumerate(after) if many_after[line] == 1}
+    anchors = [
+        (index, position[line])
+        for index, line in enumerate(before)
+        if line.strip() and many[line] == 1 and line in position
+    ]
+    found = {old + 1: new + 1 for old, new in anchors}
+    taken = set(found.values())
+    for way in (1, -1):
+        for old, new in anchors:
+            i, j = old + way, new + way
+            while 0 <= i < len(before) and 0 <= j < len(after) and before[i] == after[j]:
+                if i + 1 in found or j + 1 in taken:
+                    break
+                found[i + 1] = j + 1
+                taken.add(j + 1)
+                i, j = i + way, j + way
+    return found
+
+
+def similarity(before: Sequence[str], after: Sequence[str]) -> float:
+    """The part of both files' lines (blank ones apart) that the other one has too, 0 to 1."""
+    one, other = ({line.strip() for line in lines} - {""} for lines in (before, after))
+    return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0
 
 
 def _common_end(one: str, other: str) -> int:

@@ -1,7 +1,8 @@
-"""Which finding, frame or graph break of one run is which of the other, though lines have moved.
+"""Match the findings, frames and graph breaks of two runs, even if lines have moved.
 
-Each way of matching is tried on what the ones before have left: the surest first. What is matched
-by nearness alone must have lost its own line: a line that still stands elsewhere is another one.
+Several ways of matching are tried, the surest first, each on what is still unmatched. A match by
+nearness alone requires that the line itself is gone: a line that still exists elsewhere is a
+different one.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from traceview.compare.files import Files
 from traceview.compare.side import Side
 from traceview.torchtext.frames import resumed
 
-#: torch may tell a statement of several lines by another of its lines.
+#: torch may report a statement of several lines at another of its lines.
 SAME_STATEMENT = 2
-#: Where no function is known, lines this far apart are still taken for one.
+#: Where no function is known, lines at most this far apart may be the same.
 NEAR = 20
-#: Larger groups of the same function, line and kind are paired in order.
+#: Larger groups of the same function, line and kind are paired in the order of their lines.
 MOST_EACH_WITH_EACH = 200
 
 Pair = tuple[int | None, int | None, str | None]
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What is to be matched: its kind (``what``: a rule, a reason), place and line's text."""
+    """One thing to match: its kind (``what``: a rule, a reason), its place and that line's text."""
 
     what: str
     file: str | None
@@ -37,16 +38,21 @@ class Site(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, side: Side, what: str, file: str | None, line: int | None, function: str | None,
+        cls,
+        side: Side,
+        what: str,
+        file: str | None,
+        line: int | None,
+        function: str | None,
         title: str = "",
-    ) -> Site:  # fmt: skip
+    ) -> Site:
         """The site with the text of its line as ``side`` knows it."""
         name = function and plain_function(function)
         return cls(what, file or None, line, name or None, side.text(file, line), title)
 
 
 def plain_function(name: str) -> str:
-    """The function that a resume function continues: its own name holds a line number."""
+    """``f (resumed)`` of a resume function, whose own name contains a line number."""
     rest = resumed(name)
     return f"{rest.function} (resumed)" if rest else name
 
@@ -77,10 +83,16 @@ Fits = Callable[[Site, Site], bool]
 
 
 def _ways(files: Files) -> Iterator[tuple[str, Key, Key, Fits]]:
-    """How, the key of a site before, that of one after, and what must hold besides."""
+    """How, the key of a site before, that of one after, and a condition on the pair."""
 
     def lost(a: Site, b: Site) -> bool:
-        return _lost_its_line(files, a, b)
+        """Whether neither line exists elsewhere in the other version, except as one statement."""
+        if a.file is None or a.line is None or b.line is None:
+            return True
+        now = files.line(a.file, a.line)
+        if now is None:
+            return b.line not in files.arrived(a.file)
+        return b.line in files.arrived(a.file) and abs(now - b.line) <= SAME_STATEMENT
 
     def close(a: Site, b: Site) -> bool:
         known = a.function is not None and b.function is not None
@@ -107,7 +119,7 @@ def _ways(files: Files) -> Iterator[tuple[str, Key, Key, Fits]]:
 
 
 def _key(*parts: object) -> Hashable:
-    """A key of what is known; None where any of it is not."""
+    """The parts as a key; None if any of them is not known."""
     return None if any(part is None for part in parts) else parts
 
 
@@ -124,7 +136,7 @@ def _here(names: Sequence[str], *, file: bool = True) -> Key:
 
 
 def _no_place(*, title: bool) -> Key:
-    """Sites that are nowhere, by their kind."""
+    """Sites without a place, by their kind."""
     return lambda s: _key(s.what, s.title if title else "") if s.file is None else None
 
 
@@ -132,20 +144,10 @@ def _always(_before: Site, _after: Site) -> bool:
     return True
 
 
-def _lost_its_line(files: Files, a: Site, b: Site) -> bool:
-    """Whether neither line stands elsewhere in the other version, but for the same statement."""
-    if a.file is None or a.line is None or b.line is None:
-        return True
-    now = files.line(a.file, a.line)
-    if now is None:
-        return b.line not in files.arrived(a.file)
-    return b.line in files.arrived(a.file) and abs(now - b.line) <= SAME_STATEMENT
-
-
 def _nearest(
     left: list[int], right: list[int], before: Sequence[Site], after: Sequence[Site], fits: Fits
 ) -> list[tuple[int, int]]:
-    """Pairs of a group, the nearest lines first; of a very large one in order of lines."""
+    """Pairs of a group, the nearest lines first; in a very large group, in the order of lines."""
     old = sorted(left, key=lambda i: before[i].line or 0)
     new = sorted(right, key=lambda j: after[j].line or 0)
     if len(old) * len(new) > MOST_EACH_WITH_EACH**2:

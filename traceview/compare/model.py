@@ -1,16 +1,18 @@
-"""What changed from one run to another: plain data that every form of a comparison is made of.
+"""What changed from one run to another: plain data from which all forms of a comparison are made.
 
-Contract: docs/compare-and-check.md and ``traceview/compare/schema.json``; ``FORMAT`` is raised when
-a key changes its meaning or goes away. ``before`` is the run named first, ``after`` the second.
-None means "not recorded" or, of a place or a cost, that this side has no such thing.
+Contract: docs/compare-and-check.md and ``traceview/compare/schema.json``, the JSON of ``to_json``;
+``FORMAT`` is raised when a key changes its meaning or is removed. ``before`` is the run named
+first, ``after`` the second. None means "not recorded" or, for a place or a cost, that this side has
+no such thing.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from traceview import contracts
 from traceview.rules.finding import Cost
 
 FORMAT = 1
@@ -19,7 +21,7 @@ Outcome = Literal[
     "faster", "slower", "no_difference_shown", "other_conditions", "not_measured", "failed"
 ]
 FigureChange = Literal["better", "worse", "changed", "same", "within_noise", "not_recorded"]
-#: Of things that one side may lack; unknown: the other side could not have seen it.
+#: For things that one side may lack; unknown: the other side could not have seen it.
 ThingChange = Literal["came", "went", "grew", "shrank", "same", "unknown"]
 
 
@@ -49,7 +51,7 @@ class Subject(msgspec.Struct, frozen=True):
 class FigurePair(msgspec.Struct, frozen=True):
     """One figure of both runs; ``ratio``: after / before; ``basis``: why a change is (not) claimed.
 
-    ``better``: which way is better; None: neither. ``at_least``: a report held no more rows.
+    ``better``: the better direction; None: neither. ``at_least``: the report's list was cut there.
     """
 
     key: str
@@ -70,7 +72,8 @@ class FigurePair(msgspec.Struct, frozen=True):
 class FramePair(msgspec.Struct, frozen=True):
     """Compile seconds of one function (all its compiles) by phase; phases add up.
 
-    ``ranks``, here and below: of two jobs, all ranks that it is of, together; else null.
+    ``before_ranks`` and ``after_ranks``, here and below: where two jobs are compared, on how many
+    ranks it occurs; the figures are then totals over them. Otherwise null.
     """
 
     name: str
@@ -110,7 +113,7 @@ class CausePair(msgspec.Struct, frozen=True):
 
 
 class BreakPair(msgspec.Struct, frozen=True):
-    """One place where graphs break; ``times`` are compiles that met it."""
+    """One place where graphs break; ``times``: compiles that hit it."""
 
     reason: str
     gb_id: str | None
@@ -126,7 +129,7 @@ class BreakPair(msgspec.Struct, frozen=True):
 
 
 class ChainPair(msgspec.Struct, frozen=True):
-    """Recompiles of one function; ``guards`` name what was guarded."""
+    """Recompiles of one function; ``guards``: the sources whose guards failed."""
 
     name: str
     before: Place | None
@@ -145,7 +148,7 @@ class ChainPair(msgspec.Struct, frozen=True):
 
 
 class CategoryPair(msgspec.Struct, frozen=True):
-    """Time of a compiled step in one category; one profiler window each, so no interval."""
+    """Time of a compiled step in one category; from one profiler window each, so no interval."""
 
     category: str
     kind: str
@@ -178,3 +181,18 @@ class Comparison(msgspec.Struct, frozen=True):
     categories: tuple[CategoryPair, ...]
     environment: tuple[Difference, ...]
     notes: tuple[str, ...] = ()
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Plain JSON data; a number that is not finite becomes null."""
+    return {"format": FORMAT, **contracts.plain(comparison)}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of what ``to_json`` returns."""
+    return contracts.schema_of(Comparison, FORMAT, "traceview comparison")
+
+
+def write_schema() -> None:
+    """Write schema.json; call this after a change of the model."""
+    contracts.write_beside(__file__, schema())

@@ -1,9 +1,9 @@
-"""Is a difference between two runs more than noise? What cannot be told apart is not claimed.
+"""Is a difference between two runs more than noise? If that is not certain, no change is claimed.
 
 Timed steps: the ratio of the two medians with its 95 % bootstrap interval over the runs' own
-blocks, widened by what the same script differs by from process to process (docs/measurements.md).
-Seconds of compiling were measured once: they have to differ by more than a quarter, and by more
-than the speed of either machine varied while its blocks were timed. Counts are exact.
+blocks, widened by how much the same script varies between processes (docs/measurements.md).
+Compile seconds are measured once: they must differ by more than a quarter, and by more than either
+machine's speed varied while its blocks were timed. Counts are exact.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ import msgspec
 from traceview.compare.figures import Interval, Kind, Measured
 from traceview.compare.model import FigureChange, FigurePair
 from traceview.compare.side import Side
-from traceview.compare.values import number
 from traceview.derive.bootstrap import ratio_interval
 
-#: What the same step differs by between processes: paced by the device, by the host, and by a host
-#: for which a step is short.
+#: How much the same step varies between processes: device-bound, host-bound, and host-bound with a
+#: short step.
 BY_DEVICE, BY_HOST, BY_HOST_SHORT = 0.05, 0.1, 0.2
 SHORT_MS = 1.0
-#: A device that is busy for this part of a step sets its pace.
+#: A step is device-bound if the device is busy for this fraction of it.
 PACED = 0.9
-#: Fewer blocks than this have no interval worth the name.
+#: With fewer blocks there is no meaningful interval.
 LEAST_BLOCKS = 3
-#: Figures whose blocks are in the diagnosis, and their name in a block pair.
-IN_BLOCKS = {"speedup": "speedup", "compiled_ms": "compiled_ms", "eager_ms": "eager_ms"}
-#: What the peak memory of a whole process differs by.
+#: Figures that each block pair has.
+IN_BLOCKS = ("speedup", "compiled_ms", "eager_ms")
+#: How much the peak memory of a whole process varies.
 OF_PROCESS = 0.1
 ONCE = ("s", "ms")
 
 
 class Sides(msgspec.Struct, frozen=True, dict=True):
-    """Both runs, and what their figures may differ by though nothing has changed."""
+    """Both runs, and by how much their figures may differ although nothing has changed."""
 
     before: Side
     after: Side
@@ -72,7 +71,13 @@ class Sides(msgspec.Struct, frozen=True, dict=True):
             return "same", "equal", None
         if kind.noise is None:
             return "within_noise", "follows from other figures", None
-        noise = self._noise(kind.unit, kind.noise)
+        noise = kind.noise
+        if kind.unit in ONCE:
+            noise = self.unrest(noise)
+        elif kind.unit == "bytes":
+            counts = (side.diagnosis.counts.get("compiled") for side in (self.before, self.after))
+            whole_process = {found.peak_source for found in counts if found} != {"allocator"}
+            noise = max(noise, OF_PROCESS) if whole_process else noise
         if not beyond(old.value, new.value, noise, kind.least):
             return "within_noise", f"two equal runs may differ by {noise * 100:.0f} %", None
         basis = "counted" if not noise else f"differs by more than {noise * 100:.0f} %"
@@ -80,42 +85,45 @@ class Sides(msgspec.Struct, frozen=True, dict=True):
 
     def _timed(self, kind: Kind) -> tuple[FigureChange, str, Interval | None]:
         clocks = {side.diagnosis.verdict.clock for side in (self.before, self.after)}
-        old, new = (blocks(side, IN_BLOCKS[kind.key]) for side in (self.before, self.after))
+        old, new = (blocks(side, kind.key) for side in (self.before, self.after))
         if len(clocks) > 1:
             return "within_noise", "timed by different clocks: not comparable", None
         if min(len(old), len(new)) < LEAST_BLOCKS:
             return "within_noise", f"fewer than {LEAST_BLOCKS} blocks: no interval", None
         low, high = ratio_interval(new, old)
         allowed = self.between_processes()
-        basis = f"95 % interval over blocks, and {allowed * 100:.0f} % that processes differ by"
+        basis = f"95 % interval over blocks, plus {allowed * 100:.0f} % between processes"
         if low > 1 + allowed or high < 1 / (1 + allowed):
             return towards(kind, low - 1), basis, (low, high)
         return "within_noise", basis, (low, high)
 
-    def _noise(self, unit: str, noise: float) -> float:
-        if unit in ONCE:
-            return self.unrest(noise)
-        counts = (side.diagnosis.counts.get("compiled") for side in (self.before, self.after))
-        sources = {found.peak_source for found in counts if found}
-        return max(noise, OF_PROCESS) if unit == "bytes" and sources != {"allocator"} else noise
-
     def between_processes(self) -> float:
-        """The part by which the same compiled step differs from process to process."""
+        """How much the same compiled step varies between processes, as a fraction."""
         return max(_between_processes(side) for side in (self.before, self.after))
 
     def unrest(self, least: float) -> float:
-        """``least``, or more if the machine's own speed varied by more during either run."""
-        return max(least, *(_unrest(side) for side in (self.before, self.after)))
+        """``least``, or more if the machine's own speed varied by more during either run.
+
+        That is how much a step's time varied between blocks, 10th to 90th percentile.
+        """
+        return max(
+            least,
+            *(
+                _spread(blocks(side, name))
+                for side in (self.before, self.after)
+                for name in ("eager_ms", "compiled_ms")
+            ),
+        )
 
 
 def beyond(before: float, after: float, noise: float, least: float) -> bool:
-    """Whether two figures differ by more than the part ``noise`` and by at least ``least``."""
+    """Whether two figures differ by more than the fraction ``noise`` and by at least ``least``."""
     low, high = sorted((before, after))
     return high - low >= least and high > low * (1 + noise)
 
 
 def towards(kind: Kind, difference: float) -> FigureChange:
-    """Better, worse, or (where no way is the better one) changed."""
+    """Better, worse, or (where neither direction is better) changed."""
     if kind.better is None:
         return "changed"
     return "better" if (difference > 0) == (kind.better == "higher") else "worse"
@@ -123,7 +131,7 @@ def towards(kind: Kind, difference: float) -> FigureChange:
 
 def blocks(side: Side, name: str) -> list[float]:
     """The figure in each block pair that counts."""
-    values = (number(row, name) for row in side.diagnosis.pairs if row.get("used") is True)
+    values = (getattr(row, name) for row in side.pairs)
     return [value for value in values if value is not None and value > 0]
 
 
@@ -133,11 +141,6 @@ def _between_processes(side: Side) -> float:
     if verdict.clock == "device" and busy and step and busy >= PACED * step:
         return BY_DEVICE
     return BY_HOST if (verdict.compiled_ms or 0.0) >= SHORT_MS else BY_HOST_SHORT
-
-
-def _unrest(side: Side) -> float:
-    """By how much a step's time varied from block to block, the extreme tenths apart."""
-    return max(_spread(blocks(side, name)) for name in ("eager_ms", "compiled_ms"))
 
 
 def _spread(values: list[float]) -> float:

@@ -1,19 +1,22 @@
-"""A comparison in a few sentences: the step, the compiling, the causes."""
+"""The outcome of a comparison, and the sentences and notes that state it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
+from traceview.compare.files import Files
 from traceview.compare.model import CausePair, FigurePair, Outcome
-from traceview.compare.noise import Sides
+from traceview.compare.noise import BY_DEVICE, Sides
+from traceview.diagnosis.near import near
 from traceview.words.numbers import milliseconds, plural
 
-#: Where the eager step changed by nearly as much as the compiled one, compiling is not the reason.
+#: If the eager step changed by this fraction of the compiled one's change, compiling is not why.
 SHARED = 0.5
 
 
 def outcome(sides: Sides, figures: dict[str, FigurePair]) -> Outcome:
-    """What became of a compiled step."""
+    """How a compiled step changed."""
     step, eager, speedup = (figures[key] for key in ("compiled_ms", "eager_ms", "speedup"))
     if sides.after.diagnosis.verdict.outcome == "failed" != sides.before.diagnosis.verdict.outcome:
         return "failed"
@@ -29,12 +32,46 @@ def outcome(sides: Sides, figures: dict[str, FigurePair]) -> Outcome:
 def sentence(
     what: Outcome, sides: Sides, figures: dict[str, FigurePair], causes: Sequence[CausePair]
 ) -> str:
-    """What a reader must know, in order of weight."""
+    """The most important changes: the step, compiling, the findings."""
     parts = [_of_step(what, sides, figures), *_of_compiling(figures), *_of_causes(causes)]
-    return " ".join(part for part in parts if part)
+    return " ".join(parts)
+
+
+def notes(sides: Sides, files: Files) -> Iterator[str]:
+    """What limits the figures."""
+    before, after = sides.before.diagnosis, sides.after.diagnosis
+    if before.pairs and after.pairs:
+        allowed = sides.between_processes()
+        bound = "device" if allowed == BY_DEVICE else "host"
+        yield (
+            f"Each run is one process. A {bound}-bound step of the same script varies by up to "
+            f"{allowed * 100:.0f} % between processes, so no smaller change of a step is claimed."
+        )
+    unrest = sides.unrest(0.0)
+    if unrest > 0.25:
+        yield (
+            f"The machine's speed varied by {unrest * 100:.0f} % between timed blocks, so no "
+            "smaller change is claimed for times that were measured once."
+        )
+    for name, what in (("torch_version", "torch version"), ("device_name", "device")):
+        values = [d.environment.get(name) for d in (before, after)]
+        if None not in values and values[0] != values[1]:
+            yield f"The {what} differs: {values[0]} in A, {values[1]} in B."
+    for old, new in files.partner.items():
+        if PurePosixPath(old).name != PurePosixPath(new).name:
+            yield (
+                f"{near(new, after)} of B is matched with {near(old, before)} of A: at least half "
+                "of their lines are the same."
+            )
+    if before.traceview != after.traceview:
+        yield (
+            f"Made by traceview {before.traceview or '?'} and {after.traceview or '?'}: a finding "
+            "may be new because its rule is."
+        )
 
 
 def _also_eager(step: FigurePair, eager: FigurePair) -> bool:
+    """Whether the eager step changed in the same way."""
     if eager.change != "changed" or not step.ratio or not eager.ratio:
         return False
     return abs(eager.ratio - 1) >= SHARED * abs(step.ratio - 1) and (
@@ -45,7 +82,7 @@ def _also_eager(step: FigurePair, eager: FigurePair) -> bool:
 def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> str:
     step, eager = figures["compiled_ms"], figures["eager_ms"]
     if what == "failed":
-        return f"B failed, A did not: {sides.after.diagnosis.verdict.sentence}"
+        return f"B failed and A did not: {sides.after.diagnosis.verdict.sentence}"
     if what == "not_measured":
         return "Steps can't be compared: no compiled step was timed in both runs."
     new, old = (milliseconds(ms or 0.0) for ms in (step.after, step.before))
@@ -53,10 +90,10 @@ def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> str
     if what == "no_difference_shown":
         if step.ratio_interval is None:
             return f"No difference is claimed: {took}; {step.basis}."
-        return f"No difference shown: {took}, within what two equal runs may differ by."
+        return f"No difference shown: {took}, which is within noise."
     if what == "other_conditions":
-        both = f"so does an eager one ({_percent(eager)})"
-        return f"Other conditions: {took}, but {both}. The machine or the work differs."
+        both = f"an eager step changed as well ({_percent(eager)})"
+        return f"Other conditions: {took}, but {both}, so the machine or the work differs."
     return f"B is {what} than A: {took}."
 
 
@@ -83,7 +120,7 @@ def _of_compiling(figures: dict[str, FigurePair]) -> Iterator[str]:
     for key, what in (
         ("graph_breaks", "Places of graph breaks"),
         ("recompiles", "Recompiles"),
-        ("kernels_per_step", "Kernels a step"),
+        ("kernels_per_step", "Kernels per step"),
     ):
         pair = figures[key]
         if pair.change in ("better", "worse"):
@@ -91,17 +128,11 @@ def _of_compiling(figures: dict[str, FigurePair]) -> Iterator[str]:
 
 
 def _of_causes(causes: Sequence[CausePair]) -> Iterator[str]:
-    weighty = [c for c in causes if "info" not in (c.after_severity or c.before_severity or "")]
-    counts = {
-        change: sum(c.change == change for c in weighty)
-        for change in ("came", "went", "grew", "shrank")
-    }
-    said = [f"{number} {change}" for change, number in counts.items() if number]
-    if said:
-        yield f"Of warnings and errors, {_list(said)}."
+    weighty = [c for c in causes if (c.after_severity or c.before_severity) != "info"]
+    words = {"came": "new", "went": "gone", "grew": "more expensive", "shrank": "less expensive"}
+    counts = {word: sum(c.change == key for c in weighty) for key, word in words.items()}
+    changed = [f"{number} {word}" for word, number in counts.items() if number]
+    if changed:
+        yield f"Warnings and errors: {', '.join(changed)}."
     elif weighty:
         yield f"The same {plural(len(weighty), 'finding')} (warnings and errors) in both."
-
-
-def _list(words: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)

@@ -1,23 +1,55 @@
-"""One of the runs of a comparison: its diagnosis, its sources, what only its tables know."""
+"""One of the runs of a comparison: its diagnosis, its sources, and counts only its tables have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from traceview.compare.model import Place, Subject
+from traceview.derive.compile_costs import PHASES
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import near
 from traceview.tables import Tables
 
-#: Owners of the caches whose look-ups are counted, and what may come of one.
+#: Owners of the caches whose lookups are counted, and the possible results of a lookup.
 CACHES, LOOK_UPS = ("fx_graph", "aotautograd"), ("hit", "miss", "bypass")
-#: Longer files are not read: nobody's function lies in line 50,000.
+#: Longer files are not read: no function starts at line 50,000.
 MOST_LINES = 50_000
+#: A measurement: finite, which JSON's 1e400 and NaN are not.
+Measurement = Annotated[float, msgspec.Meta(gt=-1e18, lt=1e18)]
+
+
+class FrameRow(msgspec.Struct, frozen=True):
+    """A row of ``compile_time.frames``: seconds of one function's compiles, by phase."""
+
+    co_name: str | None = None
+    co_filename: str | None = None
+    co_firstlineno: int | None = None
+    compiles: int | None = None
+    total_s: Measurement | None = None
+    dynamo_s: Measurement | None = None
+    aot_s: Measurement | None = None
+    inductor_s: Measurement | None = None
+    codegen_s: Measurement | None = None
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of the phases that were recorded."""
+        seconds = ((phase, getattr(self, phase)) for phase in PHASES)
+        return {phase: value for phase, value in seconds if value is not None}
+
+
+class BlockPair(msgspec.Struct, frozen=True):
+    """A row of ``pairs``: an eager and a compiled block; ``used``: it counts."""
+
+    used: bool
+    eager_ms: Measurement | None = None
+    compiled_ms: Measurement | None = None
+    speedup: Measurement | None = None
 
 
 class Side(msgspec.Struct, frozen=True, dict=True):
@@ -30,8 +62,18 @@ class Side(msgspec.Struct, frozen=True, dict=True):
     caches: Mapping[str, int] | None = None
 
     @cached_property
+    def frames(self) -> tuple[FrameRow, ...]:
+        """Compile seconds by function."""
+        return tuple(_rows_of(self.diagnosis.compile_time.frames, FrameRow))
+
+    @cached_property
+    def pairs(self) -> tuple[BlockPair, ...]:
+        """The block pairs that count."""
+        return tuple(row for row in _rows_of(self.diagnosis.pairs, BlockPair) if row.used)
+
+    @cached_property
     def _excerpts(self) -> dict[str, dict[int, str]]:
-        """Lines that the diagnosis itself quotes: all that is known of a source without the run."""
+        """Lines that the diagnosis itself quotes: without the run, no other source is known."""
         quoted: dict[str, dict[int, str]] = {}
         for excerpt in self.diagnosis.excerpts:
             quoted.setdefault(excerpt.file, {}).update(dict(excerpt.lines))
@@ -63,7 +105,7 @@ class Side(msgspec.Struct, frozen=True, dict=True):
         return None if not file else Place(near(file, self.diagnosis), line, function, file)
 
     def subject(self) -> Subject:
-        """What a comparison says of the run itself."""
+        """The run as a comparison names it."""
         d = self.diagnosis
         return Subject(
             name=self.name,
@@ -72,14 +114,14 @@ class Side(msgspec.Struct, frozen=True, dict=True):
             created=d.created,
             outcome=d.verdict.outcome,
             sentence=d.verdict.sentence,
-            torch_version=_word(d.environment.get("torch_version")),
-            device_name=_word(d.environment.get("device_name")),
+            torch_version=value_text(d.environment.get("torch_version")),
+            device_name=value_text(d.environment.get("device_name")),
             traceview=d.traceview,
         )
 
 
 def cache_counts(tables: Tables) -> dict[str, int] | None:
-    """Look-ups in torch's caches of compiled graphs, as ``fx_graph_hit``; None: not recorded."""
+    """Lookups in torch's caches of compiled graphs, as ``fx_graph_hit``; None: not recorded."""
     if not tables.has("cache_events"):
         return None
     counted = {f"{owner}_{event}": 0 for owner in CACHES for event in LOOK_UPS}
@@ -90,5 +132,22 @@ def cache_counts(tables: Tables) -> dict[str, int] | None:
     return counted
 
 
-def _word(value: Any) -> str | None:  # noqa: ANN401 - any value of a JSON file
-    return None if value is None else str(value)
+def value_text(value: Any) -> str | None:  # noqa: ANN401 - any value of a JSON file
+    """A fact of the environment as text; None stays None."""
+    if value is None or isinstance(value, str):
+        return value
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+Row = TypeVar("Row")
+
+
+def _rows_of(rows: Iterable[Mapping[str, Any]], kind: type[Row]) -> Iterator[Row]:
+    """``rows`` as structs; the model leaves their types open, and a row that does not fit is left
+    out: a JSON file may hold anything there.
+    """
+    for row in rows:
+        try:
+            yield msgspec.convert(row, kind)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            continue
