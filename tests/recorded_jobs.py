@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from traceview.cli.postmortem import command
+from traceview.cli.postmortem import postmortem_command
 from traceview.diagnosis import from_json
 
 JOBS = Path(__file__).resolve().parents[1] / "fixtures" / "jobs"
@@ -19,7 +19,7 @@ def diagnosis(name):
     """The diagnosis of a recorded job."""
     with tempfile.TemporaryDirectory() as folder:
         asked = [str(JOBS / f"{name}.tar.xz"), "-o", f"{folder}/run", "--workers", "1", "--json"]
-        done = CliRunner().invoke(command, asked, catch_exceptions=False)
+        done = CliRunner().invoke(postmortem_command, asked, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return from_json(json.loads(done.stdout))
 

@@ -49,14 +49,14 @@ def test_the_nearest_file_with_the_table_counts(tmp_path):
 @pytest.mark.parametrize(
     ("text", "fact", "remedy"),
     [
-        ("[tool.traceview", "can't be read", "Mend it"),
-        ("\xff", "can't be read", "Mend it"),
+        ("[tool.traceview", "can't be read", "Fix the file"),
+        ("\xff", "can't be read", "Fix the file"),
         ("[tool]\ntraceview = 3", "tool.traceview must be a table", "[tool.traceview]"),
         ("[tool.traceview]\nselct = []", "no key called selct", "Did you mean select?"),
-        ("[tool.traceview]\nx = 1", "no key called x", "There are select, ignore, rules, check."),
+        ("[tool.traceview]\nx = 1", "no key called x", "Keys are select, ignore, rules, check."),
         ("[tool.traceview]\nselect = 'rc'", "select must be a list", 'select = ["gb-item"]'),
         ("[tool.traceview]\nignore = [1]", "ignore must be a list", 'ignore = ["gb-item"]'),
-        ("[tool.traceview.rules]\ngb-item = 1", "must hold one table a rule", "gb-item"),
+        ("[tool.traceview.rules]\ngb-item = 1", "must contain one table per rule", "gb-item"),
         ("[tool.traceview]\nignore = ['gb-itm']", "no rule called gb-itm", "mean gb-item?"),
         ("[tool.traceview.rules.gb-itm]\na = 1", "no rule called gb-itm", "mean gb-item?"),
         ("[tool.traceview.rules.gb-item]\na = 1", "gb-item has no setting called a", "no settings"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceview.cli.collect import command as collect
-from traceview.cli.diagnose import command as diagnose
+from traceview.cli.scripts import collect_command as collect
+from traceview.cli.scripts import diagnose_command as diagnose
 
 
 def parsed(command, *args):

@@ -37,7 +37,7 @@ def test_nothing_is_replaced_unless_forced(cli, run, tmp_path):
     file = tmp_path / "mine.json"
     file.write_text("precious")
     assert cli("timeline", run, "-o", file).code == 2
-    assert "is there already" in cli.err
+    assert "already exists" in cli.err
     assert file.read_text() == "precious"
     assert cli("timeline", run, "-o", file, "--force").code == 0
     assert json.loads(file.read_text())

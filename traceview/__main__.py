@@ -7,17 +7,17 @@ import gc
 import os
 import sys
 
-#: Objects made before garbage is looked for: of a command that ends soon, next to nothing is any.
+#: Allocations before a garbage collection: a short command creates almost no garbage.
 _GARBAGE_AFTER = 200_000
 INTERRUPTED = 130
 UNREAD = 1
 
 
 def main() -> None:
-    """Run the command line; errors of ours end in one sentence of fact and one of remedy.
+    """Run the command line; our own errors print one sentence of fact and one of remedy.
 
-    Ends with the code that the command chose; 2, 3 or 4 for an error of ours; 130 after a Ctrl-C
-    outside of the target; 1 where nobody reads what we print (``| head``).
+    The exit code is the command's; 2 or 4 for an error of ours; 130 after a Ctrl-C outside of the
+    target; 1 if stdout is closed early (``| head``).
     """
     gc.set_threshold(_GARBAGE_AFTER)
     sys.exit(_run())
@@ -49,7 +49,9 @@ def _run() -> int:
             raise
         _discard_stdout()
         where = f" ({error.filename})" if error.filename else ""
-        return _complain(f"The disk is full{where}.", "Make room, then say the same again.", 2)
+        return _complain(
+            f"The disk is full{where}.", "Free some disk space and rerun the command.", 2
+        )
 
 
 def _complain(fact: str, remedy: str, code: int) -> int:
@@ -58,7 +60,7 @@ def _complain(fact: str, remedy: str, code: int) -> int:
 
 
 def _discard_stdout() -> None:
-    """What is still buffered can go nowhere: without this Python complains of it at its exit."""
+    """Send what is still buffered to /dev/null, so that Python does not report it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

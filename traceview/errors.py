@@ -1,4 +1,4 @@
-"""Everything that traceview says when it cannot go on.
+"""The errors that end a command.
 
     TraceviewError            one sentence of fact, one of remedy, a slug
     ├── UsageError            the command line or a setting is wrong             exit code 2
@@ -6,8 +6,8 @@
     ├── TargetUnusable        the target's interpreter or script can't be run    exit code 2
     └── RunFolderError        the output folder can't be made, read or written   exit code 2
 
-A failure of the *user's script* is not an error of ours: it is recorded in the run folder, reported
-first, and ends in exit code 3.
+A failure of the *user's script* is not one of them: it is recorded in the run folder, comes first
+in the report, and results in exit code 3.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_a_run_and_a_baseline_of_format_1(cli, documents, tmp_path):
 
 def test_a_gate_without_limits_is_no_gate(cli, bad):
     assert cli("check", bad).code == 2
-    assert "no limit was named" in cli.err
+    assert "no limit was given" in cli.err
     assert cli("check", bad, "--no", "new-findings").code == 2
     assert "need a baseline" in cli.err
     assert cli("check", bad, "--max", "kernels").code == 2

@@ -87,9 +87,9 @@ def test_rules_are_chosen(cli, bad, good):
 def test_what_is_refused(cli, documents, tmp_path):
     bad, _ = documents
     assert cli("compare", "--json", "--html", bad, bad).code == 2
-    assert "can't both be printed" in cli.err
+    assert "can't be combined" in cli.err
     assert cli("compare", bad, tmp_path / "nothing").code == 2
-    assert "There is no" in cli.err
+    assert "does not exist" in cli.err
     assert cli("compare", "-o", tmp_path / "no" / "page.html", bad, bad).code == 2
     assert "can't be written" in cli.err
     assert cli("compare", bad).code == 2

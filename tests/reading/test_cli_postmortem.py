@@ -126,7 +126,7 @@ def test_nothing_to_read_is_said_and_leaves_no_folder(call, tmp_path, make, fact
 
 
 def test_a_scheduler_has_its_own_workers(call, logs):
-    with pytest.raises(UsageError, match="can't both be given"):
+    with pytest.raises(UsageError, match="can't be combined"):
         call("postmortem", logs, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1")
 
 

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module that is imported only when it is used."""
+"""The command line. A command's module is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ import click
 
 from traceview import __version__
 
+#: Command → (its module, its summary). The module has it as ``COMMAND_command``.
 _COMMANDS = {
-    "diagnose": "Run a script, measure eager against compiled, and explain the result.",
-    "demo": "Diagnose a bundled script.",
-    "collect": "Run a script and keep what was measured, without analysing it.",
-    "postmortem": "Read what logs are left of a job, and explain them.",
-    "report": "Render the report of a run again.",
-    "compare": "Say what got slower or faster from one run to another, and why.",
-    "check": "Hold a run to limits, for CI: exit code 1 where one is broken.",
-    "tables": "List the tables of a run and what their columns mean.",
-    "query": "Run SQL on the tables of a run.",
-    "timeline": "Write a run's compile timeline for Perfetto.",
-    "rules": "List the rules.",
-    "explain": "Say what a rule finds, why it costs and what to do.",
-    "doctor": "Say what of torch, compiler, GPU and profiler is usable here.",
+    "diagnose": ("scripts", "Run a script, compare eager with compiled, and explain the result."),
+    "demo": ("scripts", "Diagnose a bundled script."),
+    "collect": ("scripts", "Run a script and record it, without analysing it."),
+    "postmortem": ("postmortem", "Read the logs of a finished job and explain them."),
+    "report": ("runs", "Write the report of a run again."),
+    "compare": ("compare", "Compare two runs: what got slower or faster, and why."),
+    "check": ("check", "Check a run against limits in CI (exit code 1 if one is violated)."),
+    "tables": ("runs", "List a run's tables and what their columns mean."),
+    "query": ("runs", "Run SQL on a run's tables."),
+    "timeline": ("runs", "Write a run's compile timeline for Perfetto."),
+    "rules": ("rules", "List the rules."),
+    "explain": ("rules", "Explain a rule: what it finds, why it costs, what to do."),
+    "doctor": ("doctor", "Check what torch, the compiler, the GPU and the profiler can do here."),
 }
 
 
 class _LazyGroup(click.Group):
-    """A group that knows its commands' names and summaries without importing them."""
+    """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -34,8 +35,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"traceview.cli.{cmd_name}")
-        command: click.Command = module.command
+        module = import_module(f"traceview.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(
@@ -44,16 +45,16 @@ class _LazyGroup(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="traceview")
 def traceview() -> None:
-    """Did torch.compile help, why, and what should be done next?
+    """Did torch.compile help, why, and what should you do next?
 
     \b
-    traceview diagnose train.py --lr 1e-3     one report about your own script
-    traceview demo graph-break                the same about a bundled one
+    traceview diagnose train.py --lr 1e-3     a report on your own script
+    traceview demo graph-break                a report on a bundled script
     traceview explain gb-item                 what a rule means
     """

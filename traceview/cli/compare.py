@@ -1,34 +1,44 @@
-"""``traceview compare``: what changed from one run to another."""
+"""``traceview compare``, and the runs that it and ``check`` accept."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
+from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+
 if TYPE_CHECKING:
-    from traceview.compare import Comparison
+    from traceview.compare import Side
+    from traceview.rules.choice import Choice
+    from traceview.run import Run
+
+DIAGNOSIS = "diagnosis.json"
+#: No diagnosis comes near this size.
+MOST_BYTES = 256 << 20
 
 
 @click.command("compare")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print it as Markdown.")
-@click.option("--html", "as_html", is_flag=True, help="Print it as one self-contained page.")
+@click.option("--html", "as_html", is_flag=True, help="Print it as one self-contained HTML page.")
 @click.option(
     "-o",
     "--output",
     "out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write to FILE, whose ending may name the form (.html, .md, .json).",
+    help="Write to FILE; its extension (.html, .md, .json) sets the format.",
 )
-@click.option("--select", multiple=True, metavar="RULES", help="Compare findings of these rules.")
-@click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
-@click.option("--refresh", is_flag=True, help="Read the raw logs, not the tables made of them.")
+@click.option("--select", multiple=True, metavar="RULES", help="Compare only these rules.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Don't compare these rules.")
+@click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-def command(
+def compare_command(
     before: str,
     after: str,
     as_json: bool,
@@ -39,50 +49,40 @@ def command(
     ignore: tuple[str, ...],
     refresh: bool,
 ) -> None:
-    """Say what got slower or faster from run A to run B, and which causes came or went.
+    """Compare run B with run A: what got slower or faster, which causes are new or gone.
 
-    A and B are run folders, JSON diagnoses, or folders and files of logs, which are read as
-    `traceview postmortem` would. The exit code tells nothing of the result: `traceview check` is
-    the gate.
+    A and B are run folders, diagnoses in JSON, or folders and files of logs, which are read as
+    `traceview postmortem` reads them. The exit code does not depend on the result: use `traceview
+    check` for that.
     """
     from traceview.cli.config import choice_of
-    from traceview.cli.sides import open_side
+    from traceview.cli.console import stdout_color, stdout_width
     from traceview.compare import compare
+    from traceview.reports.compare import html, markdown, terminal
+    from traceview.reports.compare import json as as_document
 
-    form = form_of({"json": as_json, "markdown": as_markdown, "html": as_html}, out)
-    choice = choice_of(select, ignore)
-    sides = [open_side(name, choice, refresh=refresh) for name in (before, after)]
-    emit(_rendered(compare(*sides), form, out), out)
-
-
-def form_of(asked: dict[str, bool], out: Path | None) -> str:
-    """The one form that was asked for, else the one that the file's ending names, else text."""
-    from traceview.errors import UsageError
-
+    asked = {"json": as_json, "markdown": as_markdown, "html": as_html}
     wanted = [form for form, flag in asked.items() if flag]
     if len(wanted) > 1:
-        fact = f"--{wanted[0]} and --{wanted[1]} can't both be printed."
-        raise UsageError(fact, "Name one of them.", slug="two-forms")
+        fact = f"--{wanted[0]} and --{wanted[1]} can't be combined."
+        raise UsageError(fact, "Use one of them.", slug="two-forms")
     endings = {".html": "html", ".md": "markdown", ".json": "json"}
-    return wanted[0] if wanted else endings.get(out.suffix if out else "", "text")
+    form = wanted[0] if wanted else endings.get(out.suffix if out else "", "text")
 
-
-def _rendered(comparison: Comparison, form: str, out: Path | None) -> str:
-    from traceview.cli.console import stdout_color, stdout_width
-    from traceview.reports.compare import html, json, markdown, terminal
-
+    choice = choice_of(select, ignore)
+    sides = [open_side(name, choice, refresh=refresh) for name in (before, after)]
+    comparison = compare(*sides)
     if form == "text":
         color = out is None and stdout_color()
-        return terminal.render(comparison, width=stdout_width(), color=color)
-    if form == "html":
-        return html.render(comparison)
-    return markdown.render(comparison) if form == "markdown" else json.render(comparison)
+        emit(terminal.render(comparison, width=stdout_width(), color=color), out)
+    else:
+        render = {"json": as_document.render, "markdown": markdown.render, "html": html.render}
+        emit(render[form](comparison), out)
 
 
 def emit(text: str, out: Path | None) -> None:
-    """``text`` to the file, or to stdout."""
+    """Write ``text`` to the file, or to stdout."""
     from traceview.cli.console import stdout_color
-    from traceview.errors import RunFolderError
 
     if out is None:
         click.echo(text, color=stdout_color())
@@ -91,5 +91,68 @@ def emit(text: str, out: Path | None) -> None:
         out.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         fact = f"{out} can't be written ({error.strerror or error})."
-        raise RunFolderError(fact, "Name another file with -o.", slug="unwritable") from error
+        raise RunFolderError(fact, "Choose another file with -o.", slug="unwritable") from error
     click.echo(f"traceview: written to {out}", err=True)
+
+
+def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
+    """The run ``name``, diagnosed by the rules of ``choice``.
+
+    A diagnosis in JSON is used as it is: the run that it was made from may be gone.
+    """
+    from traceview.compare import Side
+    from traceview.diagnosis import from_json
+    from traceview.run import MANIFEST, Run
+
+    path = Path(name)
+    folder = path.parent if path.name == "report.html" else path
+    if (folder / MANIFEST).is_file():
+        return _diagnosed(name, Run.open(folder), choice, refresh=refresh)
+    if (path / DIAGNOSIS).is_file():
+        data = _read_json(path / DIAGNOSIS)
+        if data is None:
+            fact = f"{path / DIAGNOSIS} is not a diagnosis of traceview."
+            remedy = "Write it again with `traceview report RUN`."
+            raise NothingToAnalyse(fact, remedy, slug="no-json")
+        return Side(name, "diagnosis", from_json(data))
+    if path.is_file() and path.suffix == ".json" and (data := _read_json(path)) is not None:
+        return Side(name, "diagnosis", from_json(data))
+    return _of_logs(name, choice)
+
+
+def _diagnosed(name: str, run: Run, choice: Choice, *, refresh: bool = False) -> Side:
+    from traceview.cli.pipeline import tables_of
+    from traceview.compare import Side, cache_counts
+    from traceview.diagnosis import diagnose, source_reader
+
+    tables = tables_of(run, refresh=refresh)
+    kind = "postmortem" if run.manifest.target_kind == "logs" else "run"
+    read = source_reader(run, tables)
+    return Side(name, kind, diagnose(run, tables, choice), read, cache_counts(tables))
+
+
+def _read_json(path: Path) -> dict[str, object] | None:
+    """A JSON object with a verdict; None for anything else (a profiler trace, say)."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) and "verdict" in data else None
+
+
+def _of_logs(name: str, choice: Choice) -> Side:
+    """Logs are read as a post-mortem, into a temporary folder."""
+    from traceview.cli.postmortem import read_paths
+    from traceview.reading.executors import Processes
+
+    if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):
+        fact = f"{name} does not exist."
+        remedy = "Give a run folder, its diagnosis.json, or a folder or file of logs."
+        raise UsageError(fact, remedy, slug="no-such-run")
+    scratch = click.get_current_context().with_resource(TemporaryDirectory(prefix="traceview-"))
+    folder = Path(scratch) / "run"
+    folder.mkdir()
+    run, _ = read_paths(folder, [name], Processes(None), resume=False)
+    return _diagnosed(name, run, choice)

@@ -1,4 +1,4 @@
-"""What was asked of the rules: ``[tool.traceview]`` of a pyproject.toml, then the command line."""
+"""The rules to check: ``[tool.traceview]`` of pyproject.toml, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = ("select", "ignore", "rules", "check")
 
 
 def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
-    """The rules in force here; UsageError for a file or word that can't be understood."""
+    """The rules in effect here; UsageError for a file or name that can't be understood."""
     from traceview.rules.choice import Asked, choose
     from traceview.rules.plugins import installed
 
@@ -28,48 +28,43 @@ def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
 
 
 def asked_by_file(folder: Path) -> Asked | None:
-    """What the nearest pyproject.toml with a [tool.traceview] says, from ``folder`` upwards."""
+    """The settings of the nearest pyproject.toml with a [tool.traceview], from ``folder`` up."""
     found = _nearest(folder)
     return _asked(found[0], str(found[1])) if found else None
 
 
 def check_of_file(folder: Path) -> tuple[dict[str, Any], str, Path]:
-    """Its [tool.traceview.check], the file's name, and its folder; empty where there is none."""
+    """Its [tool.traceview.check] (empty if there is none), the file's name, and its folder."""
     found = _nearest(folder)
     table, path = found if found else ({}, folder / FILE)
     check = table.get("check", {}) if isinstance(table, dict) else {}
     if not isinstance(check, dict):
-        remedy = "Write [tool.traceview.check] above its limits"
+        remedy = "Write [tool.traceview.check] above the limits"
         raise _wrong("tool.traceview.check must be a table", remedy, str(path))
     return dict(check), str(path), path.parent
 
 
 def _nearest(folder: Path) -> tuple[Any, Path] | None:
-    for parent in (folder, *folder.parents):
-        path = parent / FILE
-        if path.is_file():
-            tool = _read(path).get("tool")
-            table = tool.get("traceview") if isinstance(tool, dict) else None
-            if table is not None:
-                return table, path
-    return None
-
-
-def _read(path: Path) -> dict[str, Any]:
+    """The ``tool.traceview`` of the nearest pyproject.toml that has one, and that file."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
 
-    try:
-        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or error
-        fact = f"{path} can't be read ({why})."
-        raise UsageError(
-            fact, "Mend it: traceview's settings may stand in it.", slug="toml"
-        ) from error
-    return found
+    for parent in (folder, *folder.parents):
+        path = parent / FILE
+        if not path.is_file():
+            continue
+        try:
+            tool = tomllib.loads(path.read_text(encoding="utf-8")).get("tool")
+        except (OSError, ValueError, RecursionError) as error:
+            fact = f"{path} can't be read ({getattr(error, 'strerror', None) or error})."
+            remedy = "Fix the file: it may contain settings of traceview."
+            raise UsageError(fact, remedy, slug="toml") from error
+        table = tool.get("traceview") if isinstance(tool, dict) else None
+        if table is not None:
+            return table, path
+    return None
 
 
 def _asked(table: object, where: str) -> Asked:
@@ -82,11 +77,15 @@ def _asked(table: object, where: str) -> Asked:
     for key in table:
         if key not in _KEYS:
             near = get_close_matches(str(key), _KEYS, 1)
-            remedy = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_KEYS)}."
+            remedy = f"Did you mean {near[0]}?" if near else f"Keys are {', '.join(_KEYS)}."
             fact = f"[tool.traceview] has no key called {key} ({where})."
             raise UsageError(fact, remedy, slug="no-such-key")
     select, ignore = (tuple(_list(table, key, where)) for key in ("select", "ignore"))
-    return Asked(select, ignore, _settings(table.get("rules", {}), where), where)
+    settings = table.get("rules", {})
+    if not isinstance(settings, dict) or not all(isinstance(t, dict) for t in settings.values()):
+        remedy = "Write [tool.traceview.rules.gb-item] above the settings of gb-item"
+        raise _wrong("tool.traceview.rules must contain one table per rule", remedy, where)
+    return Asked(select, ignore, settings, where)
 
 
 def _list(table: Mapping[str, Any], key: str, where: str) -> Iterator[str]:
@@ -96,17 +95,10 @@ def _list(table: Mapping[str, Any], key: str, where: str) -> Iterator[str]:
     yield from _words(words)
 
 
-def _settings(table: object, where: str) -> dict[str, dict[str, Any]]:
-    if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
-        remedy = "Write [tool.traceview.rules.gb-item] above the settings of gb-item"
-        raise _wrong("tool.traceview.rules must hold one table a rule", remedy, where)
-    return table
-
-
 def _wrong(fact: str, remedy: str, where: str) -> UsageError:
     return UsageError(f"{fact} ({where}).", f"{remedy}.", slug="wrong-key")
 
 
 def _words(given: Iterable[str]) -> tuple[str, ...]:
-    """Single words: an option may be repeated and may hold several, with commas between them."""
+    """Single names: an option may be repeated, and may hold several, comma-separated."""
     return tuple(word.strip() for text in given for word in text.split(",") if word.strip())

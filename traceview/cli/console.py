@@ -1,4 +1,4 @@
-"""Where the command line speaks: facts on stderr, results on stdout, progress on a terminal."""
+"""Messages on stderr, progress on a terminal, and what kind of terminal stdout is."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SAVE, _RESTORE = "\x1b7", "\x1b8"
 
 
 class Console:
-    """Says one line at a time on stderr; ``progress`` shows a tag that the next one replaces.
+    """Prints single lines on stderr; ``progress`` shows a tag that the next one replaces.
 
-    The script writes on the same terminal and stdout is its own, so nobody knows where its line
-    stands: the tag goes to the right edge of whatever line that is, and the cursor back to where
-    it was. A terminal narrower than 60 columns gets none.
+    The script writes on the same terminal, so the position of the cursor is not known. The tag is
+    written at the right edge of the current line, and the cursor restored. A terminal narrower than
+    60 columns gets no tag.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class Console:
         self._shown = 0
 
     def say(self, text: str) -> None:
-        """One line for the user."""
+        """Print one line for the user."""
         self.progress(None)
         click.echo(f"traceview: {text}", err=True)
 
     def progress(self, text: str | None) -> None:
-        """Show ``text`` in place of the last tag; None takes it away. Silent in a pipe."""
+        """Show ``text`` in place of the last tag; None removes it. Does nothing in a pipe."""
         width = shutil.get_terminal_size().columns
         if not self._terminal or (text is None and not self._shown):
             return
@@ -49,5 +49,5 @@ def stdout_width() -> int:
 
 
 def stdout_color() -> bool:
-    """Whether stdout is a terminal that wants colour (NO_COLOR is respected)."""
+    """Whether to print in color: stdout is a terminal, and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

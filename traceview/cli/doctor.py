@@ -1,4 +1,4 @@
-"""``traceview doctor``: what is usable here, and what to install."""
+"""``traceview doctor``: what works here, and what to install."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MARK = {"ok": ("ok", "green"), "limited": ("limited", "yellow"), "missing": ("m
 
 
 @click.command("doctor")
-@click.option("--python", metavar="PATH", help="Interpreter that would run the script.")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(python: str | None, as_json: bool) -> None:
-    """Say what of torch, triton, compiler, GPU, profiler and tlparse is usable here."""
+@click.option("--python", metavar="PATH", help="Python interpreter that would run the script.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def doctor_command(python: str | None, as_json: bool) -> None:
+    """Check what torch, Triton, the compiler, the GPU, the profiler and tlparse can do here."""
     from traceview.collectors.doctor import examine
 
     checks = examine(python)

@@ -1,4 +1,4 @@
-"""The line from a run folder to a report: parse, derive, diagnose, render, write, print."""
+"""From a run folder to a report: parse, derive, diagnose, render, write, print."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from traceview.run import Run
     from traceview.tables import Tables
 
-# Ends that somebody wanted, and those that we know nothing of: no failure of the script.
+# Endings that were requested, or are not known, are no failure of the script.
 _NO_FAILURE = ("stopped", "interrupted", "unknown")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """How the diagnosis is to be shown."""
+    """The requested form of the diagnosis."""
 
     as_json: bool = False
     as_markdown: bool = False
@@ -32,23 +32,23 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, as_json: bool, as_markdown: bool, open_report: bool) -> Wanted:
-        """What the options say; UsageError where two documents would share one stdout."""
+        """From the options; UsageError if two documents would share stdout."""
         if as_json and as_markdown:
-            fact = "--json and --markdown can't both be printed."
-            remedy = "Name one; `traceview report RUN` gives the other."
+            fact = "--json and --markdown can't be combined."
+            remedy = "Use one of them; `traceview report RUN` prints the other."
             raise UsageError(fact, remedy, slug="two-forms")
         return cls(as_json, as_markdown, open_report)
 
     @property
     def on_stdout(self) -> bool:
-        """Whether what was asked for is a document on stdout, which then carries nothing else."""
+        """Whether a document is printed on stdout, which then carries nothing else."""
         return self.as_json or self.as_markdown
 
 
 def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) -> Tables:
-    """The run's tables with the derived ones, kept as Parquet where its folder can be written.
+    """The run's tables with the derived ones, saved as Parquet if its folder is writable.
 
-    NothingToAnalyse where the run left not one byte to read.
+    NothingToAnalyse if the run has no raw data at all.
     """
     from traceview.derive import derive
     from traceview.diagnosis.excerpts import source_reader
@@ -58,7 +58,7 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     settings = {} if job_steps is None else {"job_steps": float(job_steps)}
     tables = derive(parsed, settings, source_reader(run, parsed))
     derived = Tables({name: tables[name] for name in tables if not parsed.has(name)})
-    with contextlib.suppress(OSError):  # made again in a moment whenever they are wanted
+    with contextlib.suppress(OSError):  # they can be derived again
         derived.save(run.tables_folder)
     return tables
 
@@ -68,31 +68,29 @@ def explain(
 ) -> int:
     """Diagnose ``run`` by the rules of ``choice``, write its reports, print it; the exit code.
 
-    A folder that can't be written takes nothing from what is printed. It is an error (a
-    RunFolderError after the printing) where the page was wanted, and a remark where a document on
-    stdout was.
+    The diagnosis is printed even if the folder can't be written. That is then a RunFolderError, or
+    only a message on stderr if a document on stdout was requested.
     """
     from traceview.diagnosis import diagnose
 
     diagnosis = diagnose(run, tables_of(run, job_steps, refresh=refresh), choice)
-    unwritten = _written(run, diagnosis)
+    page = run.folder / "report.html"
+    unwritten = _written(page, diagnosis)
     _print(diagnosis, wanted)
+
     if unwritten is not None and not wanted.on_stdout:
         raise unwritten
     if unwritten is not None:
         click.echo(f"traceview: {unwritten.fact}", err=True)
     else:
-        _point_to(report_path(run), wanted)
+        click.echo(f"report: {page}", err=wanted.on_stdout)
+        if wanted.open_report and click.launch(page.resolve().as_uri()) != 0:
+            click.echo("traceview: No browser can be started here; open it by hand.", err=True)
     return 3 if diagnosis.verdict.outcome == "failed" else 0
 
 
-def report_path(run: Run) -> Path:
-    """Where the report of ``run`` stands."""
-    return run.folder / "report.html"
-
-
 def _parsed(run: Run, refresh: bool) -> Tables:
-    """What was read of the raw files, or of the logs of a post-mortem, which lie elsewhere."""
+    """The tables parsed from the raw files, or from a post-mortem's logs, which are elsewhere."""
     if run.manifest.target_kind == "logs":
         from traceview.reading import open_tables
 
@@ -104,7 +102,7 @@ def _parsed(run: Run, refresh: bool) -> Tables:
 
 
 def _check_raw(run: Run) -> None:
-    """A run that failed can be told of without any log: its manifest says how it ended."""
+    """NothingToAnalyse without raw data; of a run that failed, the manifest says how it ended."""
     for record in run.manifest.passes:
         ending = record.ending
         if ending.kind not in _NO_FAILURE and (ending.kind != "exit" or ending.code != 0):
@@ -112,39 +110,34 @@ def _check_raw(run: Run) -> None:
         files = (path for path in run.raw(record).rglob("*") if path.name != "child.json")
         if any(path.is_file() and path.stat().st_size for path in files):
             return
-    fact = f"{run.folder} holds no log, trace or event to read: its raw files are missing or empty."
-    remedy = "Run `traceview diagnose` again, or copy the folder's raw/ back beside its run.json."
+    fact = f"{run.folder} has no log, trace or event to read: its raw files are missing or empty."
+    remedy = "Run `traceview diagnose` again, or restore the folder's raw/ next to its run.json."
     raise NothingToAnalyse(fact, remedy, slug="nothing-recorded")
 
 
-def _written(run: Run, diagnosis: Diagnosis) -> RunFolderError | None:
-    """Write ``diagnosis.json`` and ``report.html``; the error where one of them can't be."""
+def _written(page: Path, diagnosis: Diagnosis) -> RunFolderError | None:
+    """Write ``diagnosis.json`` and the page; returns the error if one of them can't be written.
+
+    Each is written whole or not at all: a reader sees the old file or the new one.
+    """
     from traceview.reports import html, json
 
     pages = {
-        run.folder / "diagnosis.json": json.render(diagnosis) + "\n",
-        report_path(run): html.render(diagnosis),
+        page.with_name("diagnosis.json"): json.render(diagnosis) + "\n",
+        page: html.render(diagnosis),
     }
     for path, text in pages.items():
+        scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            _replace(path, text)
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                scratch.unlink()
             fact = f"{path} could not be written ({error.strerror or error})."
-            remedy = "Make room or the right to write there, then `traceview report` that folder."
+            remedy = "Free some disk space or fix its permissions, then run `traceview report`."
             return RunFolderError(fact, remedy, slug="report-unwritable")
     return None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write ``path`` whole or not at all: a reader sees the old file or the new one."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            scratch.unlink()
-        raise
 
 
 def _print(diagnosis: Diagnosis, wanted: Wanted) -> None:
@@ -157,9 +150,3 @@ def _print(diagnosis: Diagnosis, wanted: Wanted) -> None:
     else:
         color = stdout_color()
         click.echo(terminal.render(diagnosis, width=stdout_width(), color=color), color=color)
-
-
-def _point_to(page: Path, wanted: Wanted) -> None:
-    click.echo(f"report: {page}", err=wanted.on_stdout)
-    if wanted.open_report and click.launch(page.resolve().as_uri()) != 0:
-        click.echo("traceview: No browser can be started here: open it by hand.", err=True)

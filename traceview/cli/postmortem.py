@@ -1,4 +1,4 @@
-"""``traceview postmortem``: read whatever logs are left of a job, and explain them."""
+"""``traceview postmortem``: read the logs of a finished job and explain them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
-#: polars' allocator keeps what was freed, some 20 MB a process, unless it is told before it starts.
+#: polars' allocator keeps freed memory, some 20 MB per process, unless this is set before import.
 ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
 
@@ -32,23 +32,30 @@ _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "eve
 @click.command("postmortem")
 @reporting
 @click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="DIR",
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
     help=f"Run folder (default: {DEFAULT_FOLDER}, or the next free name).",
-)  # fmt: skip
-@click.option("--resume", is_flag=True, help="Go on in that folder: read only what is new there.")
-@click.option("--strict", is_flag=True, help="Exit code 1 if anything could not be read.")
+)
+@click.option("--resume", is_flag=True, help="Continue in that folder: read only new logs.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if anything could not be read.")
 @click.option(
-    "--workers", type=click.IntRange(1), metavar="N",
-    help="Processes that read (default: one a processor; 1: none beside this one).",
-)  # fmt: skip
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Reader processes (default: one per CPU; 1 reads in this process).",
+)
 @click.option(
-    "--scheduler", metavar="URL",
+    "--scheduler",
+    metavar="URL",
     help="Read on a running Dask cluster instead: tcp://HOST:8786. Its workers must see the logs "
-    "and the run folder under the same names.",
-)  # fmt: skip
+    "and the run folder under the same paths.",
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.pass_context
-def command(
+def postmortem_command(
     ctx: click.Context,
     paths: tuple[str, ...],
     out: Path | None,
@@ -65,9 +72,9 @@ def command(
 ) -> None:
     """Read every log at PATH and explain where compile time and stalls came from.
 
-    PATH is a folder, a file, an archive, a pattern, a URL that fsspec opens, or - for stdin. What
-    a file is, its content tells. The folder that is made is one that `report`, `query` and
-    `tables` read.
+    PATH is a folder, a file, an archive, a glob pattern, a URL that fsspec opens, or - for stdin.
+    Files are recognised by their content. `traceview report`, `query` and `tables` read the run
+    folder that this makes.
     """
     os.environ.setdefault(*ALLOCATOR)
     from traceview.cli.config import choice_of
@@ -77,9 +84,9 @@ def command(
         return choice_of(select, ignore), _executor(workers, scheduler)
 
     wanted = Wanted.of(as_json, as_markdown, open_report)
-    early = asked() if select or ignore or scheduler else None  # they may be wrong: told at once
+    early = asked() if select or ignore or scheduler else None  # fail early if one is wrong
     folder = _folder(out, resume)
-    with _logs(folder, paths, resume) as found:  # a large log is begun before much is imported
+    with _logs(folder, paths, resume) as found:  # reading starts before the large imports
         choice, executor = early or asked()
         run, damaged = _read(folder, paths, found, executor, resume)
     code = explain(run, job_steps, wanted, choice, refresh=False)
@@ -90,7 +97,7 @@ def _executor(workers: int | None, scheduler: str | None) -> Executor:
     from traceview.reading.executors import Dask, Processes, Serial
 
     if scheduler is not None and workers is not None:
-        fact = "--workers and --scheduler can't both be given."
+        fact = "--workers and --scheduler can't be combined."
         remedy = "Leave --workers out: the cluster has its own."
         raise UsageError(fact, remedy, slug="two-executors")
     if scheduler is not None:
@@ -99,7 +106,7 @@ def _executor(workers: int | None, scheduler: str | None) -> Executor:
 
 
 def _folder(out: Path | None, resume: bool) -> Path:
-    """The run folder: a new or empty one, or with ``--resume`` the one that is there."""
+    """The run folder: a new or empty one, or with ``--resume`` the existing one."""
     from traceview.collectors.output_folder import new_folder
     from traceview.run import Run
 
@@ -107,7 +114,7 @@ def _folder(out: Path | None, resume: bool) -> Path:
     if resume and wanted.exists() and any(wanted.iterdir()):
         if Run.open(wanted).manifest.target_kind != "logs":
             fact = f"{wanted} is the run folder of a script, not of a post-mortem."
-            raise UsageError(fact, "Name another folder with -o DIR.", slug="not-a-postmortem")
+            raise UsageError(fact, "Choose another folder with -o.", slug="not-a-postmortem")
         return wanted
     return new_folder(wanted, Console())
 
@@ -115,18 +122,17 @@ def _folder(out: Path | None, resume: bool) -> Path:
 def read_paths(
     folder: Path, paths: Sequence[str], executor: Executor, *, resume: bool
 ) -> tuple[Run, bool]:
-    """Find the logs and read them: the run, and whether anything of them could not be read."""
+    """Find the logs and read them: the run, and whether anything could not be read."""
     with _logs(folder, paths, resume) as found:
         return _read(folder, paths, found, executor, resume)
 
 
 @contextmanager
 def _logs(folder: Path, paths: Sequence[str], resume: bool) -> Iterator[Found]:
-    """The logs at ``paths``, with room in ``folder`` for what is unpacked.
+    """The logs at ``paths``; archives are unpacked into ``folder``.
 
-    Another process begins with a single structured log, unless it may have been read before.
-
-    A folder made for nothing is taken away again.
+    If there is a single structured log that can't have been read before, another process starts
+    cutting it meanwhile. A folder that stays empty is removed.
     """
     from traceview import inputs
     from traceview.parse.cutting import cutting_begun
@@ -155,33 +161,34 @@ def _read(
 
     console = Console()
     manifest = Manifest(
-        traceview=__version__, created_us=time.time() * 1e6, target=list(paths),
-        target_kind="logs", cwd=str(Path.cwd()),
-    )  # fmt: skip
+        traceview=__version__,
+        created_us=time.time() * 1e6,
+        target=list(paths),
+        target_kind="logs",
+        cwd=str(Path.cwd()),
+    )
     run = Run.create(folder, manifest)
+
+    def progress(done: int, of: int) -> None:
+        console.progress(f"{done} of {of} logs read")
+
     try:
-        parts = read_all(
-            run, found, executor, resume=resume,
-            progress=lambda done, of: console.progress(f"{done} of {of} logs read"),
-        )  # fmt: skip
+        parts = read_all(run, found, executor, resume=resume, progress=progress)
     finally:
         console.progress(None)
     return run, bool(found.damaged) or any(part.damaged for part in parts)
 
 
 def _check(paths: Sequence[str], found: Found) -> None:
-    """NothingToAnalyse where there is no log among what was found."""
+    """NothingToAnalyse if there is no log among the files."""
     named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
     if any(source.kind in _READ for source in found.sources):
         return
-    remedy = (
-        "Name the folder of TORCH_TRACE, text logs of TORCH_LOGS, a file of stderr, or profiler "
-        "traces."
-    )
+    remedy = "Give a TORCH_TRACE folder, text logs of TORCH_LOGS, saved stderr, or profiler traces."
     if found.sources:
         count = len(found.sources)
         files = "The only file" if count == 1 else f"None of the {count} files"
-        fact = f"{files} at {named} {'is no log' if count == 1 else 'is a log'} of torch's."
+        fact = f"{files} at {named} {'is not' if count == 1 else 'is'} a log of torch."
         raise NothingToAnalyse(fact, remedy, slug="nothing-recognised")
     unread = [(item.name, item.what) for item in found.damaged]
     unread += [(item.name, item.reason) for item in found.skipped]

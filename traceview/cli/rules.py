@@ -1,26 +1,39 @@
-"""``traceview rules``: the catalogue."""
+"""The catalogue of rules: ``traceview rules`` and ``explain``."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from traceview.rules import Rule
 
-
-@click.command("rules")
-@click.option("--json", "as_json", is_flag=True, help="Print all that is known of each as JSON.")
-def command(as_json: bool) -> None:
-    """List the rules: code, name and what they find; those of other packages too."""
+@click.group("rules", invoke_without_command=True, subcommand_metavar="[COMMAND]")
+@click.option("--json", "as_json", is_flag=True, help="Print everything about each rule as JSON.")
+@click.pass_context
+def rules_command(ctx: click.Context, as_json: bool) -> None:
+    """List the rules, including those of other packages: code, name and what they find."""
+    if ctx.invoked_subcommand is not None:
+        return
     from traceview.rules.plugins import installed
-    from traceview.rules.registry import OWN
+    from traceview.rules.registry import OWN, severities
 
     found = installed()
     if as_json:
-        click.echo(json.dumps([_row(rule) for rule in found.rules], indent=2))
+        rows = [
+            {
+                "code": rule.code,
+                "rule": rule.name,
+                "finds": rule.summary,
+                "severities": list(severities(rule)),
+                "needs": sorted(rule.needs),
+                "gpu_only": rule.gpu_only,
+                "follows": sorted(rule.follows),
+                "settings": dict(rule.settings),
+                "origin": rule.origin,
+            }
+            for rule in found.rules
+        ]
+        click.echo(json.dumps(rows, indent=2))
     else:
         width = max(len(rule.name) for rule in found.rules)
         for rule in found.rules:
@@ -30,17 +43,30 @@ def command(as_json: bool) -> None:
         click.echo(f"traceview: {refused.sentence}", err=True)
 
 
-def _row(rule: Rule) -> dict[str, Any]:
-    from traceview.rules.registry import severities
+@click.command("explain")
+@click.argument("rule")
+def explain_command(rule: str) -> None:
+    """Explain RULE (gb-item or TV101): what it finds, why it costs, its evidence and what to do.
 
-    return {
-        "code": rule.code,
-        "rule": rule.name,
-        "finds": rule.summary,
-        "severities": list(severities(rule)),
-        "needs": sorted(rule.needs),
-        "gpu_only": rule.gpu_only,
-        "follows": sorted(rule.follows),
-        "settings": dict(rule.settings),
-        "origin": rule.origin,
-    }
+    Settings are those in effect in the current folder.
+    """
+    from traceview.cli.config import choice_of
+    from traceview.errors import UsageError
+    from traceview.rules.choice import did_you_mean
+    from traceview.rules.docs import page
+    from traceview.rules.plugins import installed
+
+    wanted = rule.strip().lower()
+    rules = installed().rules
+    found = [item for item in rules if wanted in (item.name, item.code.lower())]
+    if not found:
+        refused = [item for item in installed().refused if wanted == item.name]
+        fact = refused[0].sentence if refused else f"There is no rule called {rule}."
+        remedy = "Fix that package." if refused else did_you_mean(rules, rule)
+        raise UsageError(fact, remedy, slug="no-such-rule")
+    try:
+        choice = choice_of()
+    except UsageError:
+        click.echo(page(found[0]))  # it helps to fix the error
+        raise
+    click.echo(page(found[0], choice), nl=False)

@@ -1,4 +1,4 @@
-"""A model that reads a tensor's value in the middle of forward, and so is cut in two."""
+"""A model that reads a tensor's value in the middle of forward, which causes a graph break."""
 
 import torch
 

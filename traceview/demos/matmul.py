@@ -1,4 +1,4 @@
-"""Large matrix products and little else: nothing to fuse, so compiling changes nothing."""
+"""Large matrix products and little else: there is nothing to fuse, so compiling gains nothing."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Many pointwise operations in a row: the case that fusion was made for."""
+"""Many pointwise operations in a row: the ideal case for fusion."""
 
 import argparse
 import time

@@ -1,4 +1,4 @@
-"""A module that counts its own calls in a Python integer, and so is compiled again and again."""
+"""A module that counts its calls in a Python int, and therefore recompiles."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A small transformer block in training, with the switches that people try."""
+"""A small transformer block in training, with the usual torch.compile options."""
 
 import argparse
 

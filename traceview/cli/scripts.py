@@ -1,0 +1,128 @@
+"""Commands that run a script: ``traceview diagnose``, ``collect`` and ``demo``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceview.cli.options import PASS_ON, TargetCommand, collecting, reporting, targeting
+
+if TYPE_CHECKING:
+    from traceview.run import Run
+
+
+@click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
+@collecting
+@reporting
+@targeting
+def diagnose_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
+    """Run SCRIPT, compare eager with compiled, and explain the result.
+
+    The script runs unmodified, as `python SCRIPT ARGS...` would run it; everything after its name
+    is passed to it. Exit codes: 0 (diagnosed), 2 (usage error), 3 (the script failed; the report is
+    still written), 4 (nothing to analyse).
+    """
+    click.get_current_context().exit(_diagnose(**options))
+
+
+@click.command("collect", cls=TargetCommand, context_settings=PASS_ON)
+@collecting
+@targeting
+def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
+    """Run SCRIPT and record it, without analysing it.
+
+    `traceview report` explains the run later, on any machine.
+    """
+    run = _collect(to_stderr=False, **options)
+    click.echo(f"run folder: {run.folder}")
+    ending = run.manifest.passes[0].ending
+    ended_well = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
+    click.get_current_context().exit(0 if ended_well else 3)
+
+
+@click.command("demo", context_settings=PASS_ON)
+@collecting
+@reporting
+@click.option("--list", "list_demos", is_flag=True, help="List the bundled scripts.")
+@click.argument("name", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def demo_command(
+    name: str | None,
+    arguments: tuple[str, ...],
+    list_demos: bool,
+    **options: Any,  # noqa: ANN401 (the shared options, handed on)
+) -> None:
+    """Diagnose the bundled script NAME (default: pointwise) with its own arguments ARGS."""
+    from traceview.demos import DEFAULT, demos, script_of
+
+    if list_demos:
+        width = max(map(len, demos()))
+        for demo, summary in demos().items():
+            click.echo(f"{demo:<{width}}  {summary}")
+        return
+    script = str(script_of(name or DEFAULT))
+    click.get_current_context().exit(_diagnose(None, (script, *arguments), **options))
+
+
+def _diagnose(
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+    open_report: bool,
+    job_steps: int | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    **options: Any,  # noqa: ANN401 (the collecting options, handed on)
+) -> int:
+    """Collect, explain, print; returns the exit code."""
+    from traceview.cli.config import choice_of
+    from traceview.cli.console import Console
+    from traceview.cli.pipeline import Wanted, explain
+
+    wanted = Wanted.of(as_json, as_markdown, open_report)
+    choice = choice_of(select, ignore)  # a wrong name is an error before anything runs
+    run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
+    Console().say("reading the logs")
+    return explain(run, job_steps, wanted, choice, refresh=True)
+
+
+def _collect(
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    to_stderr: bool,
+    **options: Any,  # noqa: ANN401 (click hands over its options)
+) -> Run:
+    """Run the target with these options; returns the finished run folder."""
+    from traceview import collectors
+    from traceview.cli.console import Console
+    from traceview.errors import UsageError
+
+    if module is None and not target:
+        fact = "No script was given."
+        remedy = "Use `traceview diagnose train.py` or `-m MODULE`; put options before it."
+        raise UsageError(fact, remedy, slug="no-script")
+    return collectors.collect(
+        collectors.CollectOptions(
+            kind="script" if module is None else "module",
+            target=target[0] if module is None else module,
+            args=target[1:] if module is None else target,
+            python=options["python"],
+            nproc=options["nproc"],
+            steps=options["steps"],
+            blocks=options["blocks"],
+            run_to_end=options["run_to_end"],
+            timeout_s=options["timeout"],
+            no_baseline=options["no_baseline"],
+            warm=options["warm"],
+            compare_outputs=options["compare_outputs"],
+            keep_cache=options["keep_cache"],
+            out=options["out"],
+            force=options["force"],
+            quiet_stdout_to_stderr=to_stderr,
+        ),
+        Console(),
+    )
