@@ -80,7 +80,7 @@ def test_recompiles_are_a_chain_of_deciding_guards(diagnose):
 def test_profiled_steps_that_are_other_steps_are_said_to_be(diagnose):
     counts = rows()["step_counts"][1] | {"timed_step_ms": 0.05, "unexplained_ms": -5.1}
     far = counts | {"step_ms": 6.6}
-    said = "The profiled compiled steps took 6.60 ms where timed ones take 50.0 µs"
+    said = "The profiled compiled steps took 6.60 ms, timed ones 50.0 µs."
     assert any(note.startswith(said) for note in diagnose(step_counts=[far]).notes)
     near = counts | {"unexplained_ms": -0.01}
     assert not any("other steps" in note for note in diagnose(step_counts=[near]).notes)
@@ -253,12 +253,12 @@ def test_notes_say_what_was_not_done_and_how_it_was_ordered(diagnose, rules):
     notes = "\n".join(diagnose().notes)
     for said in (
         "one rank only",
-        "do not trust them",
+        "printed mix both: ignore them",
         "Left out 1 block pair: other work.",
         "cold start",
         "profiler window: CUPTI is not there",
-        "A step costs more under the profiler than without it (eager 0.500 ms against 0.345 ms)",
-        "over 5,000 steps, information last. The job has at least as many",
+        "Steps are slower under the profiler (eager 0.500 ms instead of 0.345 ms)",
+        "over 5,000 steps, information last. The job has at least this many",
     ):
         assert said in notes
     runs = [{**rows()["runs"][0], "steps_seen": 20}]
@@ -305,7 +305,7 @@ def test_not_checked_is_passed_on(diagnose, rules):
 
 def test_a_rank_that_failed_fails_the_job(diagnose):
     other = speedup(rank=1, pid=2, outcome="failed", reason="the script was killed by SIGKILL")
-    found = diagnose(speedups=[speedup(), other])
+    found = diagnose(speedups=[speedup(rank=0), other])
     assert found.verdict.outcome == "failed"
     assert found.verdict.sentence.startswith("Rank 1: the script was killed by SIGKILL.")
     assert any("first of 2 ranks" in note for note in found.notes)

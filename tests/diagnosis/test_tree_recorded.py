@@ -2,8 +2,7 @@
 
 import pytest
 
-from traceview.diagnosis.order import job_steps
-from traceview.diagnosis.tree import everyone, tree
+from traceview.diagnosis.tree import everyone, job_steps, tree
 from traceview.rules import catalogue, run_rules
 
 FOLLOWS = {rule.name: rule.follows for rule in catalogue()}

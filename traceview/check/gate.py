@@ -15,8 +15,7 @@ from traceview.compare import Side, compare
 from traceview.compare.causes import lines, unseen
 from traceview.compare.figures import Kind, kinds, logged
 from traceview.compare.model import Comparison, Place
-from traceview.diagnosis.order import SEVERITIES
-from traceview.rules.finding import Finding
+from traceview.rules.finding import SEVERITIES, Finding
 
 MOST_PLACES = 10
 _WORSE = {"errors": ("error",), "warnings": ("error", "warning"), "findings": SEVERITIES}

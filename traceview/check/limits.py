@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from traceview.compare.figures import kinds
-from traceview.diagnosis.order import SEVERITIES
 from traceview.errors import UsageError
+from traceview.rules.finding import SEVERITIES
 
 #: Limits with their own name: the figure, and whether the limit is a maximum or a minimum.
 NAMED: dict[str, tuple[str, Literal["max", "min"]]] = {

@@ -12,8 +12,7 @@ from traceview.compare.model import CausePair, Place, ThingChange
 from traceview.compare.noise import Sides, beyond
 from traceview.compare.side import Side
 from traceview.diagnosis.model import Diagnosis
-from traceview.diagnosis.order import SEVERITIES
-from traceview.rules.finding import Cost, Finding
+from traceview.rules.finding import SEVERITIES, Cost, Finding
 
 #: A finding's cost has no interval: in ms it must change by this fraction of the step and amount.
 LEAST_OF_STEP, LEAST_MS = 0.02, 0.001

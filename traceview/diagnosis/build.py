@@ -16,11 +16,10 @@ from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.job.build import job_story
 from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
-from traceview.diagnosis.notes import notes, order_note
-from traceview.diagnosis.order import job_steps
+from traceview.diagnosis.notes import notes
 from traceview.diagnosis.ruling import ruling
 from traceview.diagnosis.sentence import worded
-from traceview.diagnosis.tree import everyone, tree
+from traceview.diagnosis.tree import everyone, job_steps, order_note, tree
 from traceview.diagnosis.verdict import explained, measured, other_steps
 from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
@@ -49,7 +48,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         findings,
         accounts,
         others=other_steps(tables, focus, verdict),
-        story=story.sentence if story else None,
+        story=story,
     )
     (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)
     callables = regions(tables, focus)

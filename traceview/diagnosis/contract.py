@@ -71,8 +71,10 @@ def _of_format_1(diagnosis: Diagnosis) -> Diagnosis:
     rows = [{"effect": effect.effect, "what": "", "ms": effect.ms} for effect in effects]
     why = difference(rows, {e.effect: e.confidence for e in effects}, change, {})
     left = None if change is None else change - sum(reason.ms or 0.0 for reason in why)
+    job = diagnosis.job
     return replace(
         diagnosis,
+        job=replace(job, headline=job.sentence.rstrip(".")) if job else None,
         verdict=replace(
             verdict,
             headline=verdict.sentence.rstrip("."),

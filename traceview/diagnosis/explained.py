@@ -225,22 +225,20 @@ def kernel_limits(tables: Tables, focus: Focus) -> tuple[KernelLimit, ...]:
 
 
 def step_limits(tables: Tables, focus: Focus) -> tuple[StepLimit, ...]:
-    """One row a stance, with its sentence."""
+    """One row a stance, with its sentences."""
     clocks = {row["stance"]: row["clock"] for row in focus.rows(tables["kernel_limits"])}
-    rows = focus.rows(tables["step_limits"])
-    return tuple(
-        struct_of(StepLimit, row, sentence=limit_sentence(row, clocks.get(stance) or "host"))
-        for stance in STANCES
-        for row in rows
-        if row["stance"] == stance
-    )
+    found = []
+    for row in focus.rows(tables["step_limits"]):
+        said = limit_sentences(row, clocks.get(row["stance"]) or "host")
+        found.append(struct_of(StepLimit, row, sentence=" ".join(said), headline=said[0]))
+    return tuple(limit for stance in STANCES for limit in found if limit.stance == stance)
 
 
-def limit_sentence(row: Row, clock: str) -> str:
+def limit_sentences(row: Row, clock: str) -> list[str]:
     """What a step would take at the limit, what fusing could save, what waits for launches."""
     known = [n for n in ("limit_ms", "step_ms", "fusible_ms", "launch_idle_ms") if row[n]]
     texts = together(*(row[name] for name in known)) if known else ()
-    return " ".join(_limit_parts(row, dict(zip(known, texts, strict=True)), clock))
+    return list(_limit_parts(row, dict(zip(known, texts, strict=True)), clock))
 
 
 def _limit_parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
@@ -264,9 +262,9 @@ def _limit_parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
         )
     elif row["known_ms"]:
         what = "device" if clock == "device" else "processor"
-        yield f"What the {what} can do was not measured, so no limit is known."
+        yield f"The limits of the {what} were not measured."
     else:
-        yield "No kernel's bytes or operations are known, so no limit is."
+        yield "No limit is known: the bytes and operations of the kernels are not."
 
     if "fusible_ms" in said:
         yield f"Fusing all that is left could save at most {said['fusible_ms']}."
@@ -276,9 +274,9 @@ def _limit_parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
         yield "What fusing could still save is not known: there is no generated code."
 
     if "launch_idle_ms" in said:
-        yield f"The GPU waits {said['launch_idle_ms']} for launches."
+        yield f"The device waits {said['launch_idle_ms']} for launches."
     elif row["launch_idle_ms"] is not None:
-        yield "The GPU never waits for launches."
+        yield "The device never waits for launches."
 
 
 # What was fused, and the way into the generated code
@@ -346,6 +344,7 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
             PhaseSpan,
             row,
             label=LABELS.get(parts[key] or "", str(row["name"])),
+            part=parts[key],
             started_s=(row["started_us"] - zero) / 1e6,
             seconds=row["duration_us"] / 1e6,
             self_seconds=own[key] / 1e6,

@@ -145,7 +145,10 @@ class KernelLimit(msgspec.Struct, frozen=True):
 
 
 class StepLimit(msgspec.Struct, frozen=True):
-    """A step beside the limits of the device, and the sentence that says so."""
+    """A step against the limits of the device.
+
+    ``sentence``: the ``headline`` (what the limit is), what fusing could save and launches cost.
+    """
 
     stance: str
     step_ms: float | None
@@ -156,6 +159,7 @@ class StepLimit(msgspec.Struct, frozen=True):
     idle_ms: float | None
     launch_idle_ms: float | None
     sentence: str | None
+    headline: str | None = None
 
 
 class TimelineSpan(msgspec.Struct, frozen=True):
@@ -245,7 +249,10 @@ class GuardCost(msgspec.Struct, frozen=True):
 
 
 class PhaseSpan(msgspec.Struct, frozen=True):
-    """One phase on the compile timeline; ``depth`` 0 is the compile itself."""
+    """One phase on the compile timeline; ``depth`` 0 is the compile itself.
+
+    ``part``: the part of compiling that it belongs to, ``label`` that part in words.
+    """
 
     compile_id: str | None
     name: str
@@ -255,6 +262,7 @@ class PhaseSpan(msgspec.Struct, frozen=True):
     self_seconds: float | None
     depth: int
     parallel: bool = False  # ran in a worker while something else went on
+    part: str | None = None
 
 
 class WorkerTime(msgspec.Struct, frozen=True):

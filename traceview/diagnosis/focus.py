@@ -14,12 +14,13 @@ from traceview.derive.facts.rows import frame
 from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
 
-STANCES = ("eager", "compiled")
-
 Row = dict[str, Any]
 S = TypeVar("S", bound=msgspec.Struct)
 
-#: What a key of the contract that is never null holds where the table has null, by name or by type.
+STANCES = ("eager", "compiled")
+_NO_PID = pl.lit(None, dtype=pl.Int64).alias("pid")
+
+#: What a field that is never null holds where the table has null, by its name or else its type.
 _NAMED = {
     "category": "other",
     "kind": "other",
@@ -39,12 +40,17 @@ class Focus(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, tables: Tables) -> Focus:
-        """The process of the verdict; for logs alone, the pass and rank they came with."""
-        for row in tables["speedups"].iter_rows(named=True):
-            return cls(row["pass"], row["rank"], row["pid"])
-        for name in ("compiles", "graph_breaks", "step_counts", "runs"):
-            for row in frame(tables, name).head(1).iter_rows(named=True):
-                return cls(row["pass"], row["rank"], None)
+        """The process of the verdict; for logs alone, the last start of the job and one rank.
+
+        Of several it is the lowest rank: the order of rows follows the names of files that were
+        read, so it must not matter.
+        """
+        for name in ("speedups", "compiles", "graph_breaks", "step_counts", "runs"):
+            known = frame(tables, name).select(
+                "pass", "rank", "pid" if name == "speedups" else _NO_PID
+            )
+            if known.height:
+                return min((cls(*row) for row in known.unique().iter_rows()), key=_order)
         return cls(MEASURED_PASS, None, None)
 
     def rows(self, frame: pl.DataFrame, largest: str | None = None) -> list[Row]:
@@ -66,6 +72,12 @@ class Focus(msgspec.Struct, frozen=True):
     def structs(self, frame: pl.DataFrame, kind: type[S], largest: str | None = None) -> list[S]:
         """The same rows, each as a ``kind``."""
         return [struct_of(kind, row) for row in self.rows(frame, largest)]
+
+
+def _order(focus: Focus) -> tuple[object, ...]:
+    """The measured pass before others, ``logs`` before the earlier ``logs.2`` and ``logs.10``."""
+    name, rank, pid = focus.pass_name, focus.rank, focus.pid
+    return name != MEASURED_PASS, len(name), name, rank is None, rank or 0, pid or 0
 
 
 def struct_of(kind: type[S], row: Mapping[str, Any], /, **more: object) -> S:

@@ -1,4 +1,4 @@
-"""What the reader must know to trust the figures: said once, plainly, in the report's notes."""
+"""What the reader must know to trust the figures: the report's notes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import polars as pl
 from traceview.derive.windows import far_longer
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
-from traceview.diagnosis.order import Known
 from traceview.run import Run
 from traceview.tables import Tables
 from traceview.words.numbers import milliseconds, plural
 
-#: More pages than this a step are no coincidence; this part of a step unexplained is worth a word.
+#: More pages than this a step are no coincidence; a smaller unexplained part is not reported.
 MORE_PAGES, UNEXPLAINED = 100, 0.02
-#: Compiling keeps a processor busy; below this part of its time, others had it.
+#: Compiling keeps a CPU busy; below this part of its time, other processes had it.
 BUSY_SHARE = 0.7
-#: What Triton's workers compile costs processor time that is not counted.
+#: Kernels that Triton's workers compile take CPU time that is not counted.
 _WITHOUT_WORKERS = {"cpp", "extern", "fallback", None}
-#: A profiled step that is this much dearer than the unprofiled one is worth a word.
+#: A profiled step that takes this many times as long as an unprofiled one is reported.
 PROFILER_COST = 1.1
 
 
@@ -57,17 +56,17 @@ def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str
     speed = focus.first(tables["speedups"])
     if verdict.basis == "paired_blocks":
         yield (
-            "Eager and compiled steps alternated in one process, so times that the script itself "
-            "printed mix both: do not trust them."
+            "Eager and compiled steps alternated in one process. Times that the script itself "
+            "printed mix both: ignore them."
         )
     if verdict.basis == "two_runs":
         yield (
-            "The eager time comes from a second run, all eager: the two runs did not share the "
-            "machine's state, so the interval understates what is not known."
+            "The eager time comes from a second run, all in eager. The machine may have changed "
+            "between the runs, so the interval is narrower than the real uncertainty."
         )
     if speed and speed["compiles_inside"]:
         inside = plural(speed["compiles_inside"], "compile")
-        yield f"Compiling never went quiet: {inside} ran inside the timed blocks and count in them."
+        yield f"Compilation never stopped: {inside} ran inside the timed blocks and count there."
     reasons = [row["left_out"] for row in focus.rows(tables["block_pairs"]) if row["left_out"]]
     for kind, times in Counter(reason.split(":")[0] for reason in reasons).most_common():
         example = next(reason for reason in reasons if reason.startswith(kind))
@@ -75,19 +74,19 @@ def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str
 
 
 def _compiling(tables: Tables, focus: Focus) -> Iterator[str]:
-    """What compile seconds hold besides compiling."""
+    """What compile seconds contain besides compiling."""
     if not tables.has("compiles") or focus.pass_name != "cold":
         return
     yield (
-        "Compile times are of a cold start: the run had private, empty caches. A warm start is "
-        "measured with --warm."
+        "Compile times are those of a cold start, with private, empty caches. --warm measures a "
+        "warm start, too."
     )
     compiles = focus.rows(tables["compiles"])
     logging = [row["logging_us"] for row in compiles if row["logging_us"] is not None]
     if logging:
         yield (
-            f"Of the compile times, {sum(logging) / 1e6:.2f} s went into writing torch's "
-            "structured log for traceview; what causes cost is told without that."
+            f"{sum(logging) / 1e6:.2f} s of the compile times went into writing torch's structured "
+            "log for traceview; the costs of findings leave that out."
         )
     spans = [row for row in focus.rows(tables["compile_intervals"]) if row["cpu_ms"] is not None]
     taken = sum(row["duration_ms"] or 0.0 for row in spans)
@@ -95,8 +94,8 @@ def _compiling(tables: Tables, focus: Focus) -> Iterator[str]:
     kinds = set(tables["generated_kernels"]["category"])
     if share < BUSY_SHARE and not kinds - _WITHOUT_WORKERS:
         yield (
-            f"Compiling had a processor for {100 * share:.0f} % of its time: others used the "
-            "machine, so compile times are that much longer than on a quiet one."
+            f"Compilation had a CPU for {100 * share:.0f} % of its time, because other processes "
+            "used the machine. Compile times would be shorter on a quiet one."
         )
 
 
@@ -112,15 +111,15 @@ def _collector(tables: Tables) -> Iterator[str]:
 
 def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str]:
     plain: dict[str, Any] = {"eager": verdict.eager_ms, "compiled": verdict.compiled_ms}
-    dearer = [
-        f"{stance} {milliseconds(found.step_ms)} against {milliseconds(plain[stance])}"
+    slower = [
+        f"{stance} {milliseconds(found.step_ms)} instead of {milliseconds(plain[stance])}"
         for stance, found in counts.items()
         if found.step_ms and plain[stance] and found.step_ms > PROFILER_COST * plain[stance]
     ]
-    if dearer:
+    if slower:
         yield (
-            f"A step costs more under the profiler than without it ({', '.join(dearer)}): the "
-            "accounting is scaled to the time without."
+            f"Steps are slower under the profiler ({', '.join(slower)}); the "
+            "accounting is scaled to steps without it."
         )
 
 
@@ -129,10 +128,10 @@ def _other_steps(tables: Tables, focus: Focus) -> Iterator[str]:
         if far_longer(row["unexplained_ms"], row["timed_step_ms"], row["beside_step_ms"]):
             profiled, timed = map(milliseconds, (row["step_ms"], row["timed_step_ms"]))
             yield (
-                f"The profiled {row['stance']} steps took {profiled} where timed ones take "
-                f"{timed}, which is more than the profiler can cost: they were other steps, and "
-                "where their time went tells nothing of the timed ones. A run of more steps is "
-                "profiled again at its end."
+                f"The profiled {row['stance']} steps took {profiled}, timed ones {timed}. That is "
+                "more than the profiler costs: the profiled steps did something else, so their "
+                "accounting does not apply to the timed ones. A run of more steps is profiled "
+                "again at its end."
             )
 
 
@@ -144,10 +143,10 @@ def _page_faults(tables: Tables, focus: Focus) -> Iterator[str]:
             continue
         if (row["unexplained_ms"] or 0.0) < -UNEXPLAINED * (row["timed_step_ms"] or math.inf):
             yield (
-                f"Profiled {row['stance']} steps touched {profiled - timed:,.0f} more memory pages "
-                "for the first time than timed ones: the allocator could not reuse what was freed, "
-                "and operators were slower for it. Under jemalloc (LD_PRELOAD=libjemalloc.so.2) "
-                "the accounting would be truer."
+                f"Profiled {row['stance']} steps touched {profiled - timed:,.0f} more new memory "
+                "pages than timed ones: the allocator could not reuse freed memory, which slowed "
+                "the operators down. jemalloc (LD_PRELOAD=libjemalloc.so.2) makes the accounting "
+                "more accurate."
             )
 
 
@@ -160,18 +159,6 @@ def _ranks(tables: Tables) -> Iterator[str]:
             if row["speedup"] is not None
         )
         yield f"Figures are those of the first of {rows.height} ranks. Speedups: {each or 'none'}."
-
-
-def order_note(steps: int, known: Known) -> str:
-    """How the findings are ordered, and over how long a job."""
-    length = plural(steps, "step")
-    if known == "told":
-        return f"Findings are ordered by what they cost over the job's {length}, information last."
-    why = "The job has at least as many" if known == "seen" else "That length is assumed"
-    return (
-        f"Findings are ordered by what they would cost over {length}, information last. "
-        f"{why}: --job-steps names the real one."
-    )
 
 
 def _other_starts(tables: Tables, focus: Focus) -> Iterator[str]:

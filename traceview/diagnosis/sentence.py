@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from traceview.derive.causes import PYTHON
+from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import AccountRow, Reason, Verdict
 from traceview.diagnosis.tree import everyone
 from traceview.diagnosis.verdict import NOT_CAPTURED
@@ -35,18 +36,27 @@ def worded(
     accounting: Accounting,
     *,
     others: str = "",
-    story: str | None = None,
+    story: Job | None = None,
 ) -> Verdict:
     """``verdict`` with its headline, remarks and sentence.
 
     ``reason`` of an outcome that is no measured one; ``findings`` give their titles; ``others``:
-    a sentence on other callables; ``story``: what a post-mortem says in place of "no verdict".
+    a sentence on other callables; ``story``: a post-mortem's job, whose words come first.
     """
-    headline = story or _headline(verdict, reason)
+    headline = story.headline if story else _headline(verdict, reason)
     timed = verdict.speedup is not None and verdict.outcome in ("helped", "hurt", "neutral")
     support = _support(verdict) if timed else ""
     titles = {found.code: found.title.rstrip(".") for found in reversed([*everyone(findings)])}
-    remarks = tuple(filter(None, (*_remarks(verdict, reason, titles, accounting), others)))
+    remarks = tuple(
+        filter(
+            None,
+            (
+                *(story.remarks if story else ()),
+                *_remarks(verdict, reason, titles, accounting),
+                others,
+            ),
+        )
+    )
     opening = f"{headline} ({support})." if support else headline.rstrip(".") + "."
     return replace(
         verdict,

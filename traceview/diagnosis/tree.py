@@ -1,4 +1,6 @@
-"""Findings as a tree: a cause, and under it the symptoms that follow from it.
+"""Findings in order of what they cost, as a tree: a cause, and the symptoms that follow from it.
+
+Costs are compared in one clock: seconds over the whole job.
 
 A rule names the rules whose findings may be the cause of its own (``FOLLOWS``); a finding goes
 under such a cause where both are about the same function. The figures of a cause and of its
@@ -10,21 +12,79 @@ several causes, what the others cost by themselves is taken off before.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
-from traceview.diagnosis.order import SEVERITIES, ordered, seconds_over_job
-from traceview.rules.finding import Cost, Finding
+from traceview.rules.finding import SEVERITIES, Cost, Finding
+from traceview.tables import Tables
+from traceview.words.numbers import plural
 
 Follows = Mapping[str, Collection[str]]
 
-WHOLE = "with what follows from it: its dearest figure, since they overlap"
+#: The job's length is given, or this many steps were seen as the least, or it is assumed.
+Known = Literal["given", "seen", "assumed"]
+#: Steps that a job is taken to have at least where its length is not known.
+ASSUMED_STEPS = 1000
+WHOLE = "with what follows from it: its largest figure, since they overlap"
+
+
+def job_steps(tables: Tables) -> tuple[int, Known]:
+    """(steps of the job, how that is known)."""
+    known = [value for value in tables["speedups"]["job_steps"] if value]
+    if known:
+        return int(known[0]), "given"
+    settings = dict(tables["settings"].select("name", "value").iter_rows())
+    assumed = int(settings.get("assumed_steps") or ASSUMED_STEPS)
+    seen = max((steps or 0 for steps in tables["runs"]["steps_seen"]), default=0)
+    return (seen, "seen") if seen > assumed else (assumed, "assumed")
+
+
+def order_note(steps: int, known: Known) -> str:
+    """How the findings are ordered, and over how long a job."""
+    length = plural(steps, "step")
+    if known == "given":
+        return f"Findings are ordered by their cost over the job's {length}, information last."
+    why = "The job has at least this many" if known == "seen" else "That length is assumed"
+    return (
+        f"Findings are ordered by their cost over {length}, information last. {why}: pass the real "
+        "number with --job-steps."
+    )
+
+
+def seconds_over_job(finding: Finding, steps: int) -> float:
+    """What it costs a job of ``steps`` steps, with what follows from it; 0 where not known."""
+    cost = finding.whole_cost or finding.cost
+    return (cost.ms_per_step or 0.0) * steps / 1000.0 + (cost.seconds or 0.0)
+
+
+def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
+    """The most expensive first; at the same cost by severity, then by rule and place.
+
+    A script's failure explains all else, so errors without a known cost come first. Information
+    comes last, since its cost is no reason to do anything, except for what ``weighs``.
+    """
+
+    def key(finding: Finding) -> tuple[bool, bool, float, int, str, str, int]:
+        cost = seconds_over_job(finding, steps)
+        place = finding.location
+        return (
+            not (finding.severity == "error" and cost == 0.0),
+            finding.severity == "info" and not finding.weighs,
+            -cost,
+            SEVERITIES.index(finding.severity),
+            finding.code,
+            place.file if place else "",
+            place.line if place else 0,
+        )
+
+    return tuple(sorted(findings, key=key))
 
 
 def tree(findings: Sequence[Finding], follows: Follows, steps: int) -> tuple[Finding, ...]:
     """The causes in order, each with its symptoms; ``follows``: rule → rules that it follows.
 
-    Every finding is in it once. ``steps`` of the job tell which of several causes is the dearest.
+    Every finding is in it once. Of several causes, the most expensive over ``steps`` is taken.
     """
     fitting = [_causes(finding, findings, follows, steps) for finding in findings]
     parents = _parents(fitting)
@@ -60,18 +120,17 @@ def _causes(
 ) -> tuple[int, ...]:
     """Indices of the findings that may be its cause, the best one first.
 
-    The same line comes first, then what is about the very function, then the dearest; of what is
-    about the whole script a line says little. What is cheap causes nothing dear, unless it is the
-    very line.
+    The same line comes first, then what is about the same function, then the most expensive; of
+    what is about the whole script a line says little. Information causes nothing that is more than
+    information, unless it is about the same line.
     """
     rules = follows.get(finding.rule, ())
 
     def rank(index: int) -> tuple[bool, bool, float, int]:
         cause = findings[index]
         common = bool(cause.about & finding.about)
-        dear = seconds_over_job(cause, steps)
         here = bool(finding.about) and _same_line(cause, finding)
-        return not here, not common, -dear, index
+        return not here, not common, -seconds_over_job(cause, steps), index
 
     fit = (
         index
@@ -125,7 +184,7 @@ def _with_symptoms(finding: Finding, symptoms: Sequence[Finding], steps: int) ->
 
 
 def _whole(own: Cost, symptoms: Iterable[tuple[Cost, Sequence[Cost]]]) -> Cost:
-    """The dearest figure in each unit: its own, or a symptom's less what its other causes cost."""
+    """The largest figure in each unit: its own, or a symptom's less what its other causes cost."""
     parts = [own, *(_less(cost, others) for cost, others in symptoms)]
     ms = [part.ms_per_step for part in parts if part.ms_per_step is not None]
     seconds = [part.seconds for part in parts if part.seconds is not None]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from traceview.derive.facts.places import Location
 
-__all__ = ["Confidence", "Cost", "Evidence", "Finding", "Location", "Severity", "Snippet"]
+__all__ = [
+    "SEVERITIES",
+    "Confidence",
+    "Cost",
+    "Evidence",
+    "Finding",
+    "Location",
+    "Severity",
+    "Snippet",
+]
 
 Severity = Literal["error", "warning", "info"]
+#: The gravest first.
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Confidence = Literal["measured", "derived", "heuristic"]
 
 

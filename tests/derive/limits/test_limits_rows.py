@@ -9,7 +9,7 @@ from traceview.derive.limits import limit_tables
 from traceview.derive.limits.ceilings import Ceilings, compared
 from traceview.derive.limits.work import Work
 from traceview.derive.windows import windows
-from traceview.diagnosis.explained import limit_sentence
+from traceview.diagnosis.explained import limit_sentences
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None}
@@ -269,32 +269,32 @@ def test_the_sentence_says_what_is_known_and_no_more():
     full = step_row(
         step_ms=10.5, busy_ms=8.0, known_ms=7.6, limit_ms=4.1, fusible_ms=0.3, launch_idle_ms=2.2
     )
-    assert limit_sentence(full, "device") == (
+    assert " ".join(limit_sentences(full, "device")) == (
         "At the limit this compiled step would take 4.10 ms of device time, without idle; it takes "
         "10.5 ms (bytes or operations are known for 95 % of the busy time; the rest counts as it "
-        "is). Fusing all that is left could save at most 0.300 ms. The GPU waits 2.20 ms for "
+        "is). Fusing all that is left could save at most 0.300 ms. The device waits 2.20 ms for "
         "launches."
     )
     bare = step_row(busy_ms=8.0, known_ms=8.0)
-    assert limit_sentence(bare, "host") == (
-        "What the processor can do was not measured, so no limit is known. What fusing could still "
-        "save is not known: there is no generated code."
+    assert " ".join(limit_sentences(bare, "host")) == (
+        "The limits of the processor were not measured. What fusing could still save is not "
+        "known: there is no generated code."
     )
     done = step_row(busy_ms=8.0, known_ms=8.0, limit_ms=7.0, fusible_ms=0.0, launch_idle_ms=0.0)
-    assert limit_sentence(done, "device") == (
+    assert " ".join(limit_sentences(done, "device")) == (
         "At the limit this compiled step would take 7.00 ms of device time, without idle. Nothing "
-        "is left to fuse. The GPU never waits for launches."
+        "is left to fuse. The device never waits for launches."
     )
     eager = step_row(stance="eager", busy_ms=8.0, known_ms=0.0)
     assert (
-        limit_sentence(eager, "device")
-        == "No kernel's bytes or operations are known, so no limit is."
+        " ".join(limit_sentences(eager, "device"))
+        == "No limit is known: the bytes and operations of the kernels are not."
     )
 
 
 def test_a_limit_above_the_step_itself_is_none():
     slow = step_row(step_ms=0.091, busy_ms=0.09, known_ms=0.09, limit_ms=0.897, fusible_ms=0.5)
-    assert limit_sentence(slow, "host") == (
+    assert " ".join(limit_sentences(slow, "host")) == (
         "This compiled step takes 91.0 µs, less than the 897 µs of the limit: the machine was "
         "slower when that was measured, so no limit is known."
     )

@@ -35,9 +35,10 @@ def slow_rank(count, odd, *, seconds=301, differs=True):
 def test_the_sentence_names_the_slow_rank_and_the_component():
     found = story(**slow_rank(64, 17))
     assert found.sentence == (
-        "The job compiled for 302 s on 64 ranks, 291 s of it on rank 17 alone: its FX graph cache "
+        "302 s of compilation on 64 ranks, 291 s of it on rank 17 alone: its FX graph cache "
         f"missed where others hit (component {AUTOTUNE} differs)."
     )
+    assert (found.headline + ".", found.remarks) == (found.sentence, ())
     assert [one.rank for one in found.stragglers] == ["rank 17"]
     (wait,) = found.waits
     assert (wait.rank, wait.ranks.text, wait.seconds, wait.basis) == (
@@ -81,9 +82,11 @@ def test_a_failure_of_an_earlier_start_is_told():
     before = {**compiled(0, 0, 1, outcome="failed", fail_type="Unsupported"), "pass": "logs.2"}
     found = story(jobs=jobs, compiles=[before, compiled(0, 100, 5)])
     assert found.sentence == (
-        "The job compiled for 5.0 s (start 2 of 2). In start 1, rank 0 failed to compile forward() "
+        "5.0 s of compilation (start 2 of 2). In start 1, rank 0 failed to compile forward() "
         "(net.py:7): Unsupported."
     )
+    assert found.headline == "5.0 s of compilation (start 2 of 2)"
+    assert found.sentence == " ".join((f"{found.headline}.", *found.remarks))
     assert [(one.attempt, one.shown) for one in found.attempts] == [(1, False), (2, True)]
     assert [one.attempt for one in found.failures] == [1]
 
@@ -138,7 +141,7 @@ def test_what_is_not_recorded_is_said():
     found = story(compiles=[compiled(0, 0, None, outcome="unfinished"), compiled(1, 0, None)])
     assert found.compile.seconds is None
     assert found.compile.waited_seconds is None
-    assert found.sentence == "The job compiled on 2 ranks; how long was not recorded."
+    assert found.sentence == "Compilation on 2 ranks; how long was not recorded."
     assert any("never ended" in note for note in found.notes)
     assert any("not recorded" in note for note in found.notes)
     assert found.ranks[0].graph_breaks is None

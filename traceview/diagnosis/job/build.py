@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import polars as pl
-from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import attempts as attempts_of
@@ -17,7 +16,7 @@ from traceview.diagnosis.job.files import files
 from traceview.diagnosis.job.frames import frames, rank_rows
 from traceview.diagnosis.job.model import Attempt, Job
 from traceview.diagnosis.job.notes import notes
-from traceview.diagnosis.job.sentence import sentence
+from traceview.diagnosis.job.sentence import worded
 from traceview.diagnosis.job.subject import Row, Subject
 from traceview.diagnosis.job.timeline import compile_of, timeline
 from traceview.diagnosis.job.troubles import (
@@ -40,7 +39,7 @@ def job_story(tables: Tables, name: str) -> Job | None:
     if not tables.has("job_ranks") or name not in attempts_of(tables):
         return None
     story = _story(tables, Subject.of(tables, name), attempts(tables, name))
-    return replace(story, sentence=sentence(story))
+    return worded(story)
 
 
 def _story(tables: Tables, subject: Subject, known: tuple[Attempt, ...]) -> Job:

@@ -328,7 +328,10 @@ class JobFile(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a job did, over all its ranks."""
+    """What a job did, over all its ranks.
+
+    ``sentence`` is the ``headline`` (how long it compiled) and the ``remarks`` (what matters most).
+    """
 
     sentence: str
     attempt: Attempt
@@ -354,3 +357,5 @@ class Job(msgspec.Struct, frozen=True):
     files: tuple[JobFile, ...] = ()
     left_out: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    headline: str = ""
+    remarks: tuple[str, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from traceview.diagnosis.job.model import Job, JobFailure, JobFrame, LateCompile
 from traceview.diagnosis.job.troubles import where
 from traceview.diagnosis.job.words import seconds
@@ -12,9 +14,12 @@ _WORTH = 0.2
 _AGAIN = "recompiles"
 
 
-def sentence(job: Job) -> str:
-    """Two sentences at most: the figure, and what to look at."""
-    return " ".join(text for text in (_figure(job), _first(job)) if text)
+def worded(job: Job) -> Job:
+    """``job`` with its headline, remarks and sentence."""
+    headline = _figure(job)
+    remarks = tuple(text for text in (_waited(job), _first(job)) if text)
+    sentence = " ".join((headline, *remarks))
+    return replace(job, headline=headline.rstrip("."), remarks=remarks, sentence=sentence)
 
 
 def _figure(job: Job) -> str:
@@ -23,8 +28,8 @@ def _figure(job: Job) -> str:
     if spent.seconds is None:
         if not spent.ranks_compiling:
             return f"No compile was recorded {ranks}".rstrip() + "."
-        return f"The job compiled {ranks}".rstrip() + "; how long was not recorded."
-    head = " ".join(filter(None, (f"The job compiled for {seconds(spent.seconds)}", ranks)))
+        return f"Compilation {ranks}".rstrip() + "; how long was not recorded."
+    head = " ".join(filter(None, (f"{seconds(spent.seconds)} of compilation", ranks)))
     starts = sum(one.job == job.attempt.job for one in job.attempts)
     if starts > 1:
         head = f"{head} (start {job.attempt.attempt} of {starts})"
@@ -32,11 +37,11 @@ def _figure(job: Job) -> str:
     if slow is not None and slow.rank == spent.most_rank:
         alone = spent.alone_seconds or 0.0
         if alone > _WORTH * spent.seconds:
-            return f"{head}, {seconds(alone)} of it on {slow.rank} alone: {slow.why}.{_waited(job)}"
+            return f"{head}, {seconds(alone)} of it on {slow.rank} alone: {slow.why}."
         usual = seconds(slow.median_seconds)
         much = f"{seconds(slow.seconds)} where the median of the others is {usual}"
-        return f"{head}; {slow.rank} took {much}: {slow.why}.{_waited(job)}"
-    return f"{head}.{_waited(job)}"
+        return f"{head}; {slow.rank} took {much}: {slow.why}."
+    return f"{head}."
 
 
 def _waited(job: Job) -> str:
@@ -45,13 +50,13 @@ def _waited(job: Job) -> str:
         return ""
     longest = job.waits[0]
     sure = "" if longest.basis == "measured" else ", as the gaps between their compiles suggest"
-    return f" Ranks waited {seconds(waited)} for one another's compiles{sure}."
+    return f"Ranks waited {seconds(waited)} for one another's compiles{sure}."
 
 
 def _first(job: Job) -> str:
-    """The gravest, then what makes up most of the seconds."""
-    told = (_failure, _late, _recompiled, _limit, _earlier_failure, _apart, _dearest)
-    return next((text for tell in told if (text := tell(job))), "")
+    """The gravest, else what makes up most of the seconds."""
+    known = (_failure, _late, _recompiled, _limit, _earlier_failure, _apart, _slowest)
+    return next((text for say in known if (text := say(job))), "")
 
 
 def _failure(job: Job) -> str:
@@ -74,7 +79,7 @@ def _recompiled(job: Job) -> str:
     cause, frame = max(found, key=lambda item: item[0].seconds or 0.0)
     if (cause.seconds or 0.0) <= _WORTH * (job.compile.rank_seconds or 0.0):
         return ""
-    return f"What costs most: {_what(frame)}, {cause.text}."
+    return f"Most expensive: {_what(frame)}, {cause.text}."
 
 
 def _limit(job: Job) -> str:
@@ -91,23 +96,23 @@ def _earlier_failure(job: Job) -> str:
 
 
 def _apart(job: Job) -> str:
-    """Ranks that do not compile the same: collectives in another order, or a dear function."""
+    """Ranks that do not compile the same: the order of collectives, or an expensive function."""
     total = job.compile.rank_seconds or 0.0
-    dear = {
+    expensive = {
         (one.name, one.file, one.line) for one in job.frames if one.rank_seconds > _WORTH * total
     }
     for found in job.divergences:
-        if found.kind == "collectives" or (found.name, found.file, found.line) in dear:
-            return f"Ranks part: {found.text}{where(found.file, found.line)}."
+        if found.kind == "collectives" or (found.name, found.file, found.line) in expensive:
+            return f"Ranks diverge: {found.text}{where(found.file, found.line)}."
     return ""
 
 
-def _dearest(job: Job) -> str:
+def _slowest(job: Job) -> str:
     total = job.compile.rank_seconds
     if job.stragglers or not job.frames or not total:
         return ""
     share = f"{100 * job.frames[0].rank_seconds / total:.0f} % of the ranks' seconds"
-    return f"The dearest function is {_what(job.frames[0])}, {share}."
+    return f"Slowest to compile: {_what(job.frames[0])}, {share}."
 
 
 def _what(found: JobFrame | JobFailure | LateCompile) -> str:
