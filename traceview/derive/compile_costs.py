@@ -74,7 +74,7 @@ def _sum(compiles: list[Row], inside: Mapping[CompileRef, float]) -> dict[str, A
 
 
 def id_of(compile_: Row) -> CompileRef:
-    """What tells a compile from every other: forward and backward share their key."""
+    """What identifies a compile: forward and backward share their key."""
     return compile_["compile_key"], compile_["is_forward"], compile_["started_us"]
 
 

@@ -1,7 +1,7 @@
-"""Table ``rank_waits``: compiles during which another rank stood still and compiled nothing.
+"""Table ``rank_waits``: compiles during which another rank waited and compiled nothing.
 
-All ranks of a run are processes of one machine, so their clocks are one. A rank stands still where
-a step of its own takes longer than usual; one that got on meanwhile did not wait. Ranks that
+All ranks of a run are processes of one machine, so their clocks are one. A rank waits where
+a step of its own takes longer than usual; one that made progress did not wait. Ranks that
 compile the same code in the same step don't wait for each other, however long each of them takes.
 """
 
@@ -67,9 +67,9 @@ class _Rank:
         return next((step for time, step in reversed(self._edges) if time <= time_us), None)
 
     def lost_us(self, spans: Sequence[Interval]) -> float:
-        """How much of ``spans``, in which it compiled nothing, it stood still.
+        """How much of ``spans``, in which it compiled nothing, it waited.
 
-        It stands still in a step for as long as that takes more than usual, its compiles aside.
+        It waits in a step for as long as the step takes more than usual, its compiles aside.
         """
         lost = 0.0
         for (start, step), (end, following) in pairwise(self._edges):
@@ -81,7 +81,7 @@ class _Rank:
 
 
 def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[str]]) -> Row | None:
-    """What ``other`` lost while ``rank`` did this compile; None where it did not stand still."""
+    """What ``other`` lost while ``rank`` did this compile; None where it did not wait."""
     if other is rank:
         return None
     step = rank.step_at(compile_["started_us"])

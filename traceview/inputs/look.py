@@ -77,7 +77,7 @@ _UNSURE = ("unknown", "stderr")
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a file is; ``beginning`` tells apart files that begin differently."""
+    """What a file is; ``beginning`` differs between files that begin differently."""
 
     kind: Kind
     packed: Packing = ""

@@ -19,7 +19,7 @@ _ENTER = """import sys
 sys.path[:] = sys.argv[{paths}:]
 from {module} import main
 main()"""
-#: The other process may be so far ahead: with a pipe of the usual size the two run by turns.
+#: How far ahead the other process may be: with a pipe of the usual size the two alternate.
 _PIPE_BYTES = 1 << 20
 
 _T = TypeVar("_T")

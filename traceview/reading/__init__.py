@@ -4,7 +4,7 @@ executors   where the map runs
 mapping     the map: a log to a part
 parsers     kind of log to its parser
 parts       what a part is on disk
-processes   which processes a log tells of
+processes   which processes a log is of
 jobs        which processes were started together, which starts are attempts of one job
 homes       the pass and the rank of every log's rows
 placing     parts to partitioned tables

@@ -111,7 +111,7 @@ class Dask:
             from distributed import Client
         except ImportError as error:
             fact = "--scheduler needs the package distributed, which is not installed."
-            remedy = "Install it beside traceview: pip install 'traceview[dask]'."
+            remedy = "Install it with: pip install 'traceview[dask]'."
             raise UsageError(fact, remedy, slug="no-dask") from error
         try:
             self._client = Client(address, timeout=10)

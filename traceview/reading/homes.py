@@ -1,4 +1,4 @@
-"""Where every log's rows belong: the pass and the rank of each process that it tells of."""
+"""Where every log's rows belong: the pass and the rank of each process in it."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def _likeness(process: Process, part: Part, seen: Seen) -> tuple[bool, int, int]
 
 
 def _in_order(found: Sequence[Part]) -> list[Part]:
-    """Logs of lives first, then by name, so that the same pile is always told the same way."""
+    """Logs of lives first, then by name, so that the same logs always give the same result."""
     order = {kind: number for number, kind in enumerate(_LIVES)}
     return sorted(found, key=lambda part: (order.get(part.kind, len(order)), part.name, part.part))

@@ -102,7 +102,7 @@ class _Writer:
             self._last.result()
 
     def add(self, name: str, frame: pl.DataFrame) -> None:
-        """Write ``frame`` as the next piece of table ``name``; without rows, the table was told."""
+        """Write ``frame`` as the next piece of table ``name`` (kept even without rows)."""
         piece = self._part.tables.setdefault(name, 0)
         if frame.is_empty():
             return

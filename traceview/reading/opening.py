@@ -27,38 +27,38 @@ _OF_CHOSEN = frozenset((
     "graphs", "generated_kernels", "kernel_calls", "guards", "symbols", "compile_phases", "fusions",
     "schedules", "perf_hints", "inductor_metrics",
 ))  # fmt: skip
-#: Compiles of each attempt whose texts are given: the dearest.
+#: Compiles of each attempt whose texts are given: the slowest.
 MOST_COMPILES = 24
 #: And as much text of them: graphs are taken apart in Python, at some MB a second.
 MOST_TEXT_BYTES = 2 << 20
-_OF_DEAREST = frozenset(("graphs", "generated_kernels", "kernel_calls", "guards", "symbols"))
-#: What tells of all ranks together, whoever was chosen.
+_OF_SLOWEST = frozenset(("graphs", "generated_kernels", "kernel_calls", "guards", "symbols"))
+#: What is of all ranks together, whichever were chosen.
 _OF_ALL = frozenset(("inputs", "jobs", "rank_waits", "unreadable", "log_records"))
 _TEXTS = ("textlog", "stderr")
 _PROCESS = pl.col("compile_key").str.extract(r"^([^:]*:\d+):")
 
 
 def open_tables(run: Run) -> Tables:
-    """Every table that the logs told of; most are read when somebody looks."""
-    told = {table for part in all_parts(run.folder) for table in part.tables}
+    """Every table that the logs have; most are read when first used."""
+    recorded = {table for part in all_parts(run.folder) for table in part.tables}
     inputs = pl.read_parquet(run.tables_folder / "inputs.parquet")
     chosen = _ranks(inputs)
     traces = _scan(run.folder, "traces").collect()
     aside = parts_aside(traces, inputs)
     result = Tables({"inputs": inputs})
     result.put_later("unreadable", _scan(run.folder, "unreadable").collect)
-    dearest: list[str] | None = None
-    for name in all_tables():  # compiles stand before what is told of the dearest
-        if name in told:
+    slowest: list[str] | None = None
+    for name in all_tables():  # compiles come before what is read of the slowest
+        if name in recorded:
             ranks = chosen if name in _OF_CHOSEN else None
             scan = partial(_scan, run.folder, name, ranks, aside)
-            if name == "graphs" and dearest is not None:
-                dearest, graphs = _within_budget(scan, dearest)
+            if name == "graphs" and slowest is not None:
+                slowest, graphs = _within_budget(scan, slowest)
                 result.put(name, graphs)
                 continue
-            result.put_later(name, scan(dearest if name in _OF_DEAREST else None).collect)
+            result.put_later(name, scan(slowest if name in _OF_SLOWEST else None).collect)
         if name == "compiles":
-            dearest = _dearest(result["compiles"], chosen)
+            slowest = _slowest(result["compiles"], chosen)
     result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
     if aside:
         result.put("traces", chosen_traces(traces))
@@ -125,7 +125,7 @@ def _ranks(inputs: pl.DataFrame) -> pl.DataFrame:
     return inputs.filter(pl.col("chosen")).select("pass", "rank").unique()
 
 
-def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
+def _slowest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
     """The keys of the compiles of chosen ranks that took longest, of each attempt the first."""
     spent = (
         compiles.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
@@ -138,28 +138,28 @@ def _dearest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
 
 
 def _within_budget(
-    read: Callable[[list[str]], pl.LazyFrame], dearest: list[str]
+    read: Callable[[list[str]], pl.LazyFrame], slowest: list[str]
 ) -> tuple[list[str], pl.DataFrame]:
-    """Of the dearest compiles, dearest first, those whose texts are not too long; their graphs.
+    """Of the slowest compiles, slowest first, those whose texts are not too long; their graphs.
 
     ``read`` scans the graphs of some compiles. Few are looked at first: one log may hold a hundred
-    times the text that is wanted, and mostly the dearest compile has enough of it.
+    times the text that is wanted, and usually the slowest compile has enough of it.
     """
     size = pl.col("text").str.len_bytes().sum()
-    graphs = read(dearest[:1]).collect()
-    spent = graphs.filter(pl.col("compile_key").is_in(dearest[:1])).select(size).item()
-    if spent >= MOST_TEXT_BYTES or len(dearest) < 2:
-        return dearest[:1], graphs
+    graphs = read(slowest[:1]).collect()
+    spent = graphs.filter(pl.col("compile_key").is_in(slowest[:1])).select(size).item()
+    if spent >= MOST_TEXT_BYTES or len(slowest) < 2:
+        return slowest[:1], graphs
     fitting = 1
-    while fitting < len(dearest) and spent < MOST_TEXT_BYTES:
-        keys = dearest[fitting : 2 * fitting + 1]
+    while fitting < len(slowest) and spent < MOST_TEXT_BYTES:
+        keys = slowest[fitting : 2 * fitting + 1]
         sizes = read(keys).group_by("compile_key").agg(size)
         size_of = dict(sizes.collect().iter_rows())
         for key in keys:
             if spent < MOST_TEXT_BYTES:
                 spent += size_of.get(key, 0)
                 fitting += 1
-    return dearest[:fitting], read(dearest[:fitting]).collect()
+    return slowest[:fitting], read(slowest[:fitting]).collect()
 
 
 def _scan(
@@ -190,7 +190,7 @@ def _scan(
 
 
 def _join_texts(tables: Tables) -> None:
-    """Where a text log tells more than the structured log of the same process, it is believed."""
+    """Where a text log has more than the structured log of the same process, it is believed."""
     is_text = pl.col("raw_file").is_in(
         tables["inputs"].filter(pl.col("kind").is_in(_TEXTS))["name"].unique().to_list()
     )

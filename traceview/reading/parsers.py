@@ -82,7 +82,7 @@ def _structured(log: Log) -> Batches:
 
 
 def _digested(batches: Iterable[tuple[str, pl.DataFrame]]) -> Batches:
-    """The same, and what tells this rank's compiles from another one's, while texts are there."""
+    """The same, with digests that compare compiles across ranks, made while texts are there."""
     digests = Digests()
     for name, frame in batches:
         digests.see(name, frame)

@@ -30,7 +30,7 @@ def _maker() -> str:
 
 
 class Seen(msgspec.Struct):
-    """One process that a log tells of."""
+    """One process in a log."""
 
     pid: int | None = None
     rank: int | None = None
@@ -48,7 +48,7 @@ class Seen(msgspec.Struct):
 class Home(msgspec.Struct):
     """What the reduce decided of one process of a part: its pass and its rank.
 
-    ``told_rank`` is the rank that the log itself tells. ``log`` is the part of its structured log,
+    ``told_rank`` is the rank in the log itself. ``log`` is the part of its structured log,
     whose compiles a text log names too; ``told`` are the tables in which that log says the same.
     """
 
@@ -68,7 +68,7 @@ class Placed(msgspec.Struct):
 
 
 class Part(msgspec.Struct):
-    """What was read of one log; ``tables`` has the pieces of each table that it told of."""
+    """What was read of one log; ``tables`` has the pieces of each of its tables."""
 
     part: str
     name: str
@@ -94,7 +94,7 @@ def part_name(source: Source) -> str:
 
 
 def pieces(run: Path, part: Part, table: str) -> list[Path]:
-    """The files of one table as the log told it."""
+    """The files of one table of the log."""
     count = part.tables.get(table, 0)
     if part.placed is not None and part.placed.moved is not None:
         return [placed_path(run, part, table, part.placed.moved, k) for k in range(count)]

@@ -72,7 +72,7 @@ def _write_again(
 
 
 def _settled(frame: pl.DataFrame, table: str, homes: list[Home]) -> dict[str, pl.DataFrame]:
-    """The rows by pass: with ranks, with the keys of the structured log, without what it told."""
+    """Rows by pass, with ranks and keys of the structured log, without what that log has."""
     joined = frame.with_columns(pid_of(frame).alias("_pid")).join(
         _by_process(table, homes), on=["_pid", "rank"], how="left", nulls_equal=True,
         maintain_order="left",
@@ -92,7 +92,7 @@ def _settled(frame: pl.DataFrame, table: str, homes: list[Home]) -> dict[str, pl
 
 
 def _by_process(table: str, homes: list[Home]) -> pl.DataFrame:
-    """What becomes of the rows of each process and rank as the log tells them."""
+    """What becomes of the rows of each process and rank as the log has them."""
     known: dict[tuple[int | None, int | None], tuple[str, int | None, str | None, bool]] = {}
     for home in homes:
         row = (home.pass_name, home.rank, home.log, table in home.told)

@@ -1,4 +1,4 @@
-"""Which processes a log tells of: ids, ranks, and when its records were written."""
+"""Which processes a log is of: ids, ranks, and when its records were written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY_PID = pl.col("compile_key").str.extract(r"^[^:]*:(\d+):").cast(pl.Int64, st
 
 
 def host_in_name(name: str, pid: int | None) -> str | None:
-    """The host that a trace's file name tells of process ``pid``."""
+    """The host of process ``pid`` in a trace's file name."""
     named = _HOST.search(name)
     return named["host"] if named and int(named["pid"]) == pid else None
 
@@ -40,7 +40,7 @@ class Processes:
         self._seen: dict[tuple[int | None, int | None], Seen] = {}
 
     def add(self, table: str, frame: pl.DataFrame) -> None:
-        """What ``frame``, a batch of ``table``, tells of processes."""
+        """What ``frame``, a batch of ``table``, shows of processes."""
         if frame.is_empty() or table == "unreadable":
             return
         start, length, unit = _SPANS.get(table, (None, None, 1.0))
@@ -102,7 +102,7 @@ class Processes:
 
 
 def world_sizes(table: str, frame: pl.DataFrame) -> pl.DataFrame | None:
-    """pid, rank, world_size: the ranks of its job that a process tells; None if ``table`` can't."""
+    """pid, rank and world_size of a process's job; None if ``table`` can't."""
     if table == "traces":
         size = pl.col("world_size")
     elif table == "configs":

@@ -308,14 +308,14 @@ DDP_BUCKETS = table(
 
 RANK_WAITS = table(
     "rank_waits",
-    "one compile during which another rank stood still, and did not compile itself",
+    "one compile during which another rank waited, and did not compile itself",
     *COMPILE,
     Column("is_forward", pl.Boolean, "false for a backward compiled later"),
     Column("step", pl.Int64, "step that the compiling rank was in"),
     Column(
         "waiting_rank",
         pl.Int32,
-        "the rank that stood still; the one that lost most where several did",
+        "the rank that waited; the one that lost most if several did",
     ),
     Column("started_us", pl.Float64, "Unix time at which the compile began, µs"),
     Column(
@@ -326,7 +326,7 @@ RANK_WAITS = table(
     Column(
         "wait_ms",
         pl.Float64,
-        "of it that rank stood still: its step took so much longer than usual",
+        "of it that rank waited: its step took that much longer than usual",
     ),
     Column(
         "found_in_cache",

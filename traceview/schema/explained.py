@@ -66,7 +66,7 @@ MATCHED_KERNELS = table(
 MATCH_GROUPS = table(
     "match_groups",
     "eager kernels and the compiled ones that replaced them: the smallest sets that belong together",
-    Column("group_id", pl.Int32, "numbered from 0, dearest first"),
+    Column("group_id", pl.Int32, "numbered from 0, slowest first"),
     Column("kind", pl.String, "fused (generated kernels), library (GEMM, convolution, attention), same (unchanged operators outside graphs), eager_only, compiled_only"),
     Column("matched", pl.Boolean, "both sides are there"),
     Column("eager_kernels", pl.Float64, "executions per step"),

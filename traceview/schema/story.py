@@ -108,11 +108,11 @@ JOB_FRAMES = table(
 
 JOB_WAITS = table(
     "job_waits",
-    "one compile during which one other rank stood still, and did not compile itself",
+    "one compile during which one other rank waited, and did not compile itself",
     *COMPILE,
     _MEMBER,
     *_CODE,
-    Column("waiting_member", pl.String, "the rank that stood still"),
+    Column("waiting_member", pl.String, "the rank that waited"),
     Column("started_us", pl.Float64, "Unix time at which that began, µs"),
     Column("seconds", pl.Float64, "how long, of the compile"),
     Column("resumed_s", pl.Float64, "how long after the compile's end it went on compiling itself; null where steps were recorded"),

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Process = tuple[str, int | None]
 #: Tracks of a process from top to bottom.
 TRACKS = (
-    *("compile phases", "beside the compile (workers)", "compile intervals"),
+    *("compile phases", "compile workers", "compile intervals"),
     *("region calls", "steps", "blocks", "profiler windows"),
 )
 _LANES = 100  # tids of one track

@@ -182,7 +182,7 @@ class _Step:
 
 
 def _shares(tables: Tables, sites: Sequence[_Site]) -> Mapping[Line, float]:
-    """Line → its part, 0 to 1, of the entries of a step that breaks cause; equal if none tells."""
+    """Line → its part, 0 to 1, of a step's entries that breaks cause; equal if unknown."""
     lines: dict[Line, list[Row]] = defaultdict(list)
     for site in sites:
         lines[site.line].extend(site.rows)

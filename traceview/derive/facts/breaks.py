@@ -140,7 +140,7 @@ def _site(owners: Owners, row: Row) -> Row:
 def _kinds(row: Row) -> list[str]:
     """What kinds of break it is (schema/facts.py lists them); ``other`` where it is no known one.
 
-    torch's own code asks for breaks too: those are nobody's wish.
+    torch's own code asks for breaks too: the user did not ask for those.
     """
     gb_id, what, context = row["gb_id"], row["gb_type"] or "", row["context"] or ""
     explanation = row["explanation"] or ""

@@ -117,7 +117,7 @@ def _python(details: pl.DataFrame) -> list[Row]:
 def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: float) -> None:
     """Give Python at the line that calls compiled code no more than the timed step leaves.
 
-    A thread that stands still until its next call looks like Python there, and profiled steps may
+    A thread that waits until its next call looks like Python there, and profiled steps may
     be further apart than timed ones.
     """
     timed = _own(tables["speedups"], head)["compiled_ms"].drop_nulls()

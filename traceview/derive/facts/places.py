@@ -23,7 +23,7 @@ from traceview.torchtext.frames import StackFrame, is_user_frame, resumed, torch
 
 #: Code of torch's own: a break there is not at a line that the user wrote.
 _TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
-#: What is installed beside it: the folder of the top package, or a module of its own.
+#: What is installed next to it: the folder of the top package, or a module of its own.
 _PACKAGE = re.compile(r".*/(?:site|dist)-packages/[^/]+(?:/|$)")
 
 
@@ -45,8 +45,8 @@ class Spot(msgspec.Struct, frozen=True):
 class Owners:
     """Whose code a stack frame is.
 
-    Paths tell as a rule. Files that the collector kept a copy of are the user's wherever they lie:
-    it knows the script's own folder, which may be a package that is installed.
+    Paths usually show it. Files that the collector kept a copy of are the user's wherever they are:
+    it knows the script's own folder, which may be an installed package.
     """
 
     def __init__(self, tables: Tables) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from traceview.tables import Tables
 
-#: Rows are shared by everyone who reads the table: nobody may change one.
+#: Rows are shared by everything that reads the table: never change one.
 Row = Mapping[str, Any]
 R = TypeVar("R", bound=Row)
 

@@ -1,4 +1,4 @@
-"""Table ``job_waits``: who stood still while another rank compiled.
+"""Table ``job_waits``: which ranks waited while another rank compiled.
 
 Where steps were recorded, a step that takes longer than usual shows it (``rank_waits``: measured).
 Of logs alone there is the gap between a rank's own compiles: it compiled, logged nothing while

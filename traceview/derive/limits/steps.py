@@ -26,7 +26,7 @@ from traceview.torchtext.kernel_source import KernelSource
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
-#: Where more than this part of the idle time has no cause, none of it is said to be launches'.
+#: Where more than this part of the idle time has no cause, none of it is counted as launches'.
 _NAMELESS = 0.1
 
 

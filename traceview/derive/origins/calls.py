@@ -157,7 +157,7 @@ def _by_order(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
     """Library kernels of a cudagraph's replay, by their place between generated kernels.
 
     A gap with one library call is that call's; one with as many calls as kernels is shared in
-    order; else the same is tried for each kind of work in it. Of what remains nothing is said.
+    order; else the same is tried for each kind of work in it. The rest stays unassigned.
     """
     replay = pl.col("in_cudagraph") & ~_GENERATED & pl.col("order").is_null()
     found = _in_gaps(found.with_columns(loose=replay), replay, ("code", "mark", "loose"))

@@ -22,7 +22,7 @@ from traceview.derive.windows import Window
 from traceview.tables import Tables
 
 Row = dict[str, Any]
-#: So many values of a step come singly, in a loop or line by line.
+#: This many values of a step come singly, in a loop or line by line.
 SEVERAL = 2
 #: Lines of one loop's body that are no further apart are one place.
 NEAR_LINES = 10

@@ -1,8 +1,8 @@
 """Cutting in a process of its own, for a file that is worth it.
 
-The other process reads the file, checks every digest and reads what payloads tell by themselves;
-what it sends of a proven record is its place, its context and what was told. The record's bytes
-are read where somebody asks for them. Records and damage come in the same order as from ``cuts``.
+The other process reads the file, checks every digest and reads what a payload alone can show; of a
+proven record it sends its place, its context and what it read. The record's bytes are read when
+something needs them. Records and damage come in the same order as from ``cuts``.
 A process that dies is no damage: the rest is cut here.
 """
 
@@ -20,7 +20,7 @@ from traceview.parse.cutting.shapes import DECODER, Damaged, End, Loose, Place, 
 #: A file from this size on is worth it.
 AHEAD_BYTES = 16 << 20
 _OTHER = "traceview.parse.cutting.other"
-#: glibc would give each block back to the system and fetch it anew: a tenth of the time.
+#: glibc would give each block back to the system and request it again: a tenth of the time.
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": f"{1 << 26}", "MALLOC_TRIM_THRESHOLD_": f"{1 << 26}"}
 
 

@@ -43,7 +43,7 @@ class Readable(Protocol):
 
 
 def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Cut]:
-    """The records of ``stream``; what is none is told to ``report``.
+    """The records of ``stream``; what is none is reported to ``report``.
 
     Memory is bounded by one record and one block; a record above 64 MiB is cut and reported.
     ``offset`` and ``line`` say where the stream begins in its file.

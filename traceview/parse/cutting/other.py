@@ -88,7 +88,7 @@ def _send(lists: _Waiting) -> None:
     try:
         while data := lists.get():
             send(sys.stdout.buffer, data)
-    except OSError:  # nobody reads any more
+    except OSError:  # the reader is gone
         os._exit(1)
 
 

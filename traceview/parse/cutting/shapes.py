@@ -41,7 +41,7 @@ CONTEXT_KEYS = frozenset((*Context.__struct_fields__, "stack", "subgraph_name"))
 class Chunk(msgspec.Struct, gc=False):
     """A line with the tab lines after it: a part of ``block``, at ``offset`` in the file.
 
-    ``ended`` says whether a newline ended it, ``lines`` how many they are, once somebody knows.
+    ``ended`` says whether a newline ended it, ``lines`` how many they are, once that is known.
     """
 
     line: int
@@ -56,8 +56,8 @@ class Chunk(msgspec.Struct, gc=False):
 class Record(msgspec.Struct, gc=False):
     """One record: its line, the process that wrote it, its kind, its context.
 
-    ``size`` are the bytes of its payload, ``stamp`` says when it was written, ``told`` is what the
-    record tells by itself if that was read ahead. ``whole`` says that it has the right digest;
+    ``size`` are the bytes of its payload, ``stamp`` says when it was written, ``told`` is what
+    its payload alone shows, if that was read ahead. ``whole`` says that it has the right digest;
     ``name`` is an artifact's name.
     """
 

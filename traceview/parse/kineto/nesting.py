@@ -33,7 +33,7 @@ class Context(NamedTuple):
     line: str | None = None
 
     def within(self, outer: Context) -> Context:
-        """What holds where this is said inside of ``outer``."""
+        """What holds for this context inside of ``outer``."""
         return Context(*(mine or others for mine, others in zip(self, outer, strict=True)))
 
 

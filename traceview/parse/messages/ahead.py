@@ -19,7 +19,7 @@ from traceview.parse.beside import received, send
 from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Piece, Wanted
 
-#: So many pieces, or bytes of messages, are sent at once.
+#: Pieces, or bytes of messages, that are sent at once.
 _BATCH, _BATCH_BYTES = 256, 1 << 16
 _DECODER = msgspec.msgpack.Decoder(list[Piece])
 

@@ -9,7 +9,7 @@ run together, which whoever reads them undoes by their known first words. Severa
 write to the same file: each has its own open message.
 
 One search in a block finds a whole run of lines and steps over the lines of others: none is looked
-at alone, and a message that nobody reads costs no more.
+at alone, and a message that is not wanted costs no more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from traceview.parse.messages.shapes import LEVELS, PREFIX, End, Foreign, Lines,
 OPEN_BYTES = 1 << 25
 _OPEN_LIMIT = 256
 _LEVELS = frozenset(level.encode() for level in LEVELS)
-#: What begins in a foreign line ends within so many more, other people's lines among them.
+#: What begins in a foreign line ends within this many more, lines of other programs among them.
 FOLLOWING = 1_000
 
 _RUN = re.compile(rb"\n(?P<lines>" + PREFIX + rb".*(?:\n(?P=prefix).*)*)")
@@ -93,7 +93,7 @@ class _Open(msgspec.Struct, eq=False):
 
 
 class _Messages:
-    """The last message of each process, which may go on; None for one that nobody reads."""
+    """The last message of each process, which may go on; None for one that is not wanted."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.newest = b""
@@ -146,7 +146,7 @@ class _Others:
         self._following = 0
 
     def look(self, block: Block, start: int, end: int, after: bytes) -> Foreign | None:
-        """The lines behind the line feeds of this part of ``block``, if somebody may read them."""
+        """The lines behind the line feeds of this part of ``block``, if they may be wanted."""
         data, hit = block.data, False
         for needle in self._needles:
             if data.find(needle, start, end) >= 0:

@@ -26,7 +26,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 class Wanted(msgspec.Struct, array_like=True, frozen=True):
-    """What somebody will read: messages of these artifacts, and of LEVELS whatever they are of.
+    """What will be read: messages of these artifacts, and all messages of LEVELS.
 
     Of foreign lines those with one of the needles, and what follows them.
     """
@@ -61,7 +61,7 @@ class Message(msgspec.Struct, gc=False):
 
     @property
     def clock_us(self) -> float | None:
-        """µs since 1 January, local time: the log tells no year and no zone."""
+        """µs since 1 January, local time: the log has no year and no zone."""
         month, day, hour, minute, second, us = map(int, _PARTS.unpack(self.stamp.encode()))
         try:
             at = datetime(_LEAP_YEAR, month, day, hour, minute, second, us)

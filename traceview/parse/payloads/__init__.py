@@ -1,4 +1,4 @@
-"""What a payload tells by itself: pure functions of its text, which need neither state nor polars.
+"""What a payload alone shows: pure functions of its text, which need neither state nor polars.
 
 So they may run where the payload is cut, in the other process of a large file (``parse.cutting``).
 

@@ -92,7 +92,7 @@ _ARGUMENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 
 
 class Metrics(msgspec.Struct, array_like=True, tag="metrics"):
-    """What an envelope tells: the columns; versions by their names; of each section its number."""
+    """What an envelope holds: the columns; versions by their names; of each section its number."""
 
     row: dict[str, Any]
     is_forward: bool
@@ -116,7 +116,7 @@ class Numbers:
 
 
 def metrics(envelope: bytes, key: str, numbers: Numbers) -> Metrics:
-    """What the envelope tells; msgspec.DecodeError where it is none of that key."""
+    """What the envelope holds; msgspec.DecodeError where it is none of that key."""
     fields = METRICS[key].decode(envelope).metrics
     sections = sections_of(fields)
     return metrics_of(fields, {name: numbers.of(name, raw) for name, raw in sections.items()})

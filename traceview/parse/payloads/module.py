@@ -39,7 +39,7 @@ class CallRow(msgspec.Struct, array_like=True, gc=False):
 
 
 class Module(msgspec.Struct, array_like=True, tag="module"):
-    """What generated code tells by itself."""
+    """What generated code alone shows."""
 
     aot_id: str | None
     kernels: list[KernelRow]

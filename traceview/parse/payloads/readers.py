@@ -32,9 +32,9 @@ _SPARE_READERS: dict[str, Callable[[bytes], Told]] = {
 
 
 def told(kind: str, payload: bytes, spare: bool = False) -> Told | None:
-    """What ``payload`` tells; None where its kind tells nothing or it is damaged.
+    """What ``payload`` alone shows; None where its kind has no reader or it is damaged.
 
-    ``spare`` says that there is time for what else would be read where the tables are made.
+    ``spare``: there is time for what would otherwise be read where the tables are made.
     """
     read = _READERS.get(kind) or (_SPARE_READERS.get(kind) if spare else None)
     if read is None:

@@ -68,7 +68,7 @@ def recompile_reasons(reader: Reader, record: Record) -> None:
 
 
 def finish(process: Process) -> None:
-    """Fill in what only the whole log tells: the code object, whole file names, new values."""
+    """Fill in what only the whole log shows: the code object, whole file names, new values."""
     code = {row["compile_key"]: row for row in process.rows["compiles"] if row["is_forward"]}
     for row in process.rows["recompiles"]:
         _name_code(row, code)

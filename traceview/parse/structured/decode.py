@@ -57,6 +57,6 @@ def text_of(reader: Reader, record: Record, limit: int = TEXT_LIMIT) -> str:
 
 
 def told(record: Record, kind: type[_T], read: Callable[[], _Read]) -> _T | _Read:
-    """What the payload tells by itself, read here if the process that cut the file did not."""
+    """What the payload alone shows, read here if the process that cut the file did not."""
     found = record.told
     return found if isinstance(found, kind) else read()

@@ -134,7 +134,7 @@ class _Lines:
         return list(dict.fromkeys(line for line in found if line))
 
     def _line(self, graphs: list[tuple[str | None, str | None]], node: str) -> str | None:
-        """The newest graph that knows it tells; graphs that nobody has to ask are not read."""
+        """By the newest graph that knows it; graphs that are not needed are not read."""
         for at in graphs:
             for row in reversed(self._graphs.get(at, ())):
                 if place := lines_of(row).place(node):

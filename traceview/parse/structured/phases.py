@@ -1,6 +1,6 @@
 """Compile phases: chromium_event B and E, matched as one stack a process.
 
-torch writes ``tid`` 0 and ``pid`` 0 always, so threads can't be told apart: an E closes the
+torch writes ``tid`` 0 and ``pid`` 0 always, so threads can't be distinguished: an E closes the
 innermost open B of its name and compile. What is open above it then belongs to another thread or
 has lost its E: it is set aside, where a later E may still find it, and no longer a parent.
 """

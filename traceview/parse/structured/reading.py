@@ -207,7 +207,7 @@ class Unpacker:
 def write_tables(batches: Batches, folder: Path) -> dict[str, int]:
     """Write ``folder/TABLE.K.parquet`` of all batches; how many pieces each table has.
 
-    Packing runs in a thread beside the reading, one piece behind it, so that memory stays bounded.
+    Packing runs in a thread of its own, one piece behind the reading, so that memory stays bounded.
     """
     written: Counter[str] = Counter()
     last: Future[None] | None = None

@@ -260,7 +260,7 @@ class Process(msgspec.Struct):
 
 
 class Reader(msgspec.Struct):
-    """What a parser gets beside the record: its process and where damage is counted."""
+    """What a parser gets with the record: its process and where damage is counted."""
 
     process: Process
     damage: Damage
