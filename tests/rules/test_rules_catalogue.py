@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rule_reads import reads, subscripts
-from rule_scenarios import SCENARIOS, recorded
+from rule_scenarios import SCENARIOS, SCRIPTS, SILENT_TOO, marks, recorded
 
 from traceview.rules import catalogue, needs, run_rules
 from traceview.rules.choice import shown
@@ -172,19 +172,20 @@ def test_no_stale_advice(rule):
 
 
 def test_every_rule_has_a_bad_and_a_good_scenario(rule):
-    bad, good = SCENARIOS[rule.name]
+    bad, good = SCENARIOS.get(rule.name, ((), ()))
     for scenario in (*bad, *good):
-        assert (ROOT / "fixtures" / "scenarios" / f"{scenario.name}.py").exists(), scenario.name
-    assert bad
+        assert (SCRIPTS / f"{scenario.name}.py").exists(), scenario.name
+    assert bad, "mark a line of its bad scenario with `# finding: NAME-OF-THE-RULE`"
     assert good
 
 
-def test_marked_lines_exist():
-    for bad, _ in SCENARIOS.values():
-        for scenario in bad:
-            if scenario.line is not None:
-                text = (ROOT / "fixtures" / "scenarios" / f"{scenario.name}.py").read_text()
-                assert scenario.line in text
+def test_marks_and_names_of_scenarios_are_those_of_rules():
+    assert set(SCENARIOS) | set(SILENT_TOO) <= set(RULES)
+    for path in (SCRIPTS / "bad").glob("*.py"):
+        assert marks(path), f"{path.name} marks no line with `# finding: NAME-OF-THE-RULE`"
+    good = {scenario.name for _, good in SCENARIOS.values() for scenario in good}
+    for path in (SCRIPTS / "good").glob("*.py"):
+        assert f"good/{path.stem}" in good, f"{path.name} begins with the name of no rule"
 
 
 def test_a_rule_without_its_tables_is_not_checked(rule):
