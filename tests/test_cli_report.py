@@ -142,6 +142,7 @@ def test_rules_and_explain(cli):
     rules = json.loads(cli("rules", "--json").out)
     assert {"code", "rule", "finds", "needs", "severities", "settings", "origin"} <= set(rules[0])
     assert len(cli("rules").out.splitlines()) == len(rules)
+    assert cli("rules", "nothing").code == 2
     assert cli("explain", "gb-item").out == cli("explain", "tv101").out != ""
     assert cli("explain", "gb-nothing").code == 2
     assert "no rule called gb-nothing" in cli.err

@@ -5,6 +5,7 @@ from sides import changed, moved, side
 
 from traceview.check import Limits, check
 from traceview.check.limits import limits_of, merged, number
+from traceview.diagnosis.compiler import MOST_COMPILES
 from traceview.errors import UsageError
 from traceview.reports.check.words import line, summary
 
@@ -47,6 +48,16 @@ def test_any_figure_can_have_a_limit():
     assert gate(bad(), max={"kernels_per_step": 2}).passed
     assert not gate(bad(), max={"kernels_per_step": 1}).passed
     assert not gate(bad(), min={"kernels_per_step": "3"}).passed
+
+
+def test_a_count_that_the_report_cut_does_not_pass():
+    def many(data):
+        data["compile_time"]["frames"] = data["compile_time"]["frames"][:1] * MOST_COMPILES
+
+    asked = {"compiles": 100 * MOST_COMPILES}
+    (text,) = lines(gate(changed(bad(), many), max=asked))
+    assert "there may be more" in text
+    assert gate(bad(), max=asked).passed
 
 
 def test_the_whole_interval_may_be_asked_for():

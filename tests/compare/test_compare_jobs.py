@@ -50,3 +50,12 @@ def test_seconds_on_more_ranks_count_by_rank(job):
 def test_a_job_and_a_run_are_compared_by_one_rank(job):
     found = compare(job, side("good-gb_item"))
     assert all(frame.before_ranks is None and frame.after_ranks is None for frame in found.frames)
+
+
+def test_rows_that_the_report_has_no_room_for_count(job):
+    def cut(data):
+        data["job"]["left_out"] = {"failures": 60}
+
+    found = {pair.key: pair for pair in compare(job, changed(job, cut)).figures}
+    failures = found["job_failures"]
+    assert (failures.before + 60, failures.change) == (failures.after, "worse")

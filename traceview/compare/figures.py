@@ -14,7 +14,7 @@ import msgspec
 
 from traceview.compare.side import CACHES, LOOK_UPS, Side
 from traceview.derive.compile_costs import PHASES
-from traceview.diagnosis.compiler import MOST_CHAINS, MOST_LINKS, MOST_SITES
+from traceview.diagnosis.compiler import MOST_CHAINS, MOST_COMPILES, MOST_LINKS, MOST_SITES
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.diagnosis.tree import everyone
 
@@ -95,23 +95,30 @@ def _break_even(side: Side) -> Measured:
     return Measured(None if steps is None else float(steps))
 
 
-def _compiles(side: Side) -> Measured:
-    return _counted(side, sum(row.compiles or 0 for row in side.frames))
+def of_logs(key: str) -> Read:
+    """A count from the compiler's logs; None if no log was read."""
 
+    def read(side: Side) -> Measured:
+        if not logged(side):
+            return Measured(None)
+        d = side.diagnosis
+        cut_chains = len(d.recompiles) >= MOST_CHAINS
+        cut_links = any(len(chain.links) >= MOST_LINKS for chain in d.recompiles)
+        count, at_least = {
+            "compiles": (
+                sum(row.compiles or 0 for row in side.frames),
+                len(side.frames) >= MOST_COMPILES,
+            ),
+            "graph_breaks": (len(d.graph_breaks), len(d.graph_breaks) >= MOST_SITES),
+            "recompiles": (
+                sum(len(chain.links) for chain in d.recompiles),
+                cut_chains or cut_links,
+            ),
+            "recompile_limits": (sum(chain.limit_hit for chain in d.recompiles), cut_chains),
+        }[key]
+        return Measured(float(count), None, at_least)
 
-def _breaks(side: Side) -> Measured:
-    sites = len(side.diagnosis.graph_breaks)
-    return _counted(side, sites, sites >= MOST_SITES)
-
-
-def _recompiles(side: Side) -> Measured:
-    chains = side.diagnosis.recompiles
-    cut = len(chains) >= MOST_CHAINS or any(len(one.links) >= MOST_LINKS for one in chains)
-    return _counted(side, sum(len(chain.links) for chain in chains), cut)
-
-
-def _limits_hit(side: Side) -> Measured:
-    return _counted(side, sum(chain.limit_hit for chain in side.diagnosis.recompiles))
+    return read
 
 
 def _of_severity(severity: str) -> Read:
@@ -133,11 +140,13 @@ def of_job(field: str) -> Read:
 
 
 def of_job_rows(field: str) -> Read:
-    """The number of rows in one of a post-mortem's lists."""
+    """The number of rows in one of a post-mortem's lists, with those that it has no room for."""
 
     def read(side: Side) -> Measured:
         job = side.diagnosis.job
-        return Measured(None if job is None else float(len(getattr(job, field))))
+        if job is None:
+            return Measured(None)
+        return Measured(float(len(getattr(job, field)) + job.left_out.get(field, 0)))
 
     return read
 
@@ -145,11 +154,6 @@ def of_job_rows(field: str) -> Read:
 def _late_seconds(side: Side) -> Measured:
     job = side.diagnosis.job
     return Measured(job.late.seconds if job and job.late else None)
-
-
-def _counted(side: Side, count: float, at_least: bool = False) -> Measured:
-    """A count from the compiler's logs; None if no log was read."""
-    return Measured(float(count), None, at_least) if logged(side) else Measured(None)
 
 
 def logged(side: Side) -> bool:
@@ -168,17 +172,20 @@ def kinds() -> Iterator[Kind]:
     yield Kind("warm_compile_seconds", "Warm compile", "s", "lower", warm, NOISE, LEAST_S)
     yield Kind("first_call_ms", "First call", "ms", "lower", first, NOISE, LEAST_S * 1000)
     yield Kind("break_even_steps", "Break-even", "steps", "lower", _break_even, None)
-    yield Kind("compiles", "Compiles", "count", "lower", _compiles)
-    yield Kind("graph_breaks", "Places of graph breaks", "count", "lower", _breaks)
-    yield Kind("recompiles", "Recompiles", "count", "lower", _recompiles)
-    yield Kind("recompile_limits", "Recompile limits hit", "count", "lower", _limits_hit)
+    for key, label in (
+        ("compiles", "Compiles"),
+        ("graph_breaks", "Places of graph breaks"),
+        ("recompiles", "Recompiles"),
+        ("recompile_limits", "Recompile limits hit"),
+    ):
+        yield Kind(key, label, "count", "lower", of_logs(key))
     yield from _steps()
     yield from _caches()
     yield from _jobs()
     for severity in ("error", "warning", "info"):
-        label, better = f"Findings: {severity}", None if severity == "info" else "lower"
+        better: Literal["lower"] | None = None if severity == "info" else "lower"
         read = _of_severity(severity)
-        yield Kind(f"findings_{severity}", label, "count", better, read)  # type: ignore[arg-type]
+        yield Kind(f"findings_{severity}", f"Findings: {severity}", "count", better, read)
 
 
 #: A change of these is neither better nor worse: it depends on what they replace.
