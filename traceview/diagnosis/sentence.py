@@ -14,6 +14,7 @@ from traceview.diagnosis.verdict import NOT_CAPTURED
 from traceview.rules.finding import Finding
 from traceview.words.names import category, effect
 from traceview.words.numbers import milliseconds, percent, plural, ratio, together
+from traceview.words.text import listed
 
 #: A category that fills this part of both steps leaves torch.compile nothing to win.
 DOMINANT = 0.6
@@ -180,10 +181,10 @@ def _difference(verdict: Verdict) -> str:
     opening = (
         f"The extra {whole} go to" if change > 0 else f"The {_unsigned(whole)} saved come from"
     )
-    clauses = [f"{opening} {_listed(said[: len(along)])}"]
+    clauses = [f"{opening} {listed(said[: len(along)])}"]
     if against:
         how = "saved elsewhere" if change > 0 else "lost again"
-        clauses.append(f"{how}: {_listed(said[len(along) :])}")
+        clauses.append(f"{how}: {listed(said[len(along) :])}")
     if rest:
         more = "" if left * change > 0 else "another "
         clauses.append(f"{more}{_unsigned(parts[-1])} unexplained")
@@ -200,11 +201,6 @@ def _part(why: Reason, ms: str, *, shares: bool) -> str:
 
 def _unsigned(figure: str) -> str:
     return figure.removeprefix("−")
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _cancelled(verdict: Verdict) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # Whole escape sequences first (CSI, OSC, two-byte), so that "[31m" does not stay behind.
 _ANSI = re.compile(
@@ -49,6 +50,11 @@ def shorten(text: str | None, most: int = 120) -> str:
     """The first line of ``text``, cut to ``most`` characters."""
     line = (text or "").strip().partition("\n")[0]
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def display_width(text: str) -> int:

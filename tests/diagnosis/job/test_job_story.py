@@ -53,8 +53,8 @@ def test_the_sentence_names_the_slow_rank_and_the_component():
 def test_the_same_key_in_another_folder():
     found = story(**slow_rank(4, 2, differs=False))
     assert found.stragglers[0].why == (
-        "its FX graph cache missed where others hit (its keys are the same: the cache itself did "
-        "not hold the graphs)"
+        "its FX graph cache missed where others hit (its keys are the same: the graphs were "
+        "not in the cache)"
     )
 
 
@@ -82,10 +82,10 @@ def test_a_failure_of_an_earlier_start_is_told():
     before = {**compiled(0, 0, 1, outcome="failed", fail_type="Unsupported"), "pass": "logs.2"}
     found = story(jobs=jobs, compiles=[before, compiled(0, 100, 5)])
     assert found.sentence == (
-        "5.0 s of compilation (start 2 of 2). In start 1, rank 0 failed to compile forward() "
+        "5.00 s of compilation (start 2 of 2). In start 1, rank 0 failed to compile forward() "
         "(net.py:7): Unsupported."
     )
-    assert found.headline == "5.0 s of compilation (start 2 of 2)"
+    assert found.headline == "5.00 s of compilation (start 2 of 2)"
     assert found.sentence == " ".join((f"{found.headline}.", *found.remarks))
     assert [(one.attempt, one.shown) for one in found.attempts] == [(1, False), (2, True)]
     assert [one.attempt for one in found.failures] == [1]

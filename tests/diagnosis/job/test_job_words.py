@@ -1,8 +1,8 @@
-"""Ranks, functions and seconds in words."""
+"""Ranks in words."""
 
 import pytest
 
-from traceview.diagnosis.job.words import member_name, members_of, ranks, seconds
+from traceview.diagnosis.job.subject import member_name, members_of, ranks
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,3 @@ def test_ranges_are_read_back():
 
 def test_names():
     assert (member_name("17"), member_name("p4711")) == ("rank 17", "process 4711")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(412.2, "412 s"), (1234.5, "1,234 s"), (30.64, "30.6 s"), (1.0, "1.0 s"), (0.042, "0.042 s")],
-)
-def test_seconds(value, text):
-    assert seconds(value) == text

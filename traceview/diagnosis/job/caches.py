@@ -9,8 +9,12 @@ from pathlib import PurePath
 import polars as pl
 
 from traceview.diagnosis.job.model import Bypass, CacheRow, JobCaches, KeyDifference, Side
-from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import cut, members_of
+from traceview.diagnosis.job.subject import (
+    Row,
+    Subject,
+    cut,
+    members_of,
+)
 
 MOST_DIFFERENCES, MOST_BYPASSES, MOST_FUNCTIONS = 20, 20, 5
 _OWNERS = {
@@ -71,24 +75,23 @@ def _difference(subject: Subject, rows: list[Row]) -> KeyDifference:
 def why(found: KeyDifference) -> str:
     """``component inductor_config[max_autotune] differs``."""
     if found.kind == "folder":
-        return "its keys are the same: the cache itself did not hold the graphs"
+        return "its keys are the same: the graphs were not in the cache"
     if found.kind == "unknown":
         return "its keys differ; what in them was not recorded"
-    what = {"graph": "the graph itself is another one", "inputs": "its inputs are others"}
-    told = what.get(found.kind)
-    return (
-        f"{told} (component {found.component})" if told else f"component {found.component} differs"
-    )
+    what = {"graph": "the graph itself differs", "inputs": "its inputs differ"}.get(found.kind)
+    if what:
+        return f"{what} (component {found.component})"
+    return f"component {found.component} differs"
 
 
 def _text(row: Row, sides: tuple[Side, ...]) -> str:
     name, missed, usual = owner(row["cache"]), sides[-1], sides[0]
     if row["between"] == "attempts":
-        head = f"{missed.ranks.text} missed in the {name} what the start before had made"
+        head = f"{missed.ranks.text} missed in the {name} what the start before had stored"
     elif usual.outcome == "hit" and missed.outcome == "miss":
         head = f"{missed.ranks.text} missed in the {name} where {usual.ranks.text} hit"
     else:
-        head = f"{missed.ranks.text} asked the {name} by other keys than {usual.ranks.text}"
+        head = f"{missed.ranks.text} used other keys for the {name} than {usual.ranks.text}"
     found = KeyDifference(
         row["cache"], row["component"], row["kind"], row["between"], sides, (), 0, None, ""
     )
@@ -98,11 +101,9 @@ def _text(row: Row, sides: tuple[Side, ...]) -> str:
 def for_member(
     found: tuple[KeyDifference, ...], rows: list[Row], member: str
 ) -> KeyDifference | None:
-    """The dearest difference whose missing side ``member`` is on; ``rows`` are the table's."""
-    lost = {
-        row["difference"] for row in rows
-        if row["outcome"] != "hit" and row["seconds"] and member in members_of(row["ranks"])
-    }  # fmt: skip
+    """The most expensive difference that ``member`` missed by; ``rows`` are the table's."""
+    missed = [row for row in rows if row["outcome"] != "hit" and row["seconds"]]
+    lost = {row["difference"] for row in missed if member in members_of(row["ranks"])}
     numbers = list(dict.fromkeys(row["difference"] for row in rows))
     return next((item for number, item in zip(numbers, found, strict=True) if number in lost), None)
 

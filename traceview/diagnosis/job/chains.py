@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.diagnosis.focus import struct_of
 from traceview.diagnosis.job.model import ChainLink, JobBreak, JobChain
-from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import cut
+from traceview.diagnosis.job.subject import (
+    Row,
+    Subject,
+    cut,
+)
 from traceview.words import names
 
 MOST_CHAINS, MOST_LINKS, MOST_BREAKS = 40, 40, 60
@@ -45,10 +49,8 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
     rows = ways[0]
     members = {way[0]["member"] for way in ways}
     keys = [(row["member"], row["compile_key"]) for way in ways for row in way]
-    seconds = [
-        span.seconds for key in keys
-        if (span := subject.spans.get(key)) is not None and span.seconds is not None
-    ]  # fmt: skip
+    spans = [span for key in keys if (span := subject.spans.get(key)) is not None]
+    seconds = [span.seconds for span in spans if span.seconds is not None]
     name, file, line = (rows[0][column] for column in _CODE)
     return JobChain(
         name=names.function(name),
@@ -67,11 +69,10 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
 def _links(subject: Subject, rows: list[Row]) -> Iterator[ChainLink]:
     for row in rows:
         span = subject.spans.get((row["member"], row["compile_key"]))
-        yield ChainLink(
-            compile_id=row["compile_id"] or "?",
+        yield struct_of(
+            ChainLink,
+            row,
             guard=cut(row["guard"]) or "",
-            kind=row["kind"] or "other",
-            source_name=row["source_name"],
             old=cut(row["old"], 200),
             new=cut(row["new"], 200),
             seconds=span.seconds if span else None,

@@ -1,4 +1,4 @@
-"""What ranks do differently, with the first line on which two of them part."""
+"""What ranks do differently, with the first line that differs between two of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import polars as pl
 
 from traceview.derive.job.divergence import NOISE
 from traceview.diagnosis.job.model import Divergence, RankGroup
-from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import cut
+from traceview.diagnosis.job.subject import (
+    Row,
+    Subject,
+    cut,
+)
 from traceview.torchtext.fx import collectives, lines
 from traceview.words import names
 
@@ -30,15 +33,15 @@ Pair = tuple[str | None, str | None]
 
 
 def divergences(subject: Subject) -> tuple[tuple[Divergence, ...], int]:
-    """(differences, those of the dearest functions first; how many more)."""
+    """(differences, those of the slowest functions first; how many more)."""
     rows = subject.rows("job_divergence")
-    dear = {code: number for number, code in enumerate(map(_code, subject.rows("job_frames")))}
+    order = {code: number for number, code in enumerate(map(_code, subject.rows("job_frames")))}
     groups = [list(found) for _, found in groupby(rows, key=itemgetter("difference"))]
     groups.sort(
         key=lambda found: (
             found[0]["kind"] != "collectives",
             bool(_OWN.search(found[0]["co_filename"] or "")),
-            dear.get(_code(found[0]), len(dear)),
+            order.get(_code(found[0]), len(order)),
         )
     )
     return tuple(_divergence(subject, found) for found in groups[:MOST]), max(0, len(groups) - MOST)
@@ -134,7 +137,7 @@ def _first_line(
 
 
 def _around(one: str, other: str) -> tuple[str, str]:
-    """Both from a little before they part."""
+    """Both from a little before the first difference."""
     same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
     start = max(0, same - _AROUND)
     head = "…" if start else ""

@@ -1,4 +1,4 @@
-"""The dearest functions with their causes, and the ranks."""
+"""The functions that took longest to compile with their causes, and the ranks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from traceview.derive.compile_costs import PHASES
+from traceview.diagnosis.focus import struct_of
 from traceview.diagnosis.job.caches import differences, owner, why
 from traceview.diagnosis.job.model import JobCause, JobChain, JobFrame, KeyDifference, RankRow
-from traceview.diagnosis.job.subject import Row, Subject
+from traceview.diagnosis.job.subject import (
+    Row,
+    Subject,
+    member_name,
+)
 from traceview.diagnosis.job.timeline import waits_by_rank
-from traceview.diagnosis.job.words import member_name
 from traceview.words import names
 
 MOST_FRAMES, MOST_RANKS = 40, 1024
@@ -30,7 +34,7 @@ Code = tuple[str | None, str | None, int | None]
 
 
 def frames(subject: Subject, chains: Sequence[JobChain]) -> tuple[tuple[JobFrame, ...], int, float]:
-    """(the dearest functions, how many more, their seconds)."""
+    """(the slowest functions, how many more, their seconds)."""
     rows = subject.rows("job_frames")
     shown, rest = rows[:MOST_FRAMES], rows[MOST_FRAMES:]
     evidence = _Evidence(subject, chains)
@@ -56,33 +60,28 @@ class _Evidence:
         named = dict(
             zip(dict.fromkeys(r["difference"] for r in table), differences(subject), strict=True)
         )
+        missed = [row for row in table if row["outcome"] != "hit" and row["seconds"]]
         self.differences: list[tuple[Row, KeyDifference]] = [
-            (row, named[row["difference"]]) for row in table
-            if row["outcome"] != "hit" and row["seconds"]
-        ]  # fmt: skip
+            (row, named[row["difference"]]) for row in missed
+        ]
 
     def frame(self, row: Row) -> JobFrame:
         code = (row["co_name"], row["co_filename"], row["co_firstlineno"])
         looked = self.lookups.get(code)
-        return JobFrame(
+        causes = sorted(self._causes(code, row), key=lambda cause: -(cause.seconds or 0.0))
+        return struct_of(
+            JobFrame,
+            row,
             name=names.function(row["co_name"]),
-            co_name=row["co_name"],
             file=row["co_filename"],
             line=row["co_firstlineno"],
-            user_file=row["user_file"],
-            user_line=row["user_line"],
-            rank_seconds=row["rank_seconds"],
-            most_seconds=row["most_seconds"],
             most_rank=member_name(row["most_member"]),
             ranks=self.subject.ranks(row["ranks"]),
-            compiles=row["compiles"],
-            recompiles=row["recompiles"],
             graph_breaks=None if self.breaks is None else self.breaks[code],
             hits=looked["hits"] if looked else None,
             misses=looked["misses"] if looked else None,
-            failures=row["failures"],
             phases={name: row[name] or 0.0 for name in PHASES},
-            causes=(*sorted(self._causes(code, row), key=_seconds), *_phase(row)),
+            causes=(*causes, *_phase(row)),
         )
 
     def _causes(self, code: Code, row: Row) -> Iterator[JobCause]:
@@ -111,10 +110,6 @@ class _Evidence:
         if not changed:
             return f"{times}; which guards failed was not recorded"
         return f"{times}: {', '.join(name for name, _ in changed.most_common(3))} changed"
-
-
-def _seconds(cause: JobCause) -> float:
-    return -(cause.seconds or 0.0)
 
 
 def _phase(row: Row) -> Iterator[JobCause]:
@@ -162,17 +157,11 @@ def rank_rows(subject: Subject) -> tuple[tuple[RankRow, ...], int]:
     slow = set(subject.frame("job_stragglers")["member"])
     rows = subject.rows("job_ranks")
     found = tuple(
-        RankRow(
+        struct_of(
+            RankRow,
+            row,
             rank=member_name(row["member"]),
-            seconds=row["seconds"],
             phases={name: row[name] for name in PHASES if row[name] is not None},
-            compiles=row["compiles"],
-            recompiles=row["recompiles"],
-            graph_breaks=row["graph_breaks"],
-            failures=row["failures"],
-            hits=row["hits"],
-            misses=row["misses"],
-            bypasses=row["bypasses"],
             first_at_s=subject.at_s(row["first_us"]),
             last_at_s=subject.at_s(row["last_us"]),
             waited_seconds=waiting.get(row["member"]),

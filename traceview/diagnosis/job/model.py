@@ -1,8 +1,8 @@
-"""The story of a job, as plain data: what a post-mortem says beside the diagnosis of one rank.
+"""The story of a job, as plain data: what a post-mortem adds to the diagnosis of one rank.
 
 Seconds are host seconds. Moments (``…_at_s``) count from the start of the job's first compile, by
 each rank's own clock. None means "not recorded". Lists are ordered by what matters and cut;
-``left_out`` says by how much. ``basis`` tells how a figure is known: ``measured``, ``derived`` or
+``left_out`` says by how much. ``basis`` is how a figure is known: ``measured``, ``derived`` or
 ``heuristic``.
 """
 
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import msgspec
 
-from traceview.diagnosis.job.model_caches import Bypass as Bypass
-from traceview.diagnosis.job.model_caches import CacheRow as CacheRow
-from traceview.diagnosis.job.model_caches import JobCaches as JobCaches
-from traceview.diagnosis.job.model_caches import KeyDifference as KeyDifference
-from traceview.diagnosis.job.model_caches import Ranks as Ranks
-from traceview.diagnosis.job.model_caches import Side as Side
-
 #: What a span of the timeline is, by the index that stands in it.
 SPAN_KINDS = ("compile", "compile_alone", "wait", "failed")
+
+
+class Ranks(msgspec.Struct, frozen=True):
+    """A set of ranks: how many, and in words ("ranks 0–16 and 18–63", "process 4711")."""
+
+    count: int
+    text: str
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -40,8 +40,8 @@ class JobCompile(msgspec.Struct, frozen=True):
     """How long the job compiled: ``seconds`` in which at least one rank did, each counted once.
 
     ``rank_seconds`` add up over ranks. ``alone_seconds``: of ``seconds``, when ``most_rank`` and
-    nobody else compiled. ``waited_seconds``: how long others stood still for a rank that compiled,
-    each instant once; None where nothing tells. ``phases`` are exclusive and add up to
+    no other rank compiled. ``waited_seconds``: how long others waited for a rank that compiled,
+    each instant once; None where that was not recorded. ``phases`` are exclusive and add up to
     ``rank_seconds``.
     """
 
@@ -62,7 +62,7 @@ class JobCompile(msgspec.Struct, frozen=True):
 
 
 class RankRow(msgspec.Struct, frozen=True):
-    """One rank: what it compiled, and how much others waited for it."""
+    """One rank: what it compiled, and how long others waited for it."""
 
     rank: str
     seconds: float | None
@@ -99,7 +99,7 @@ class JobTimeline(msgspec.Struct, frozen=True):
 
 
 class JobCause(msgspec.Struct, frozen=True):
-    """Why a frame was dear: ``kind`` is recompiles, cache_miss, first_compile, autotuning, …"""
+    """Why a function took long: ``kind`` is recompiles, cache_miss, autotuning, failed or phase."""
 
     kind: str
     text: str
@@ -170,6 +170,60 @@ class JobBreak(msgspec.Struct, frozen=True):
     everywhere: bool
 
 
+class CacheRow(msgspec.Struct, frozen=True):
+    """Look-ups of one of torch's caches by how they ended, over all ranks."""
+
+    cache: str
+    counts: dict[str, int]
+    ranks: Ranks
+
+
+class Bypass(msgspec.Struct, frozen=True):
+    """A reason that kept graphs out of a cache."""
+
+    cache: str
+    reason: str
+    times: int
+    ranks: Ranks
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One value of what differs, with the ranks (and the attempt) that had it."""
+
+    ranks: Ranks
+    value: str | None
+    outcome: str | None = None
+    pass_name: str | None = None
+
+
+class KeyDifference(msgspec.Struct, frozen=True):
+    """What differs in the cache keys of one compile: ``between`` ranks, attempts or starts.
+
+    ``component`` is torch's name for it (inductor_config[max_autotune], gm, example_inputs[0]);
+    None: the keys are the same, and one side's cache did not hold it. ``kind`` is settings, graph,
+    inputs, versions, folder or unknown. ``seconds``: what the misses took beyond a hit.
+    """
+
+    cache: str
+    component: str | None
+    kind: str
+    between: str
+    sides: tuple[Side, ...]
+    functions: tuple[str, ...]
+    compiles: int
+    seconds: float | None
+    text: str
+
+
+class JobCaches(msgspec.Struct, frozen=True):
+    """Caches over all ranks."""
+
+    rows: tuple[CacheRow, ...] = ()
+    bypasses: tuple[Bypass, ...] = ()
+    differences: tuple[KeyDifference, ...] = ()
+    left_out: int = 0
+
+
 class RankGroup(msgspec.Struct, frozen=True):
     """Ranks that agree, with what they have in common."""
 
@@ -204,7 +258,7 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """A compile during which other ranks stood still."""
+    """A compile that other ranks waited for."""
 
     rank: str
     name: str

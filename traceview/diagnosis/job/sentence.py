@@ -1,17 +1,22 @@
-"""The verdict of a post-mortem: how long the job compiled, and the first thing that matters."""
+"""A post-mortem in words: how long the job compiled, what matters first, and the notes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
 from msgspec.structs import replace
 
+from traceview.derive.intervals import Interval
 from traceview.diagnosis.job.model import Job, JobFailure, JobFrame, LateCompile
+from traceview.diagnosis.job.subject import Subject, member_name
 from traceview.diagnosis.job.troubles import where
-from traceview.diagnosis.job.words import seconds
-from traceview.words.numbers import plural
+from traceview.words.numbers import plural, seconds
 
 #: A part of the job's compile seconds that is worth the sentence.
 _WORTH = 0.2
-_AGAIN = "recompiles"
+#: A rank whose compiles are this far from all others has another clock, or is of another start.
+_APART_S = 60.0
 
 
 def worded(job: Job) -> Job:
@@ -73,7 +78,8 @@ def _late(job: Job) -> str:
 
 
 def _recompiled(job: Job) -> str:
-    found = [(cause, one) for one in job.frames for cause in one.causes if cause.kind == _AGAIN]
+    causes = [(cause, one) for one in job.frames for cause in one.causes]
+    found = [(cause, one) for cause, one in causes if cause.kind == "recompiles"]
     if not found:
         return ""
     cause, frame = max(found, key=lambda item: item[0].seconds or 0.0)
@@ -127,3 +133,101 @@ def _lower(text: str) -> str:
 def _failed(found: JobFailure) -> str:
     who, kind = found.ranks.text, found.fail_type or "an error"
     return f"{who[:1].upper()}{who[1:]} failed to compile {_what(found)}: {kind}."
+
+
+def notes(subject: Subject) -> Iterator[str]:
+    """What the reader must know to trust the rest, the most important first."""
+    yield from _missing(subject)
+    yield from _clocks(subject)
+    yield from _waiting(subject)
+    yield from _unrecorded(subject)
+
+
+def _missing(subject: Subject) -> Iterator[str]:
+    """Ranks without a log: out of the world size, else at least out of the highest rank."""
+    jobs = subject.tables["jobs"].filter(pl.col("pass") == subject.job.name)
+    world_size = jobs["world_size"][0] if jobs.height else None
+    ranks = [int(member) for member in subject.job.members if member.isdigit()]
+    known, unnamed = len(ranks), len(subject.job.members) - len(ranks)
+    size = max([*ranks, -1]) + 1 if world_size is None else world_size
+    if known + unnamed < size:
+        of = plural(size, "rank")
+        whose = f"the job's {of}" if world_size is not None else f"at least {of} that the job had"
+        yield f"There are logs of {known:,} of {whose}: the rest are missing from this report."
+    if unnamed and known:
+        of = "1 process" if unnamed == 1 else f"{unnamed:,} processes"
+        yield f"{of} logged no rank: shown by process id."
+
+
+def _clocks(subject: Subject) -> Iterator[str]:
+    """Whether moments of several ranks can be compared."""
+    if len(subject.job.members) < 2:
+        return
+    hosts = _hosts(subject)
+    if hosts == 1:
+        return
+    whose = f"the ranks ran on {hosts} hosts" if hosts else "the logs do not name the hosts"
+    yield (
+        f"Times are by each rank's own clock, and {whose}: if their clocks differ, the timeline "
+        "and the waits are off by the difference. Nothing is corrected."
+    )
+    for member, apart in _time_apart(subject.job.intervals):
+        if apart > _APART_S:
+            yield (
+                f"{member_name(member)} compiled {seconds(apart)} apart from all others: its clock "
+                "differs, or its log is of another start."
+            )
+
+
+def _hosts(subject: Subject) -> int:
+    """How many hosts the ranks ran on; 0 where it is not known of every rank."""
+    known = subject.frame("inputs").drop_nulls("host")
+    unknown = set(subject.job.members) - set(known["member"])
+    return 0 if unknown else known["host"].n_unique()
+
+
+def _time_apart(intervals: Mapping[str, Sequence[Interval]]) -> Iterator[tuple[str, float]]:
+    """(member, seconds between all of its compiles and all of the others')."""
+    spans = {member: (pairs[0][0], pairs[-1][1]) for member, pairs in intervals.items() if pairs}
+    if len(spans) < 2:
+        return
+    first, second = sorted(start for start, _ in spans.values())[:2]
+    before, last = sorted(end for _, end in spans.values())[-2:]
+    for member, (start, end) in spans.items():
+        others_start = second if start == first else first
+        others_end = before if end == last else last
+        yield member, max(others_start - end, start - others_end) / 1e6
+
+
+def _waiting(subject: Subject) -> Iterator[str]:
+    waits = subject.frame("job_waits")
+    if len(subject.job.members) < 2:
+        return
+    if waits.is_empty() and subject.frame("steps").is_empty():
+        yield (
+            "Whether ranks waited for one another's compiles is not recorded: without steps, logs "
+            "show a wait only between two compiles of the rank that waits."
+        )
+    elif "heuristic" in set(waits["basis"]):
+        yield (
+            "Waits are inferred from gaps between a rank's own compiles that end when another "
+            "rank's compile does. That is likely, not certain, and does not show a wait for the "
+            "last compile of all."
+        )
+
+
+def _unrecorded(subject: Subject) -> Iterator[str]:
+    tables = subject.tables
+    if not tables.has("compiles") or not subject.job.spans:
+        yield (
+            "There is no structured log (TORCH_TRACE): compile times, caches and settings are not "
+            "recorded."
+        )
+    elif all(span.seconds is None for span in subject.job.spans):
+        yield "No compile time is recorded: the metrics of compiles are missing from the logs."
+    open_ = sum(span.row["outcome"] == "unfinished" for span in subject.job.spans)
+    if open_:
+        yield (
+            f"{plural(open_, 'compile')} never ended in the logs: a log was cut off, or the "
+            "process was killed while compiling. That time is not in the figures."
+        )

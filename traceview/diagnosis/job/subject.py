@@ -1,19 +1,31 @@
-"""What every part of the story is made of: one attempt, its tables and its clock."""
+"""What every part of the story is made of: one attempt, its tables and clock, ranks in words."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from traceview.derive.job.attempts import Attempt, Code, Span, attempt, with_member
+from traceview.derive.job.attempts import (
+    Attempt,
+    Code,
+    Span,
+    attempt,
+    in_order,
+    ranges,
+    with_member,
+)
 from traceview.diagnosis.job.model import Ranks
-from traceview.diagnosis.job.words import members_of, ranks
 from traceview.tables import Tables
+from traceview.words.text import listed
 
 Row = dict[str, Any]
+#: Ranges written out; the rest is counted.
+_SHOWN = 6
 
 
 class Subject(msgspec.Struct, frozen=True, dict=True):
@@ -60,3 +72,47 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
         """In words; all of them by that name."""
         found = members_of(members) if isinstance(members, str | None) else members
         return ranks(found, len(self.job.members))
+
+
+def members_of(text: str | None) -> list[str]:
+    """The members that a table's ``0-16,18-63`` stands for."""
+    found: list[str] = []
+    for part in (text or "").split(","):
+        first, dash, last = part.partition("-")
+        if dash and first.isdigit() and last.isdigit():
+            found += map(str, range(int(first), int(last) + 1))
+        elif part:
+            found.append(part)
+    return found
+
+
+def ranks(members: Collection[str], everyone: int | None = None) -> Ranks:
+    """How many, and in words; ``everyone``: how many there are in all."""
+    found = in_order(members)
+    if everyone is not None and len(found) == everyone > 2:
+        return Ranks(everyone, f"all {everyone:,} ranks")
+    if not found:
+        return Ranks(0, "no rank")
+    parts = ranges(found).split(",")
+    words = [part.replace("-", "–").removeprefix("p") for part in parts[:_SHOWN]]
+    more = len(found) - len(members_of(",".join(parts[:_SHOWN])))
+    if more:
+        words.append(f"{more:,} more")
+    one, several = ("rank", "ranks") if all(map(str.isdigit, found)) else ("process", "processes")
+    noun = one if len(found) == 1 else several
+    return Ranks(len(found), f"{noun} {listed(words)}")
+
+
+def member_name(member: str) -> str:
+    """``rank 17``; ``process 4711`` where its rank is not known."""
+    return f"rank {member}" if member.isdigit() else f"process {member.removeprefix('p')}"
+
+
+def place(file: str | None, line: int | None) -> str | None:
+    """``model.py:26``."""
+    return f"{PurePath(file).name}:{line}" if file and line is not None else None
+
+
+def cut(text: str | None, most: int = 400) -> str | None:
+    """``text`` without what a report has no room for."""
+    return text if text is None or len(text) <= most else f"{text[: most - 1]}…"

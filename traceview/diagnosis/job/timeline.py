@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from traceview.derive.intervals import Interval, length, merge
 from traceview.derive.job.attempts import known, phases_of
 from traceview.diagnosis.job.model import SPAN_KINDS, JobCompile, JobTimeline, Lane
-from traceview.diagnosis.job.subject import Subject
-from traceview.diagnosis.job.words import member_name
+from traceview.diagnosis.job.subject import (
+    Subject,
+    member_name,
+)
 
 #: What a report has room for: ranks, and spans on all of them.
 MOST_LANES, MOST_SPANS = 1024, 12_000

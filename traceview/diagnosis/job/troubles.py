@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import earlier
+from traceview.diagnosis.focus import struct_of
 from traceview.diagnosis.job.caches import differences, for_member, owner, why
 from traceview.diagnosis.job.model import (
     ConfigDifference,
@@ -26,16 +27,17 @@ from traceview.diagnosis.job.model import (
     Tuning,
     Wait,
 )
-from traceview.diagnosis.job.subject import Row, Subject
-from traceview.diagnosis.job.words import (
+from traceview.diagnosis.job.subject import (
+    Row,
+    Subject,
     cut,
     member_name,
     members_of,
     place,
     ranks,
-    seconds,
 )
 from traceview.words import names
+from traceview.words.numbers import seconds
 
 MOST = 40
 _TUNING = "_template_autotuning"
@@ -58,27 +60,24 @@ def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
 
 def _wait(subject: Subject, rows: list[Row]) -> Wait:
     longest = max(rows, key=lambda row: row["seconds"])
-    waiting = subject.ranks({row["waiting_member"] for row in rows})
-    name = names.function(longest["co_name"])
     if longest["basis"] == "measured":
-        evidence = "a step of theirs took that much longer than usual, and they compiled nothing"
+        evidence = "one of their steps took that much longer than usual, and they compiled nothing"
     else:
         after = longest["resumed_s"]
         when = f"{seconds(after)} after" if after > 0 else "when"
         evidence = (
             f"{member_name(longest['waiting_member'])} compiled nothing for "
-            f"{seconds(longest['seconds'] + max(0.0, after))} and went on {when} it was done"
+            f"{seconds(longest['seconds'] + max(0.0, after))} and continued {when} it was done"
         )
-    return Wait(
+    return struct_of(
+        Wait,
+        longest,
         rank=member_name(longest["member"]),
-        name=name,
+        name=names.function(longest["co_name"]),
         file=longest["co_filename"],
         line=longest["co_firstlineno"],
-        compile_id=longest["compile_id"],
         at_s=subject.at_s(longest["started_us"]),
-        seconds=longest["seconds"],
-        ranks=waiting,
-        basis=longest["basis"],
+        ranks=subject.ranks({row["waiting_member"] for row in rows}),
         evidence=evidence,
     )
 
@@ -126,10 +125,8 @@ def late(subject: Subject) -> LateCompiles | None:
     for row in rows:
         groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
     ranked = sorted(groups.values(), key=lambda own: -sum(row["seconds"] or 0.0 for row in own))
-    spans = [
-        (int(row["started_us"]), int(row["started_us"] + 1e6 * row["seconds"]))
-        for row in rows if row["started_us"] is not None and row["seconds"] is not None
-    ]  # fmt: skip
+    timed = subject.frame("late_compiles").select("started_us", "seconds").drop_nulls()
+    spans = [(int(start), int(start + 1e6 * spent)) for start, spent in timed.iter_rows()]
     after = subject.at_s(first["after_us"])
     return LateCompiles(
         basis=first["late_by"],
@@ -147,15 +144,15 @@ def late(subject: Subject) -> LateCompiles | None:
 def _basis(late_by: str, after_step: int | None, after_s: float | None) -> str:
     if late_by == "time":
         return (
-            "Steps were not recorded: counted is what began after the first 10 s in which no rank "
-            f"compiled anything, from {seconds(after_s or 0.0)} after the first compile on."
+            "Steps were not recorded. This counts what began after the first 10 s in which no rank "
+            f"compiled anything: from {seconds(after_s or 0.0)} after the first compile on."
         )
-    counted = f"Counted is what began in step {after_step} or later"
+    counted = f"This counts what began in step {after_step} or later"
     if late_by == "steps":
         return f"{counted}, by the collector's steps."
     return (
-        f"{counted}, by the steps that profiles name (ProfilerStep). Ranks without a profile are "
-        "taken to be in the same step as those with one; before a profile no step is known."
+        f"{counted}, by the steps in profiles (ProfilerStep). Ranks without a profile are assumed "
+        "to be in the same step as those with one; before a profile no step is known."
     )
 
 
@@ -196,16 +193,15 @@ def failures(subject: Subject) -> tuple[tuple[JobFailure, ...], int]:
 
 
 def _failure(subject: Subject, row: Row, everyone: int) -> JobFailure:
-    return JobFailure(
-        outcome=row["outcome"],
-        fail_type=row["fail_type"],
+    return struct_of(
+        JobFailure,
+        row,
         reason=cut((row["reason"] or "").strip() or None, 1000),
         name=names.function(row["co_name"]),
         file=row["user_file"] or row["co_filename"],
         line=row["user_line"] if row["user_file"] else row["co_firstlineno"],
         function=row["co_name"],
         ranks=ranks(members_of(row["ranks"]), everyone),
-        times=row["times"],
         first_at_s=subject.at_s(row["first_us"]),
         everywhere=row["rank_count"] == everyone,
     )
@@ -229,7 +225,7 @@ def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
 
 
 def _python(value: str | None) -> str | None:
-    """A JSON value as Python has it, and as cache keys and the user's own code say it."""
+    """A JSON value as Python writes it, as in cache keys and in the user's own code."""
     try:
         return value if value is None else repr(json.loads(value))
     except (ValueError, RecursionError):  # several values, one after the other
@@ -237,7 +233,7 @@ def _python(value: str | None) -> str | None:
 
 
 def autotuning(subject: Subject) -> JobTuning | None:
-    """What autotuning cost while compiling; None where nothing was tuned or nothing tells."""
+    """What autotuning cost while compiling; None where nothing was tuned or recorded."""
     per_rank: dict[str, float] = defaultdict(float)
     for span in subject.job.spans:
         per_rank[span.member] += (span.row["autotune_us"] or 0.0) / 1e6
@@ -291,16 +287,12 @@ def _idle(row: Row) -> IdleOnCompile:
     own, other = row["own_compile_s"], row["other_compile_s"]
     parts = [f"{seconds(own)} while it compiled"] if own else []
     parts += [f"{seconds(other)} while another rank compiled"] if other else []
-    told = ", ".join(parts) or "none of it falls on a compile"
-    return IdleOnCompile(
+    shown = ", ".join(parts) or "none of it during a compile"
+    return struct_of(
+        IdleOnCompile,
+        row,
         rank=member_name(row["member"]),
-        file=row["file"],
-        window_s=row["window_s"],
-        idle_s=row["idle_s"],
-        own_compile_s=own,
-        other_compile_s=other,
-        basis=row["basis"],
-        text=f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {told}",
+        text=f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {shown}",
     )
 
 
