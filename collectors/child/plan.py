@@ -4,8 +4,8 @@ A plan is a generator. It yields orders and is sent the `Moment` of the step edg
 only `Wait` lets steps pass, every other order is carried out at the same edge. So a whole run
 reads from top to bottom:
 
-    cold, warmup   until compiling has gone quiet
-    block          pairs of blocks, eager and compiled by turns; small first, then of full length
+    cold, warmup   until compiling has stopped
+    block          pairs of blocks, eager and compiled alternating; small first, then of full length
     profile        two windows per stance, for time and for the user's lines, after the first few
                    pairs (or at the end, see below)
     block          the remaining pairs

@@ -1,6 +1,6 @@
 """Every table that traceview makes: its columns, their dtypes, units and meaning, declared once.
 
-The unit stands in the name (``duration_us``, ``peak_bytes``); null means "not recorded" and is never
+The unit is in the name (``duration_us``, ``peak_bytes``); null means "not recorded" and is never
 replaced by 0 or -1. Every table starts with ``pass`` and ``rank`` (see ``HEAD``).
 """
 

@@ -86,7 +86,7 @@ REGIONS = table(
     Column("error", pl.String, "torch.compile itself raised: class and message"),
     Column("backends_offered", pl.List(pl.String), "where it raised: the backends that this torch knows by name; null otherwise"),
     Column("is_anchor", pl.Boolean, "its calls are the steps that were timed"),
-    Column("compile_calls", pl.Int32, "torch.compile calls it stands for: above 1 where one line compiles one function again and again"),
+    Column("compile_calls", pl.Int32, "torch.compile calls it covers: above 1 if one line compiles one function again and again"),
 )
 
 INPUT_SIZES = table(

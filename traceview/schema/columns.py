@@ -15,7 +15,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class TableSpec(msgspec.Struct, frozen=True):
-    """One table: its name, what one row stands for, and its columns in order."""
+    """One table: its name, what one row is, and its columns in order."""
 
     name: str
     row: str

@@ -15,7 +15,7 @@ _USER = (
     Column("user_function", pl.String, "function there"),
     Column("user_stack", pl.String, "whole user stack, outermost first: JSON list of {file, line, function, code}"),
 )
-_ORIGIN = Column("origin", pl.String, "structured, text or stderr: which log said so")
+_ORIGIN = Column("origin", pl.String, "structured, text or stderr: the log it is from")
 
 COMPILES = table(
     "compiles",
@@ -163,7 +163,7 @@ GENERATED_KERNELS = table(
     "generated_kernels",
     "one kernel that Inductor wrote or one library call in its generated code",
     *COMPILE,
-    Column("aot_id", pl.String, "AOT ID of the generated code it stands in"),
+    Column("aot_id", pl.String, "AOT ID of the generated code it is in"),
     Column("graph_key", pl.String, "FX graph cache key where known"),
     Column("kernel_name", pl.String, "triton_poi_fused_…, cpp_fused_…, extern_kernels.mm, torch.ops.aten.…"),
     Column("category", pl.String, "pointwise, reduction, persistent_reduction, foreach, template, split_scan, cpp, extern, fallback, user_triton"),
@@ -181,14 +181,14 @@ KERNEL_CALLS = table(
     "kernel_calls",
     "one call of a kernel or of a library in generated code",
     *COMPILE,
-    Column("aot_id", pl.String, "AOT ID of the generated code it stands in"),
+    Column("aot_id", pl.String, "AOT ID of the generated code it is in"),
     Column("graph_key", pl.String, "FX graph cache key where known"),
     Column("order", pl.Int32, "n-th call of the code, from 0"),
     Column("kernel_name", pl.String, "see generated_kernels"),
     Column("category", pl.String, "see generated_kernels"),
     Column("handle", pl.Int32, "torch's provenance handle of the call"),
     Column("source_nodes", pl.List(pl.String), "names of the traced nodes that it computes (of a backward: of its own nodes)"),
-    Column("post_nodes", pl.List(pl.String), "names of the post-grad nodes that it computes, where provenance says so"),
+    Column("post_nodes", pl.List(pl.String), "names of the post-grad nodes that it computes, if provenance has them"),
     Column("ops", pl.List(pl.String), "aten operators"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's own innermost stack frame, one for each stack"),
     Column("line_origin", pl.String, "provenance, comment or null: where user_lines come from"),
@@ -210,7 +210,7 @@ FUSIONS = table(
     Column("nodes_before", pl.Int32, "of a round"),
     Column("nodes_after", pl.Int32, "of a round"),
     Column("speedup", pl.Float64, "of a benchmarked fusion; below 1 it was refused"),
-    Column("times", pl.Int32, "how often the same decision stands in the log (a pair repeats each round)"),
+    Column("times", pl.Int32, "how often the same decision is in the log (a pair repeats each round)"),
     raw=True,
 )
 

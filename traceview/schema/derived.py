@@ -1,7 +1,7 @@
 """Tables that ``traceview.derive`` computes from the others: joins, attribution, accounting.
 
-A millisecond here says whose it is: ``clock`` is ``device`` (CUDA events, or device time in a profile)
-or ``host``.
+``clock`` says by which clock a millisecond was measured: ``device`` (CUDA events, or device time
+in a profile) or ``host``.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ STEP_COUNTS = table(
     Column(
         "profiler_faults_ms",
         pl.Float64,
-        "what the faults beyond those of the timed blocks took of the operators, which is taken away from them in ms of accounting; null: nothing",
+        "time of the page faults beyond those of the timed blocks, taken off the operators in ms of accounting; null: none",
     ),
     Column(
         "exposed_communication_ms",
@@ -229,13 +229,13 @@ SCRIPT_TIMERS = table(
     ),
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
     Column("read_in_loop", pl.Boolean, "read in the loop that makes the calls: a rate as it goes"),
-    Column("shown_whole", pl.Boolean, "the script does nothing with the time but to print it"),
+    Column("shown_whole", pl.Boolean, "the script only prints the time"),
     Column(
         "waits",
         pl.Boolean,
-        "false: surely nothing between the readings waits for a device; null: not known",
+        "false: certainly nothing between the readings waits for a device; null: not known",
     ),
-    Column("calls", pl.Int64, "calls between the readings, where the source says; null: not known"),
+    Column("calls", pl.Int64, "calls between the readings, if the source shows it; null: not known"),
 )
 
 BACKWARD_CALLS = table(
@@ -243,7 +243,7 @@ BACKWARD_CALLS = table(
     "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
-    Column("call", pl.String, "what stands there: backward, grad, fit, torch.optim, …"),
+    Column("call", pl.String, "what is called there: backward, grad, fit, torch.optim, …"),
 )
 
 HOST_READS = table(

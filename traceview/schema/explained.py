@@ -1,7 +1,7 @@
 """Derived tables that explain a step: details of its accounting, matches, effects, limits, call path.
 
 Milliseconds are per step. ``ms`` is on the step as timed without a profiler, ``profiled_ms`` as the
-profiler window has it; ``clock`` says whose time it is.
+profiler window has it; ``clock`` says by which clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OP_SOURCES = table(
 
 ACCOUNT_DETAILS = table(
     "account_details",
-    "what stands behind one category of accounting: a call, an operator or a line",
+    "what one category of accounting consists of: a call, an operator or a line",
     _STANCE,
     Column("category", pl.String, "as in accounting"),
     Column("what", pl.String, "kernel, runtime call, operator, or words for Python time"),
@@ -88,7 +88,7 @@ WATERFALL = table(
     Column("order", pl.Int32, "as they are shown, from 0"),
     Column("effect", pl.String, "fusion, page_faults, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
-    Column("eager_ms", pl.Float64, "what it is about took so long in eager; null where eager has no such thing, or only the difference is known"),
+    Column("eager_ms", pl.Float64, "its time in eager; null if eager has no such part, or only the difference is known"),
     Column("compiled_ms", pl.Float64, "and in the compiled step"),
     Column("clock", pl.String, "device or host"),
     Column("confidence", pl.String, "measured (differences of accounting rows) or derived (rests on a match, a graph or a count)"),
@@ -148,7 +148,7 @@ STEP_LIMITS = table(
 
 FUSION_NOTES = table(
     "fusion_notes",
-    "one thing to say about fusion in one graph, in the user's terms",
+    "one note on fusion in one graph, in the user's terms",
     *COMPILE,
     Column("kind", pl.String, "fused, refused, epilogue_ or prologue_ with fused, apart (tried, or lost to the library's GEMM), not_tried; fallback, hint"),
     Column("text", pl.String, "one sentence"),
@@ -186,7 +186,7 @@ GUARD_COSTS = table(
     Column("source_name", pl.String, "what they read: L['self'], L['x'], G['torch'], or ambient state (grad mode, default device, …)"),
     _FILE,
     _LINE,
-    Column("guards", pl.Int32, "guards it stands for"),
+    Column("guards", pl.Int32, "guards it covers"),
     Column("us", pl.Float64, "host time of one evaluation; null: not measured"),
     _HOW,
 )

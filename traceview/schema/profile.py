@@ -94,7 +94,7 @@ LINE_OPS = table(
     Column("name", pl.String, "operator, call or mark; a line's is file:line"),
     Column("kind", pl.String, "cpu_op, user_annotation, call (CUDA runtime or driver), line (the user's line is being run)"),
     Column("tid", pl.String, "host thread"),
-    Column("start_ns", pl.Int64, "start; the marks make Python slow here: compare with nothing"),
+    Column("start_ns", pl.Int64, "start; the marks make Python slow here: not comparable with other times"),
     Column("duration_ns", pl.Int64, "host time"),
     Column("self_ns", pl.Int64, "less that of direct children"),
     Column("sequence", pl.Int64, "Sequence number: links forward and backward"),

@@ -1,4 +1,4 @@
-"""Tables that tell the story of a job from the logs of all its ranks, and what only they need.
+"""Tables on a whole job, from the logs of all its ranks, and what only they need.
 
 Moments are Unix time by the clock of the rank that wrote them; nothing is corrected for hosts whose
 clocks differ. ``ranks`` are written as ranges, ``0-16,18-63``; ``p4711`` is a process without a rank.
@@ -76,7 +76,7 @@ JOB_RANKS = table(
     "one rank of a job: what it compiled",
     _MEMBER,
     Column("pids", pl.List(pl.Int64), "its processes"),
-    Column("seconds", pl.Float64, "host seconds of its compiles, nested ones counted once; null: no compile says how long it took"),
+    Column("seconds", pl.Float64, "host seconds of its compiles, nested ones counted once; null: no compile has a duration"),
     *_PHASES,
     Column("compiles", pl.Int32, "compiles of frames (backwards not counted)"),
     Column("recompiles", pl.Int32, "of them not the first of their code object"),
@@ -209,9 +209,9 @@ IDLE_ON_COMPILE = table(
     _MEMBER,
     Column("file", pl.String, "the trace"),
     Column("window_s", pl.Float64, "seconds of the trace"),
-    Column("idle_s", pl.Float64, "of them the device did nothing"),
-    Column("own_compile_s", pl.Float64, "of the idle time this rank compiled"),
-    Column("other_compile_s", pl.Float64, "of the rest another rank compiled"),
+    Column("idle_s", pl.Float64, "of these, seconds in which the device was idle"),
+    Column("own_compile_s", pl.Float64, "of the idle time, seconds in which this rank compiled"),
+    Column("other_compile_s", pl.Float64, "of the rest, seconds in which another rank compiled"),
     _BASIS,
 )
 
