@@ -1,4 +1,4 @@
-"""[tool.traceview] and the options beside it: which file counts, and that all of it is said."""
+"""[tool.traceview] and the options: which file counts, and that every choice is reported."""
 
 import json
 

@@ -59,17 +59,11 @@ def percent(pair: FigurePair) -> str:
     """The change in per cent, with its interval where there is one; empty where it says nothing."""
     if pair.ratio is None or pair.change in ("same", "not_recorded"):
         return ""
-    said = f"{_signed(pair.ratio)} %"
+    said = f"{fmt.change(pair.ratio)} %"
     if pair.ratio_interval is None:
         return said
-    low, high = (_signed(end) for end in pair.ratio_interval)
+    low, high = (fmt.change(end) for end in pair.ratio_interval)
     return f"{said} ({low} to {high} %)"
-
-
-def _signed(ratio: float) -> str:
-    """``−22``, ``+5``, ``0``."""
-    change = (ratio - 1) * 100
-    return f"{change:+,.0f}".replace("-", "−") if abs(change) >= 0.5 else "0"
 
 
 def recorded(pairs: Iterable[FigurePair]) -> list[FigurePair]:

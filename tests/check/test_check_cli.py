@@ -58,7 +58,7 @@ def test_a_run_and_a_baseline_of_format_1(cli, documents, tmp_path):
     bad, good = tmp_path / "bad.json", tmp_path / "good.json"
     assert cli("check", good, "--max-breaks", 0, "--min-speedup", 0.1).code == 0
     assert cli("check", bad, "--max-breaks", 0).code == 1
-    assert cli.out.startswith("max-breaks: Places of graph breaks: 1, at most 0 allowed")
+    assert cli.out.startswith("max-breaks: Graph breaks: 1, at most 0 allowed")
     assert cli("check", bad, "--no", "new-findings", "--baseline", good).code == 1
     assert cli("check", good, "--no", "new-findings", "--baseline", bad).code == 0
 

@@ -1,4 +1,4 @@
-"""A run beside its limits: what breaks one, and that nothing unchecked passes by itself."""
+"""A run against its limits: what violates one, and that nothing unchecked passes by itself."""
 
 import pytest
 from sides import changed, moved, side
@@ -38,9 +38,7 @@ def test_each_limit_says_what_was_found_and_where():
         "max-breaks", "max-compile-seconds", "max-step-ms", "min-speedup",
     ]  # fmt: skip
     text = lines(checked)
-    assert text[0] == (
-        "max-breaks: Places of graph breaks: 1, at most 0 allowed (gb_item.py:16 in forward)"
-    )
+    assert text[0] == ("max-breaks: Graph breaks: 1, at most 0 allowed (gb_item.py:16 in forward)")
     assert "1.20× (95 % interval 1.10–1.49×), at least 2.00× wanted" in text[3]
 
 
@@ -83,7 +81,7 @@ def test_without_any_log_no_breaks_is_not_known():
         data["compile_time"]["frames"] = []
 
     checked = gate(changed(bad(), deaf), max_breaks=0)
-    assert lines(checked) == ["max-breaks: Places of graph breaks: not recorded"]
+    assert lines(checked) == ["max-breaks: Graph breaks: not recorded"]
 
 
 def test_a_run_in_which_nothing_was_read_has_no_clean_bill():
@@ -196,7 +194,7 @@ def test_what_cannot_be_understood_is_one_sentence(asked, fact):
     assert "pyproject.toml" in caught.value.fact
 
 
-def test_nought_is_a_limit_and_nothing_is_none():
+def test_zero_is_a_limit_and_nothing_is_none():
     assert limits_of({"max-breaks": 0}, HERE).highest == {"graph_breaks": 0.0}
     assert limits_of({"max-breaks": None, "no": (), "max": {}}, HERE).empty
     assert number("10%", "x", HERE) == 0.1

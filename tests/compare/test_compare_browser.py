@@ -13,7 +13,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--disable-background-networking", "--no-first-run", "--hide-scrollbars",
 )  # fmt: skip
-NAMES = ("cured", "devices", "hostile")
+NAMES = ("fixed", "devices", "hostile")
 # Text with its colour and that of the nearest ancestor that has a background.
 COLOURS = """
 const seen = [];
@@ -56,7 +56,7 @@ def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     bad, gpu = side("bad-gb_item"), side("gpu-transformer_training")
     made = {
-        "cured": compare(moved(bad, "import os\n" * 3, "renamed.py"), side("good-gb_item")),
+        "fixed": compare(moved(bad, "import os\n" * 3, "renamed.py"), side("good-gb_item")),
         "devices": compare(side("bad-rc_limit_hit"), gpu),
         "hostile": compare(poisoned(bad), poisoned(gpu)),
     }

@@ -17,8 +17,8 @@ def test_functions_of_all_ranks_are_matched_with_how_many_ranks(job):
     assert {frame.change for frame in found.frames} == {"same"}
     (forward,) = [frame for frame in found.frames if frame.name == "forward"]
     assert (forward.before_ranks, forward.after_ranks) == (4, 4)
-    told = {frame.name: frame.rank_seconds for frame in job.diagnosis.job.frames}
-    assert forward.after_seconds == told["forward()"]
+    reported = {frame.name: frame.rank_seconds for frame in job.diagnosis.job.frames}
+    assert forward.after_seconds == reported["forward()"]
     assert sum(chain.after_recompiles for chain in found.recompiles) == 5
 
 
@@ -39,12 +39,12 @@ def test_seconds_on_more_ranks_count_by_rank(job):
             row["ranks"]["count"] *= 2
             row["rank_seconds"] *= 2
 
-    def dearer(data):
+    def slower(data):
         for row in data["job"]["frames"]:
             row["rank_seconds"] *= 2
 
     assert {frame.change for frame in compare(job, changed(job, twice)).frames} == {"same"}
-    assert "grew" in {frame.change for frame in compare(job, changed(job, dearer)).frames}
+    assert "grew" in {frame.change for frame in compare(job, changed(job, slower)).frames}
 
 
 def test_a_job_and_a_run_are_compared_by_one_rank(job):

@@ -26,13 +26,13 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("name", "rule"), PAIRS)
-def test_a_cured_script_has_lost_its_cause(name, rule):
+def test_a_fixed_script_has_lost_its_cause(name, rule):
     bad, good = side(f"bad-{name}"), side(f"good-{name}")
     assert (rule, "went") in causes(compare(bad, good), "went")
     assert (rule, "came") in causes(compare(good, bad), "came")
 
 
-def test_the_cured_break_is_gone_and_counted():
+def test_the_fixed_break_is_gone_and_counted():
     comparison = compare(side("bad-gb_item"), side("good-gb_item"))
     assert [(b.change, b.before.line) for b in comparison.breaks] == [("went", 16)]
     breaks = figure(comparison, "graph_breaks")
@@ -125,14 +125,14 @@ def test_what_could_not_be_checked_has_not_come():
 
 def test_a_cost_that_trebles_has_grown():
     before = side("gpu-transformer_training")
-    dear = next(f for f in before.diagnosis.findings if f.cost.ms_per_step)
+    costly = next(f for f in before.diagnosis.findings if f.cost.ms_per_step)
 
-    def dearer(data):
+    def slower(data):
         for found in data["findings"]:
-            if found["code"] == dear.code:
+            if found["code"] == costly.code:
                 found["cost"]["ms_per_step"] *= 4
                 found["whole_cost"] = None
 
-    comparison = compare(before, changed(before, dearer))
-    assert (dear.rule, "grew") in causes(comparison, "grew")
-    assert (dear.rule, "shrank") in causes(compare(changed(before, dearer), before), "shrank")
+    comparison = compare(before, changed(before, slower))
+    assert (costly.rule, "grew") in causes(comparison, "grew")
+    assert (costly.rule, "shrank") in causes(compare(changed(before, slower), before), "shrank")

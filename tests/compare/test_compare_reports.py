@@ -22,7 +22,7 @@ def comparisons():
     bad, good = side("bad-gb_item"), side("good-gb_item")
     gpu = side("gpu-transformer_training")
     return {
-        "cured": compare(bad, good),
+        "fixed": compare(bad, good),
         "moved": compare(bad, moved(bad, ABOVE, "other.py")),
         "limit": compare(side("bad-rc_limit_hit"), side("good-rc_limit_hit")),
         "torch": compare(side("torch2_6-bad-gb_item"), bad),
@@ -32,7 +32,7 @@ def comparisons():
     }
 
 
-@pytest.fixture(scope="module", params=["cured", "moved", "limit", "torch", "devices", "itself",
+@pytest.fixture(scope="module", params=["fixed", "moved", "limit", "torch", "devices", "itself",
                                          "hostile"])  # fmt: skip
 def comparison(request):
     return comparisons()[request.param]
@@ -122,10 +122,10 @@ def test_the_page_is_whole_and_loads_nothing(comparison):
 
 
 def test_every_form_says_what_came_and_went():
-    cured = comparisons()["cured"]
+    fixed = comparisons()["fixed"]
     for text in (
-        terminal.render(cured, 100, color=False), markdown.render(cured),
-        Page(html.render(cured)).text,
+        terminal.render(fixed, 100, color=False), markdown.render(fixed),
+        Page(html.render(fixed)).text,
     ):  # fmt: skip
         assert "went" in text
         assert "TV101" in text
@@ -147,7 +147,7 @@ def test_what_is_hostile_is_text():
 
 
 def test_no_inner_name_is_shown():
-    for name in ("cured", "limit", "devices"):
+    for name in ("fixed", "limit", "devices"):
         text = Page(html.render(comparisons()[name])).text
         for word in ("None", "nan", "within_noise", "not_recorded", "aot_s"):
             assert not re.search(rf"\b{word}\b", text), (name, word)

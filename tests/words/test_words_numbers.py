@@ -57,6 +57,11 @@ def test_counts_keep_a_decimal_only_where_there_is_one():
     ]
 
 
+def test_a_change_has_a_sign_unless_it_rounds_to_zero():
+    changes = [fmt.change(ratio) for ratio in (0.78, 1.05, 0.996, 21.0)]
+    assert changes == ["−22", "+5", "0", "+2,000"]
+
+
 def test_plural():
     assert fmt.plural(1, "step") == "1 step"
     assert fmt.plural(1206, "step") == "1,206 steps"

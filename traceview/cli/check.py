@@ -18,7 +18,7 @@ VIOLATED = 1
 
 
 @click.command("check")
-@click.option("--max-breaks", metavar="N", help="At most N places with a graph break.")
+@click.option("--max-breaks", metavar="N", help="At most N graph breaks (places in the source).")
 @click.option("--max-recompiles", metavar="N", help="At most N recompiles.")
 @click.option("--max-compile-seconds", metavar="S", help="At most S seconds of cold compiling.")
 @click.option("--max-step-ms", metavar="MS", help="At most MS milliseconds per compiled step.")

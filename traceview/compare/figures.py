@@ -174,7 +174,7 @@ def kinds() -> Iterator[Kind]:
     yield Kind("break_even_steps", "Break-even", "steps", "lower", _break_even, None)
     for key, label in (
         ("compiles", "Compiles"),
-        ("graph_breaks", "Places of graph breaks"),
+        ("graph_breaks", "Graph breaks"),
         ("recompiles", "Recompiles"),
         ("recompile_limits", "Recompile limits hit"),
     ):

@@ -9,7 +9,7 @@ from traceview.compare.files import Files
 from traceview.compare.model import CausePair, FigurePair, Outcome
 from traceview.compare.noise import BY_DEVICE, Sides
 from traceview.diagnosis.near import near
-from traceview.words.numbers import milliseconds, plural
+from traceview.words.numbers import change, in_unit, milliseconds, plural
 
 #: If the eager step changed by this fraction of the compiled one's change, compiling is not why.
 SHARED = 0.5
@@ -101,30 +101,19 @@ def _percent(pair: FigurePair) -> str:
     """``−22 %, 95 % interval −25 to −18 %``."""
     if pair.ratio is None:
         return "no ratio"
-    said = f"{_signed(pair.ratio)} %"
+    percent = f"{change(pair.ratio)} %"
     if pair.ratio_interval is None:
-        return said
-    low, high = (_signed(end) for end in pair.ratio_interval)
-    return f"{said}, 95 % interval {low} to {high} %"
-
-
-def _signed(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.0f}".replace("-", "−").replace("+0", "0").replace("−0", "0")
+        return percent
+    low, high = (change(end) for end in pair.ratio_interval)
+    return f"{percent}, 95 % interval {low} to {high} %"
 
 
 def _of_compiling(figures: dict[str, FigurePair]) -> Iterator[str]:
-    compile_ = figures["compile_seconds"]
-    if compile_.change in ("better", "worse"):
-        less = "less" if compile_.change == "better" else "more"
-        yield f"Compiling takes {less}: {compile_.after:.1f} s instead of {compile_.before:.1f} s."
-    for key, what in (
-        ("graph_breaks", "Places of graph breaks"),
-        ("recompiles", "Recompiles"),
-        ("kernels_per_step", "Kernels per step"),
-    ):
+    for key in ("compile_seconds", "graph_breaks", "recompiles", "kernels_per_step"):
         pair = figures[key]
         if pair.change in ("better", "worse"):
-            yield f"{what}: {pair.after:,.0f} instead of {pair.before:,.0f}."
+            new, old = (in_unit(value, pair.unit) for value in (pair.after, pair.before))
+            yield f"{pair.label}: {new} instead of {old}."
 
 
 def _of_causes(causes: Sequence[CausePair]) -> Iterator[str]:

@@ -139,6 +139,12 @@ def percent(share: float | None) -> str:
     return f"{share * 100:.0f} %" if share >= 0.1 or share == 0 else f"{share * 100:.1f} %"
 
 
+def change(ratio: float) -> str:
+    """A ratio of after to before as per cent, without the sign of per cent: ``−22``, ``+5``."""
+    percents = (ratio - 1) * 100
+    return f"{percents:+,.0f}".replace("-", "−") if abs(percents) >= 0.5 else "0"
+
+
 def plural(number: int, noun: str) -> str:
     """``1 graph break``, ``3 graph breaks``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

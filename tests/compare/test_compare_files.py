@@ -22,7 +22,7 @@ def test_classes_in_another_order_keep_their_own_lines():
     assert (found[3], found[4], found[5]) == (7, 8, 9)
 
 
-def test_an_edited_line_has_no_partner_and_takes_nobodys():
+def test_an_edited_line_has_no_partner_and_takes_no_others():
     new = [*OLD[:4], "        return x.max().item()", *OLD[5:]]
     found = aligned(OLD, new)
     assert 5 not in found
