@@ -9,6 +9,7 @@ from traceview.run import Manifest
 SCRIPT = Manifest(target=["train.py", "--name", "a b"])
 MODULE = Manifest(target=["pkg.train"], target_kind="module")
 RANKS = Manifest(target=["train.py"], nproc=2)
+LOGS = Manifest(target=["logs.tar.xz"], target_kind="logs", nproc=2)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ RANKS = Manifest(target=["train.py"], nproc=2)
         ("TORCH_TRACE=DIR python SCRIPT", RANKS,
          "TORCH_TRACE=DIR torchrun --nproc-per-node 2 train.py"),
         ("TORCH_TRACE=DIR python SCRIPT", Manifest(), "TORCH_TRACE=DIR python SCRIPT"),
+        ("TORCH_TRACE=DIR python SCRIPT", LOGS, "TORCH_TRACE=DIR python SCRIPT"),
     ],
 )  # fmt: skip
 def test_the_command_is_about_the_target_of_the_run(command, manifest, text):

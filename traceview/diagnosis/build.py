@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
-from typing import Any
 
 import traceview
 from traceview.diagnosis.accounts import accounting, compared_outputs, counts, regions
@@ -25,10 +23,12 @@ from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
 from traceview.tables import Tables
+from traceview.words.numbers import iso_time
 
 PAIR_COLUMNS = (
-    "pair_index", "eager_ms", "compiled_ms", "speedup", "steps", "clock", "used", "left_out",
-)  # fmt: skip
+    *("pair_index", "eager_ms", "compiled_ms", "speedup", "steps", "clock"),
+    *("used", "left_out"),
+)
 
 
 def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosis:
@@ -52,6 +52,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     )
     (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)
     callables = regions(tables, focus)
+    pairs = focus.rows(tables["block_pairs"])
     remarks = [*notes(run, tables, focus, verdict, per_step), *rules.used.notes]
     remarks += [note for note in (order_note(*steps) if findings else None, cut) if note]
     return Diagnosis(
@@ -73,28 +74,16 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         recompiles=recompile_chains(tables, focus),
         graph_breaks=sites,
         graphs=shown,
-        pairs=_pairs(tables, focus),
+        pairs=tuple({name: row[name] for name in PAIR_COLUMNS} for row in pairs),
         outputs=compared_outputs(tables, focus),
         explanation=explanation(tables, focus),
         job=story,
         notes=tuple(remarks),
-        **_origin(run),
+        links=links(run),
+        target=" ".join(run.manifest.target),
+        created=iso_time(run.manifest.created_us),
+        traceview=run.manifest.traceview or traceview.__version__,
     )
-
-
-def _origin(run: Run) -> dict[str, Any]:
-    """Of what, when and by which version it was made, and what else lies in the folder."""
-    return {
-        "links": links(run),
-        "target": " ".join(run.manifest.target),
-        "created": _when(run.manifest.created_us),
-        "traceview": run.manifest.traceview or traceview.__version__,
-    }
-
-
-def _pairs(tables: Tables, focus: Focus) -> tuple[dict[str, Any], ...]:
-    rows = focus.rows(tables["block_pairs"])
-    return tuple({name: row[name] for name in PAIR_COLUMNS} for row in rows)
 
 
 def _places(
@@ -109,12 +98,3 @@ def _places(
         yield region.call_file, region.call_line
     for site in sites:
         yield site.file, site.line
-
-
-def _when(created_us: float | None) -> str | None:
-    """ISO 8601, UTC, to the second; None where the manifest has no (sane) time."""
-    try:
-        moment = datetime.fromtimestamp((created_us or 0.0) / 1e6, timezone.utc)
-    except (OverflowError, OSError, ValueError):
-        return None
-    return moment.isoformat(timespec="seconds") if created_us else None

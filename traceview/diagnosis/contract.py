@@ -22,12 +22,13 @@ _REPEATED = ("format", "compile_seconds")
 #: Words that the model keeps as plain text.
 _WORDS: dict[tuple[str, str], tuple[str | None, ...]] = {
     ("Verdict", "outcome"): (
-        "helped", "neutral", "hurt", "failed", "not_compiled", "not_measured",
+        *("helped", "neutral", "hurt"),
+        *("failed", "not_compiled", "not_measured"),
     ),
     ("Verdict", "clock"): ("device", "host", None),
     ("Verdict", "basis"): ("paired_blocks", "two_runs", "none"),
     ("Reason", "basis"): ("measured", "derived", "heuristic"),
-}  # fmt: skip
+}
 
 
 def to_json(diagnosis: Diagnosis) -> dict[str, Any]:

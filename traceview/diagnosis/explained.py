@@ -328,7 +328,8 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
 
     Self times of phases that are not parallel add up to the time spent compiling.
     """
-    rows = _timed_phases(tables["compile_phases"], focus)
+    timed = tables["compile_phases"].select(_PHASE).drop_nulls(["started_us", "duration_us"])
+    rows = sorted(focus.rows(timed), key=lambda row: row["phase_id"])
     if not rows:
         return ()
     zero = focus.first(tables["runs"]).get("started_us") or min(row["started_us"] for row in rows)
@@ -353,11 +354,6 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
         for key, row in kept.items()
     ]
     return tuple(sorted(spans, key=lambda span: (span.started_s, span.depth))[:MOST_PHASES])
-
-
-def _timed_phases(frame: pl.DataFrame, focus: Focus) -> list[Row]:
-    timed = frame.select(_PHASE).drop_nulls(["started_us", "duration_us"])
-    return sorted(focus.rows(timed), key=lambda row: row["phase_id"])
 
 
 def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:

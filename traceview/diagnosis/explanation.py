@@ -96,7 +96,7 @@ class MatchGroup(msgspec.Struct, frozen=True):
 
 
 class Matching(msgspec.Struct, frozen=True):
-    """All groups, dearest first, and how much of each stance's busy time they match (0 to 1)."""
+    """All groups, slowest first, and how much of each stance's busy time they match (0 to 1)."""
 
     groups: tuple[MatchGroup, ...] = ()
     eager_share: float | None = None
@@ -119,7 +119,7 @@ class Ceiling(msgspec.Struct, frozen=True):
 
 
 class KernelLimit(msgspec.Struct, frozen=True):
-    """One kernel at one shape beside the ceilings; fields as in table ``kernel_limits``."""
+    """One kernel at one shape against the ceilings; fields as in table ``kernel_limits``."""
 
     stance: str
     name: str
@@ -266,7 +266,7 @@ class PhaseSpan(msgspec.Struct, frozen=True):
 
 
 class WorkerTime(msgspec.Struct, frozen=True):
-    """Kernels that were compiled beside the compile itself, and how long it waited for them.
+    """Kernels that workers compiled, and how long the compile itself waited for them.
 
     ``seconds`` add up over workers; Triton's hold those that the process compiled on its own.
     """

@@ -231,7 +231,7 @@ class NotChecked(msgspec.Struct, frozen=True):
 
 
 class OutputCheck(msgspec.Struct, frozen=True):
-    """One output of one run beside eager's; fields as in table ``output_checks``."""
+    """One output of one run against eager's; fields as in table ``output_checks``."""
 
     run: str | None
     backend: str | None

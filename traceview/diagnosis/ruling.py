@@ -91,7 +91,7 @@ def _measured(tables: Tables) -> Tables:
 
 def of_target(command: str, manifest: Manifest) -> str:
     """``command`` with the target, its arguments and its ranks in place of the word SCRIPT."""
-    if not manifest.target:
+    if not manifest.target or manifest.target_kind == "logs":  # the logs of a job are no script
         return command
     if manifest.nproc > 1:
         ranks = f"--nproc-per-node {manifest.nproc}"

@@ -137,14 +137,10 @@ def _causes(
         for index, cause in enumerate(findings)
         if cause is not finding
         and cause.rule in rules
-        and _about_the_same(cause, finding)
+        and (not cause.about or not finding.about or cause.about & finding.about)
         and (cause.severity != "info" or finding.severity == "info" or _same_line(cause, finding))
     )
     return tuple(sorted(fit, key=rank))
-
-
-def _about_the_same(cause: Finding, symptom: Finding) -> bool:
-    return not cause.about or not symptom.about or bool(cause.about & symptom.about)
 
 
 def _same_line(cause: Finding, symptom: Finding) -> bool:

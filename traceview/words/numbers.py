@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import TypeGuard
 
 MISSING = "not recorded"
@@ -163,6 +164,17 @@ def together(*values_ms: float) -> tuple[str, ...]:
     if max(map(abs, values_ms)) >= 1000 > small >= 1:
         return tuple(f"{_three(value)} ms" for value in values_ms)
     return tuple(map(milliseconds, values_ms))
+
+
+def iso_time(time_us: object) -> str | None:
+    """ISO 8601, UTC, to the second; None for what is missing, zero or no sane time."""
+    if not isinstance(time_us, int | float) or not time_us:
+        return None
+    try:
+        moment = datetime.fromtimestamp(time_us / 1e6, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return None
+    return moment.isoformat(timespec="seconds")
 
 
 def given(value: float | None) -> TypeGuard[float]:

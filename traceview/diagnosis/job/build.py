@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 import polars as pl
 
 from traceview.derive.intervals import length
@@ -28,6 +26,7 @@ from traceview.diagnosis.job.troubles import (
     waits,
 )
 from traceview.tables import Tables
+from traceview.words.numbers import iso_time
 
 MOST_ATTEMPTS, MOST_FILES = 50, 100
 
@@ -100,8 +99,8 @@ def attempts(tables: Tables, shown: str) -> tuple[Attempt, ...]:
                 job=None if row.get("job") is None else str(row["job"]),
                 attempt=row.get("attempt") or 1,
                 ranks=ranks([one for text in mine["member"] for one in members_of(text)]),
-                began_at=_when(row.get("began_us") or mine["first_us"].min()),
-                ended_at=_when(row.get("ended_us") or mine["last_us"].max()),
+                began_at=iso_time(row.get("began_us") or mine["first_us"].min()),
+                ended_at=iso_time(row.get("ended_us") or mine["last_us"].max()),
                 files=row.get("files"),
                 compile_seconds=_seconds(tables, name),
                 failures=int(mine["failures"].sum()),
@@ -147,14 +146,3 @@ def files(tables: Tables) -> tuple[tuple[JobFile, ...], int]:
             )
         )
     return tuple(shown), max(0, rows.height - MOST_FILES)
-
-
-def _when(time_us: object) -> str | None:
-    """ISO 8601, UTC, to the second; None where it is not known or no sane time."""
-    if not isinstance(time_us, int | float) or not time_us:
-        return None
-    try:
-        moment = datetime.fromtimestamp(time_us / 1e6, timezone.utc)
-    except (OverflowError, OSError, ValueError):
-        return None
-    return moment.isoformat(timespec="seconds")

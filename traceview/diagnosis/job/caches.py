@@ -58,7 +58,7 @@ def _difference(subject: Subject, rows: list[Row]) -> KeyDifference:
         )
         for row in rows
     )
-    functions = tuple(_short(name) for name in last["functions"] or ())
+    functions = tuple(PurePath(name).name for name in last["functions"] or ())
     return KeyDifference(
         cache=last["cache"],
         component=last["component"],
@@ -130,8 +130,3 @@ def _bypasses(subject: Subject) -> tuple[Bypass, ...]:
         Bypass(cache, cut(reason) or "no reason was logged", times, subject.ranks(members))
         for cache, reason, times, members in groups.head(MOST_BYPASSES).iter_rows()
     )
-
-
-def _short(name: str) -> str:
-    file, _, line = name.rpartition(":")
-    return f"{PurePath(file).name}:{line}"

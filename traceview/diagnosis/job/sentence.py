@@ -98,7 +98,10 @@ def _limit(job: Job) -> str:
 
 def _earlier_failure(job: Job) -> str:
     before = [one for one in job.failures if one.attempt is not None]
-    return f"In start {before[-1].attempt}, {_lower(_failed(before[-1]))}" if before else ""
+    if not before:
+        return ""
+    failed = _failed(before[-1])
+    return f"In start {before[-1].attempt}, {failed[:1].lower()}{failed[1:]}"
 
 
 def _apart(job: Job) -> str:
@@ -124,10 +127,6 @@ def _slowest(job: Job) -> str:
 def _what(found: JobFrame | JobFailure | LateCompile) -> str:
     """``forward() (model.py:26)``."""
     return f"{found.name}{where(found.file, found.line)}"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _failed(found: JobFailure) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from traceview.derive.intervals import Interval, length, merge
 from traceview.derive.job.attempts import known, phases_of
@@ -31,7 +31,8 @@ def compile_of(subject: Subject) -> JobCompile:
     most = max(found, key=lambda member: found[member], default=None)
     alone = {member: length(pairs) / 1e6 for member, pairs in alone_times(subject).items()}
     waits = subject.frame("job_waits")
-    waited = _waited(waits.select("started_us", "seconds").drop_nulls().rows())
+    spans = waits.select("started_us", "seconds").drop_nulls().iter_rows()
+    waited = [(int(start), int(start + 1e6 * spent)) for start, spent in spans]
     return JobCompile(
         seconds=length(every) / 1e6 if every else None,
         rank_seconds=sum(found.values()) if found else None,
@@ -44,19 +45,14 @@ def compile_of(subject: Subject) -> JobCompile:
         compiles=sum(span.forward for span in job.spans),
         first_at_s=subject.at_s(every[0][0]) if every else None,
         last_at_s=subject.at_s(every[-1][1]) if every else None,
-        waited_seconds=waited,
+        waited_seconds=length(waited) / 1e6 if waited else None,
         waited_basis=waits["basis"][0] if waits.height else None,
         phases=phases_of(job.spans) if found else {},
     )
 
 
-def _waited(waits: Iterable[tuple[float, float]]) -> float | None:
-    spans = [(int(start), int(start + 1e6 * seconds)) for start, seconds in waits]
-    return length(spans) / 1e6 if spans else None
-
-
 def alone_times(subject: Subject) -> _Kind:
-    """Member → when it compiled and nobody else did; nothing where there is one rank only."""
+    """Member → when it compiled and no other rank did; nothing where there is one rank only."""
     edges: list[tuple[int, int, str]] = []
     for member, pairs in subject.job.intervals.items():
         for start, end in pairs:

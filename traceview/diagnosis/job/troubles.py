@@ -280,20 +280,15 @@ def _tuned(subject: Subject) -> list[Tuning]:
 
 def idle(subject: Subject) -> tuple[IdleOnCompile, ...]:
     """Profiles: what of their idle time falls on compiles."""
-    return tuple(_idle(row) for row in subject.rows("idle_on_compile"))
-
-
-def _idle(row: Row) -> IdleOnCompile:
-    own, other = row["own_compile_s"], row["other_compile_s"]
-    parts = [f"{seconds(own)} while it compiled"] if own else []
-    parts += [f"{seconds(other)} while another rank compiled"] if other else []
-    shown = ", ".join(parts) or "none of it during a compile"
-    return struct_of(
-        IdleOnCompile,
-        row,
-        rank=member_name(row["member"]),
-        text=f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {shown}",
-    )
+    found = []
+    for row in subject.rows("idle_on_compile"):
+        own, other = row["own_compile_s"], row["other_compile_s"]
+        parts = [f"{seconds(own)} while it compiled"] if own else []
+        parts += [f"{seconds(other)} while another rank compiled"] if other else []
+        shown = ", ".join(parts) or "none of it during a compile"
+        text = f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {shown}"
+        found.append(struct_of(IdleOnCompile, row, rank=member_name(row["member"]), text=text))
+    return tuple(found)
 
 
 def where(file: str | None, line: int | None) -> str:
