@@ -2,6 +2,7 @@
 #
 #   make demo     diagnose a bundled script; ends with the verdict and the path of report.html
 #   make test     run the tests
+#   make docs-rules   write the rules' pages again
 #   make check    what has to hold before a change lands: tests, ruff, mypy, packaging
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ DEMO   ?= pointwise
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check lint types package clean
+.PHONY: demo test check lint types package docs-rules clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -34,6 +35,10 @@ types: $(VENV)/.installed-dev
 package: $(VENV)/.installed-dev
 	@echo "== building and looking into the wheel"
 	@$(BIN)/python -m pytest -q tests/test_packaging.py -m packaging
+
+docs-rules: $(VENV)/.installed
+	@echo "== writing docs/rules.md and docs/rules from the rules' docstrings"
+	@$(BIN)/python -m traceview.rules.docs
 
 $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"

@@ -14,7 +14,8 @@ from rule_scenarios import SCENARIOS, SCRIPTS, SILENT_TOO, marks, recorded
 from traceview.rules import catalogue, needs, run_rules
 from traceview.rules.choice import shown
 from traceview.rules.docs import FOLDER, page, pages
-from traceview.rules.registry import SECTIONS, SETTINGS, severities
+from traceview.rules.finding import SEVERITIES
+from traceview.rules.registry import SECTIONS, SETTINGS
 from traceview.schema import all_tables
 from traceview.tables import Tables
 
@@ -91,6 +92,20 @@ def test_settings_are_used_and_their_defaults_have_names(rule):
     for setting, default in zip(check.args.kwonlyargs, check.args.kw_defaults, strict=True):
         assert setting.arg in loaded, f"{setting.arg} is never used"
         assert getattr(default, "id", None) == setting.arg.upper()
+
+
+def test_its_own_severities_are_stated(rule):
+    stated = import_module(rule.module).SEVERITIES
+    assert stated == tuple(one for one in SEVERITIES if one in stated) != ()
+
+
+def test_a_family_that_is_followed_is_spelled_out():
+    """A new rule on graph breaks is a cause of fragmentation without an edit there."""
+    assert {"gb-item", "gb-frame-skipped"} < RULES["gb-fragmented"].follows
+    assert "gb-fragmented" not in RULES["gb-fragmented"].follows
+    assert "gb-fragmented" not in RULES["rc-resumed-value"].follows, "it sums the family up"
+    assert "rc-auto-dynamic" not in RULES["rc-limit-hit"].follows, "it is no cause"
+    assert "rc-dynamic-false" not in RULES["sv-cold-requests"].follows, "that one follows it"
 
 
 def test_rules_that_it_follows_exist(rule):
@@ -208,7 +223,6 @@ def test_a_page_has_every_section_and_severity(rule):
         assert f"\n## {section}\n\n" in text
         assert section == SETTINGS or words in text
     assert all(f"\n- `{name}` = {shown(value)}: " in text for name, value in rule.settings.items())
-    assert severities(rule)
 
 
 def test_the_pages_are_up_to_date():
@@ -221,4 +235,4 @@ def test_the_pages_are_up_to_date():
         if not (docs / name).exists() or (docs / name).read_text(encoding="utf-8") != text
     ]
     stale += sorted(written - set(made))
-    assert stale == [], "run: python -m traceview.rules.docs"
+    assert stale == [], "run: make docs-rules"

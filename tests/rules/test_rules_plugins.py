@@ -89,6 +89,7 @@ def test_a_setting_that_is_a_float_may_have_a_whole_default(load):
         ("xx_a", DOC + FRONT.replace("XX101", "1"), "its code '1' is not two or more capital"),
         ("xx_a", DOC + FRONT.replace("regions", "rows"), "it needs 'rows', which this traceview"),
         ("xx_a", DOC + FRONT.replace("regions", "regions:eager"), "it needs 'regions:eager'"),
+        ("xx_a", DOC + FRONT + "SEVERITIES = ('fatal',)", "its SEVERITIES ('fatal',) are not some"),
         (
             "xx_a",
             DOC + FRONT.replace("(tables)", "(tables, *, a)"),

@@ -37,6 +37,13 @@ def test_the_good_scenario_is_silent(rule, scenario, tables_of):
     assert [finding.title for finding in findings] == []
 
 
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_a_rule_gives_the_severities_that_it_states(name, tables_of):
+    findings, _ = run_rules(tables_of(name))
+    unstated = [f for f in findings if f.severity not in RULES[f.rule].severities]
+    assert [f"{f.rule}: {f.severity}" for f in unstated] == []
+
+
 @pytest.mark.parametrize("name", [n for n in HEALTHY if f"healthy-{n}" in RECORDED])
 def test_healthy_scripts_get_no_warning(name, tables_of):
     findings, _ = run_rules(tables_of(f"healthy-{name}"))

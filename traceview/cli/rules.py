@@ -15,7 +15,7 @@ def rules_command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from traceview.rules.plugins import installed
-    from traceview.rules.registry import OWN, severities
+    from traceview.rules.registry import OWN
 
     found = installed()
     if as_json:
@@ -24,7 +24,7 @@ def rules_command(ctx: click.Context, as_json: bool) -> None:
                 "code": rule.code,
                 "rule": rule.name,
                 "finds": rule.summary,
-                "severities": list(severities(rule)),
+                "severities": list(rule.severities),
                 "needs": sorted(rule.needs),
                 "gpu_only": rule.gpu_only,
                 "follows": sorted(rule.follows),

@@ -52,6 +52,7 @@ from traceview.rules.kit import Finding, Row, Snippet, Tables, about_region
 
 CODE = "TV703"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
+SEVERITIES = ("error",)
 
 #: Roundings of bfloat16 add up to some percent in deep models; more than that is no rounding.
 WRONG_SHARE = 0.05

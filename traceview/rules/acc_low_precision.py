@@ -43,6 +43,7 @@ from traceview.rules.kit import Evidence, Finding, Row, Snippet, Tables, about_r
 
 CODE = "TV701"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
+SEVERITIES = ("warning", "info")
 
 #: bfloat16 keeps a value to 0.4 % of its size; nobody looks for a few roundings more or less.
 NOTICEABLE_SHARE = 0.02

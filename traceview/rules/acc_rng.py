@@ -32,6 +32,7 @@ from traceview.rules.kit import Evidence, Finding, Snippet, Tables, about_region
 
 CODE = "TV702"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
+SEVERITIES = ("info",)
 
 
 def check(tables: Tables) -> Iterator[Finding]:

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -50,18 +49,22 @@ from traceview.rules.kit import (
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})
+SEVERITIES = ("warning",)
 EXPLAINS = frozenset({"overheads_added"})
 #: Each break adds an entry, each variant of a function one more set of guards to try; and where
 #: no code is generated, nothing pays for entering it.
-FOLLOWS = GRAPH_BREAKS | {
-    "gb-fragmented",
-    "rc-limit-hit",
-    "gd-guard-overhead",
-    "ap-grad-inference",
-    "cap-debug-backend",
-    "ind-extern-dominated",
-    "cg-dynamic-rerecord",
-}
+FOLLOWS = frozenset(
+    {
+        "gb-*",
+        "gb-fragmented",
+        "rc-limit-hit",
+        "gd-guard-overhead",
+        "ap-grad-inference",
+        "cap-debug-backend",
+        "ind-extern-dominated",
+        "cg-dynamic-rerecord",
+    }
+)
 
 #: Idle time of a device behind torch.compile's own work on the host.
 _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})

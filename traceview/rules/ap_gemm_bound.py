@@ -46,6 +46,7 @@ from traceview.rules.kit import (
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
+SEVERITIES = ("info",)
 FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated"})
 
 #: With 30 % left for everything else, even fusing all of that away could not reach 1.5×.

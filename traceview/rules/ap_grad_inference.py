@@ -60,6 +60,7 @@ from traceview.torchtext.fx import read_graph
 
 CODE = "TV412"
 NEEDS = frozenset({"graphs", "runs", "cpu_ops", "backward_calls"})
+SEVERITIES = ("warning", "info")
 
 #: What autograd's engine and a compiled backward are called in a profile.
 _BACKWARD = marks.starting(marks.AUTOGRAD, marks.BACKWARD)

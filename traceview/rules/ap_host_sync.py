@@ -60,6 +60,7 @@ from traceview.rules.kit import (
 
 CODE = "TV503"
 NEEDS = frozenset({"read_places", "step_counts"})
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 LEAST_SHARE = 0.01

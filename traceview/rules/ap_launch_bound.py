@@ -36,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _edits, _versions
-from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._gain import idle_ms, launches
 from traceview.rules.kit import (
     Cost,
@@ -59,16 +58,20 @@ from traceview.rules.kit import (
 
 CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
+SEVERITIES = ("warning", "info")
 #: What keeps launches out of a cudagraph, or makes more of them.
-FOLLOWS = GRAPH_BREAKS | {
-    "gb-fragmented",
-    "cg-skip-cpu",
-    "cg-skip-mutation",
-    "cap-debug-backend",
-    "cap-suppressed-failure",
-    "rc-limit-hit",
-    "cg-dynamic-rerecord",
-}
+FOLLOWS = frozenset(
+    {
+        "gb-*",
+        "gb-fragmented",
+        "cg-skip-cpu",
+        "cg-skip-mutation",
+        "cap-debug-backend",
+        "cap-suppressed-failure",
+        "rc-limit-hit",
+        "cg-dynamic-rerecord",
+    }
+)
 GPU_ONLY = True
 
 #: torch's own profiling guide takes less than this for a sign of launch overhead.

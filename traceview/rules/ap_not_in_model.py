@@ -64,6 +64,7 @@ from traceview.rules.kit import (
 
 CODE = "TV411"
 NEEDS = frozenset({"outside_work", "step_shares", "step_counts"})
+SEVERITIES = ("warning", "info")
 #: Calling torch.compile, or resetting it, at every step is Python of the script's own.
 FOLLOWS = frozenset({"rc-backend-mismatch", "ct-repeated-same-compile"})
 

@@ -47,6 +47,7 @@ from traceview.rules.kit import (
 
 CODE = "TV901"
 NEEDS = frozenset({"script_timers", "calls"})
+SEVERITIES = ("warning", "info")
 
 #: Below a fifth, the first call hardly moves the figure that the script prints.
 LEAST_COMPILE_SHARE = 0.20

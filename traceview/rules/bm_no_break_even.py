@@ -47,6 +47,7 @@ from traceview.rules.kit import (
 
 CODE = "TV601"
 NEEDS = frozenset({"speedups"})
+SEVERITIES = ("warning", "info")
 #: What makes every step slower. Recompiles and breaks explain only a part of what is not saved.
 FOLLOWS = frozenset(
     {

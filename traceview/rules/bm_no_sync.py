@@ -59,6 +59,7 @@ from traceview.rules.kit import (
 
 CODE = "TV902"
 NEEDS = frozenset({"script_timers", "blocks", "step_counts", "speedups", "runs", "regions"})
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 #: Where the host takes nearly as long, the figure is nearly right.

@@ -52,6 +52,7 @@ from traceview.rules.kit import (
 
 CODE = "TV903"
 NEEDS = frozenset({"speedups"})
+SEVERITIES = ("info",)
 
 WIDEST_UNDECIDED = 1.10
 WIDEST = 1.35

@@ -51,6 +51,7 @@ from traceview.rules.kit import (
 
 CODE = "TV114"
 NEEDS = frozenset({"regions", "runs"})
+SEVERITIES = ("error", "warning", "info")
 
 #: As much of a message as distinguishes it from another one.
 _HEAD = 200

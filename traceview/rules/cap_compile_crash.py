@@ -53,6 +53,7 @@ from traceview.rules.kit import (
 
 CODE = "TV117"
 NEEDS = frozenset({"runs", "compiles"})
+SEVERITIES = ("error", "warning")
 FOLLOWS = frozenset({"cap-bad-args", "cap-customop-no-fake"})
 
 _CRASHES = frozenset({"InductorError", "BackendCompilerFailed", "InternalTorchDynamoError"})

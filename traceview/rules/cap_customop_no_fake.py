@@ -39,6 +39,7 @@ from traceview.rules.kit import Cost, Finding, Snippet, Tables, short
 
 CODE = "TV116"
 NEEDS = frozenset({"compiles"})
+SEVERITIES = ("error", "warning", "info")
 
 _NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\((\w+)::(\w+)\)>")
 _NOT_SUPPORTED = re.compile(r"unsupported operator: (?!aten\.|prims?\.)(\w+)\.(\w+)")

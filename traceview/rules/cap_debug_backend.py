@@ -42,6 +42,7 @@ from traceview.rules.kit import (
 
 CODE = "TV111"
 NEEDS = frozenset({"regions", "graphs"})
+SEVERITIES = ("warning",)
 
 #: torch/_dynamo/backends/debugging.py: they run the graph as it is, or through AOTAutograd only.
 DEBUG_BACKENDS = frozenset(

@@ -53,6 +53,7 @@ from traceview.rules.kit import (
 
 CODE = "TV113"
 NEEDS = frozenset({"regions", "compiles", "compile_regions"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 #: A break that gave a frame up names the user's line; then this is what follows from it.
 FOLLOWS = frozenset({"gb-frame-skipped"})

@@ -64,6 +64,7 @@ from traceview.rules.kit import (
 
 CODE = "TV110"
 NEEDS = frozenset({"regions", "runs"})
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 
 _EAGER = Cost(about="everything that compiling could save; not measured, as nothing is compiled")

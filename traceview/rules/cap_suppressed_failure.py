@@ -45,6 +45,7 @@ from traceview.rules.kit import (
 
 CODE = "TV112"
 NEEDS = frozenset({"compiles", "environment|warnings"})
+SEVERITIES = ("warning",)
 FOLLOWS = frozenset({"cap-customop-no-fake"})
 
 #: torch/_dynamo/utils.py, ``get_fake_value``.

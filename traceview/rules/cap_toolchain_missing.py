@@ -33,6 +33,7 @@ from traceview.rules.kit import Cost, Evidence, Finding, Snippet, Tables, first_
 
 CODE = "TV115"
 NEEDS = frozenset({"runs"})
+SEVERITIES = ("error", "warning")
 
 
 class _Lack(NamedTuple):

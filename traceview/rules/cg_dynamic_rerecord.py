@@ -64,6 +64,7 @@ from traceview.words import names
 
 CODE = "TV513"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 #: torch warns above eight (cudagraph_dynamic_shape_warn_limit).

@@ -45,6 +45,7 @@ from traceview.rules.kit import (
 
 CODE = "TV511"
 NEEDS = frozenset({"runs"})
+SEVERITIES = ("error",)
 GPU_ONLY = True
 
 _SAID = "output of CUDAGraphs that has been overwritten"

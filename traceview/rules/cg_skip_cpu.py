@@ -60,6 +60,7 @@ from traceview.rules.kit import (
 
 CODE = "TV512"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 _CREATED = re.compile(r"^Created \d+ graph partitions: \d+ cudagraphable, (?P<without>\d+) non-")

@@ -44,6 +44,7 @@ from traceview.rules.kit import (
 
 CODE = "TV510"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
+SEVERITIES = ("warning",)
 GPU_ONLY = True
 
 _COUNT = re.compile(r"\((\d+) instances?\)")

@@ -54,6 +54,7 @@ from traceview.rules.kit import (
 
 CODE = "TV606"
 NEEDS = frozenset({"compile_phases", "compiles", "regions"})
+SEVERITIES = ("warning", "info")
 
 #: Less than a second is not worth a finding.
 LEAST_SECONDS = 1.0

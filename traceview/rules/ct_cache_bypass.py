@@ -60,6 +60,7 @@ from traceview.rules.kit import (
 
 CODE = "TV604"
 NEEDS = frozenset({"cache_events", "compiles"})
+SEVERITIES = ("warning", "info")
 
 #: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5

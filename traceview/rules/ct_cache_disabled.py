@@ -47,6 +47,7 @@ from traceview.rules.kit import (
 
 CODE = "TV603"
 NEEDS = frozenset({"cache_events", "compiles", "environment"})
+SEVERITIES = ("warning", "info")
 
 #: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5

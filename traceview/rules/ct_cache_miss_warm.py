@@ -61,6 +61,7 @@ from traceview.words import names
 
 CODE = "TV605"
 NEEDS = frozenset({"cache_events:warm", "compiles:warm", "graphs:warm"})
+SEVERITIES = ("warning", "info")
 
 #: Less than half a second is not noticeable.
 LEAST_SECONDS = 0.5

@@ -68,6 +68,7 @@ from traceview.torchtext.fx import Node, read_nodes
 
 CODE = "TV602"
 NEEDS = frozenset({"compiles", "graphs"})
+SEVERITIES = ("warning", "info")
 
 #: Of fewer blocks, compiling one saves too little to lose what fuses across them.
 FEWEST_BLOCKS = 8

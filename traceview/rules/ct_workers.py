@@ -58,6 +58,7 @@ from traceview.rules.kit import (
 
 CODE = "TV607"
 NEEDS = frozenset({"compile_phases", "environment", "runs"})
+SEVERITIES = ("warning", "info")
 
 #: Less than a second is not worth a finding.
 LEAST_SECONDS = 1.0

@@ -70,6 +70,7 @@ from traceview.rules.kit import (
 
 CODE = "TV801"
 NEEDS = frozenset({"ddp_buckets", "compiles"})
+SEVERITIES = ("warning", "info")
 
 #: torch's own buckets (1 MiB, then 25 MiB each) make as many of a model of 80 MiB.
 MOST_BUCKETS = 4

@@ -54,7 +54,6 @@ import msgspec
 
 from traceview.derive.intervals import length
 from traceview.rules import _places, _recompiles, _starts
-from traceview.rules._families import RECOMPILES
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -76,8 +75,9 @@ from traceview.rules.kit import (
 
 CODE = "TV802"
 NEEDS = frozenset({"rank_waits", "compiles"})
+SEVERITIES = ("warning", "info")
 #: What changes between calls causes the compiles. One rank that evaluates is no such change.
-FOLLOWS = RECOMPILES - {"rc-global-state"}
+FOLLOWS = frozenset({"rc-*"})
 
 #: Less does not matter to any real job.
 LEAST_SECONDS = 1.0

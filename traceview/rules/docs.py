@@ -13,7 +13,7 @@ from pathlib import Path
 from traceview.errors import UsageError
 from traceview.rules.choice import Choice, shown
 from traceview.rules.needs import in_words
-from traceview.rules.registry import OWN, SETTINGS, Rule, Setting, catalogue, severities
+from traceview.rules.registry import OWN, SETTINGS, Rule, Setting, catalogue
 
 INDEX = "rules.md"
 FOLDER = "rules"
@@ -129,7 +129,7 @@ def _settings(rule: Rule, defaults: Mapping[str, Setting]) -> str:
 
 
 def _grades(rule: Rule) -> str:
-    *others, last = severities(rule) or ("not known",)
+    *others, last = rule.severities
     return f"{', '.join(others)} or {last}" if others else last
 
 

@@ -45,6 +45,7 @@ from traceview.rules.kit import Finding, Snippet, Tables
 
 CODE = "TV102"
 NEEDS = frozenset({"break_sites"})
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 #: A compiled training step, which is the thing to change, usually has Python around it.
 FOLLOWS = frozenset({"gb-optimizer-or-backward"})

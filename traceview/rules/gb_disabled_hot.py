@@ -56,6 +56,7 @@ from traceview.rules.kit import (
 
 CODE = "TV108"
 NEEDS = frozenset({"break_sites"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 HOT_SHARE = 0.20

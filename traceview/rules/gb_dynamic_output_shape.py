@@ -44,6 +44,7 @@ from traceview.rules.kit import Finding, Snippet, Tables
 
 CODE = "TV106"
 NEEDS = frozenset({"break_sites"})
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SWITCH = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"

@@ -35,7 +35,6 @@ import statistics
 from collections.abc import Iterator
 
 from traceview.rules import _breaks
-from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -56,8 +55,9 @@ from traceview.rules.kit import (
 
 CODE = "TV105"
 NEEDS = frozenset({"break_sites", "compiles", "step_counts", "region_costs"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
-FOLLOWS = GRAPH_BREAKS
+FOLLOWS = frozenset({"gb-*"})
 
 #: One break makes two graphs and a second one three: gb-item and its like report those.
 MOST_GRAPHS_A_CALL = 3

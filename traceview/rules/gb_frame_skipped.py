@@ -47,6 +47,7 @@ from traceview.words import names
 
 CODE = "TV104"
 NEEDS = frozenset({"break_sites", "compiles"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _SKIPS = "torch.compile will skip tracing the frame"

@@ -52,6 +52,7 @@ from traceview.rules.kit import (
 
 CODE = "TV109"
 NEEDS = frozenset({"break_sites"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 

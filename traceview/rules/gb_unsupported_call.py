@@ -46,6 +46,7 @@ from traceview.rules.kit import Finding, Snippet, Tables, rows, shorten
 
 CODE = "TV107"
 NEEDS = frozenset({"break_sites"})
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _CLOCK = re.compile(r"time\.(?:perf_counter|monotonic|time|process_time|thread_time)(?:_ns)?")

@@ -43,7 +43,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from traceview.rules import _recompiles, _versions
-from traceview.rules._families import RECOMPILES
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -65,9 +64,10 @@ from traceview.rules.kit import (
 
 CODE = "TV301"
 NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_counts"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"overhead_cache_lookup", "idle_guards"})
 #: Many variants of one function: a look-up checks the guards of each until one fits.
-FOLLOWS = RECOMPILES | {"rc-limit-hit"}
+FOLLOWS = frozenset({"rc-*", "rc-limit-hit"})
 
 LEAST_SHARE = 0.10
 DEAR_SHARE = 0.25

@@ -61,6 +61,7 @@ from traceview.torchtext.marks import GRAPH
 
 CODE = "TV404"
 NEEDS = frozenset({"cpu_ops", "kernels", "kernel_calls", "step_counts"})
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"copies_added"})
 GPU_ONLY = True
 

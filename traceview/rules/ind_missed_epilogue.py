@@ -62,6 +62,7 @@ from traceview.rules.kit import (
 
 CODE = "TV403"
 NEEDS = frozenset({"fusion_notes", "kernel_groups", "generated_kernels", "ceilings"})
+SEVERITIES = ("info",)
 GPU_ONLY = True
 
 #: Templates are often slower than the library by a few percent: less than this is not worth a try.

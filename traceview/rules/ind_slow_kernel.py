@@ -60,6 +60,7 @@ from traceview.torchtext.kernel_source import instructions
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
+SEVERITIES = ("info",)
 EXPLAINS = frozenset({"fusion"})
 GPU_ONLY = True
 

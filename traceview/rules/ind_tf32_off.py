@@ -52,6 +52,7 @@ from traceview.rules.kit import (
 
 CODE = "TV401"
 NEEDS = frozenset({"kernel_groups"})
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 #: Below a fifth of the device time, even a free GEMM would gain less than it risks in accuracy.

@@ -45,6 +45,7 @@ from traceview.rules.kit import (
 
 CODE = "TV420"
 NEEDS = frozenset({"memory:eager", "memory:compiled"})
+SEVERITIES = ("warning",)
 #: With gradients on, a graph keeps what a backward would need until its results are freed.
 FOLLOWS = frozenset({"ap-grad-inference"})
 GPU_ONLY = True

@@ -17,7 +17,8 @@ from importlib.metadata import EntryPoint, entry_points
 import msgspec
 
 from traceview.rules import needs
-from traceview.rules.registry import OWN, SECTIONS, Rule, catalogue, in_one_line, rule_of
+from traceview.rules.finding import SEVERITIES
+from traceview.rules.registry import OWN, SECTIONS, Rule, catalogue, following, in_one_line, rule_of
 
 GROUP = "traceview.rules"
 
@@ -57,7 +58,7 @@ def with_entry_points(own: tuple[Rule, ...], found: Iterable[EntryPoint]) -> Ins
     for point in sorted(set(found), key=lambda point: (_origin(point), point.name)):
         try:
             with redirect_stdout(sys.stderr):  # ours may be a JSON document
-                rule = rule_of(point.load(), point.name, _origin(point))
+                rule = following(rule_of(point.load(), point.name, _origin(point)), own)
             why = _fault(rule, rules)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - not our code
             why = f"its module {point.value} can't be loaded ({in_one_line(error)})"
@@ -87,6 +88,8 @@ def _fault(rule: Rule, before: Iterable[Rule]) -> str | None:
             return f"its code {rule.code} is that of {other.name} of {other.origin}"
     if missing := [section for section in SECTIONS if not rule.sections.get(section)]:
         return f"its docstring has no section {missing[0]!r}"
+    if not rule.severities or not set(rule.severities) <= set(SEVERITIES):
+        return f"its SEVERITIES {rule.severities!r} are not some of {', '.join(SEVERITIES)}"
     for name, default in rule.settings.items():
         if not isinstance(default, bool | int | float):
             return f"its setting {name!r} has no number, true or false for a default"

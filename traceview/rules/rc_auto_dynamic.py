@@ -30,6 +30,8 @@ from traceview.rules.kit import Cost, Finding, Row, Snippet, Tables, from_row, p
 
 CODE = "TV205"
 NEEDS = frozenset({"recompile_causes", "compiles"})
+SEVERITIES = ("info",)
+IS_CAUSE = False
 FOLLOWS = frozenset({"cg-dynamic-rerecord"})
 
 

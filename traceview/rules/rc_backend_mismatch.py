@@ -54,6 +54,7 @@ from traceview.rules.kit import (
 
 CODE = "TV213"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 #: What differs between two objects of one make.
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+")

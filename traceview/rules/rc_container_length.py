@@ -43,6 +43,7 @@ from traceview.rules.kit import Finding, Row, Snippet, Tables, times
 
 CODE = "TV207"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 #: What torch guards of a module that is no data of the user's: hooks and sub-modules.
 _HOOKS = "_hooks"

@@ -57,6 +57,7 @@ from traceview.rules.kit import (
 
 CODE = "TV212"
 NEEDS = frozenset({"recompile_causes", "compiles"})
+SEVERITIES = ("warning", "info")
 
 #: Two special cases next to the general one.
 MOST_VARIANTS = 2

@@ -51,6 +51,7 @@ from traceview.rules.kit import (
 
 CODE = "TV201"
 NEEDS = frozenset({"recompile_causes", "regions", "compiles", "compile_regions"})
+SEVERITIES = ("warning", "info")
 #: A service that keeps a few sizes apart on purpose has only to compile them before it opens.
 FOLLOWS = frozenset({"sv-cold-requests"})
 

@@ -47,6 +47,7 @@ from traceview.rules.kit import Cost, Finding, Location, Row, Tables, times
 
 CODE = "TV209"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 #: One rank alone that evaluates is what others wait for, not the state that it does it in.
 FOLLOWS = frozenset({"dd-rank-skew"})
 

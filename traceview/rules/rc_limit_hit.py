@@ -31,7 +31,6 @@ import re
 from collections.abc import Iterator
 
 from traceview.rules import _costs, _recompiles, _versions
-from traceview.rules._families import RECOMPILES
 from traceview.rules.kit import (
     Confidence,
     Cost,
@@ -55,8 +54,9 @@ from traceview.words import names
 
 CODE = "TV202"
 NEEDS = frozenset({"compiles", "recompile_causes"})
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile", "overhead_cache_lookup", "idle_guards"})
-FOLLOWS = RECOMPILES | {"rc-resumed-value"}
+FOLLOWS = frozenset({"rc-*"})
 
 #: Values that a title has room for.
 FEW = 3

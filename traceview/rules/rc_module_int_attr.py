@@ -40,6 +40,7 @@ from traceview.rules.kit import Finding, Snippet, Tables, first_rank, rows, shor
 
 CODE = "TV203"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 _SWITCHED = (
     "set torch._dynamo.config.allow_unspec_int_on_nn_module = True: it makes such ints symbolic, "

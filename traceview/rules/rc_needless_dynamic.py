@@ -48,6 +48,8 @@ from traceview.rules.kit import (
 
 CODE = "TV214"
 NEEDS = frozenset({"regions", "compile_regions", "symbols", "input_sizes"})
+SEVERITIES = ("info",)
+IS_CAUSE = False
 
 #: About a window and its warm-up: with fewer, the next call may well be the first other one.
 FEWEST_CALLS = 30

@@ -43,6 +43,7 @@ from traceview.rules.kit import Finding, Tables, times
 
 CODE = "TV206"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 #: ``type=<class 'x.Y'>`` of a guard, or the class of what was met instead.
 _CLASS = re.compile(r"<class '([^']+)'>")

@@ -41,6 +41,7 @@ from traceview.rules.kit import Finding, Row, Snippet, Tables, times
 
 CODE = "TV210"
 NEEDS = frozenset({"recompile_causes", "compiles"})
+SEVERITIES = ("warning", "info")
 
 #: One change costs one compile; two show that the size does not become symbolic.
 FEWEST_RECOMPILES = 2

@@ -41,6 +41,7 @@ from traceview.rules.kit import Cost, Finding, Snippet, Tables, times
 
 CODE = "TV204"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 _TYPE = re.compile(r"type=<(?:class|enum|flag) '([\w.<>]+)'>")
 

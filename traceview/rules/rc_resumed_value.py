@@ -34,13 +34,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
-from traceview.rules._families import GRAPH_BREAKS
 from traceview.rules._recompiles import FEWEST_RECOMPILES
 from traceview.rules.kit import Finding, Tables, times
 
 CODE = "TV215"
 NEEDS = frozenset({"recompile_causes"})
-FOLLOWS = GRAPH_BREAKS | {"cap-customop-no-fake"}
+SEVERITIES = ("warning", "info")
+FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
 
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:

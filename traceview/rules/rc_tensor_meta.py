@@ -40,6 +40,7 @@ from traceview.rules.kit import Finding, Snippet, Tables, times
 
 CODE = "TV208"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("warning", "info")
 
 _REMEDY = {
     "dtype": "Convert {source} to one dtype before the compiled call",

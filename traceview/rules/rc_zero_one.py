@@ -31,6 +31,8 @@ from traceview.rules.kit import Finding, Snippet, Tables, times
 
 CODE = "TV211"
 NEEDS = frozenset({"recompile_causes"})
+SEVERITIES = ("info",)
+IS_CAUSE = False
 
 
 def check(tables: Tables) -> Iterator[Finding]:

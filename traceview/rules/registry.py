@@ -7,15 +7,16 @@ import math
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
 import msgspec
+from msgspec.structs import replace
 
-from traceview.rules.finding import Finding, Severity
+from traceview.rules.finding import SEVERITIES, Finding, Severity
 from traceview.rules.needs import unmet
 from traceview.tables import Tables
 
@@ -27,10 +28,6 @@ SETTINGS = "Settings"
 #: memory, cudagraphs, accuracy, compile time, serving, distributed, the measurement.
 _MODULE = re.compile(r"(?:gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm)_\w+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-_SEVERITY = re.compile(r"\"(error|warning|info)\"")
-#: The helpers that grade by cost say warning or info: ``_costs.severity(…)``, ``_breaks.finding``.
-_SEVERITY_BY_COST = re.compile(r"(?<!def )(?<!\w)(?:_?\w+\.)?severity\(|\b_breaks\.finding\(")
-
 
 #: Where the rules of this package come from; another origin is a package's name and version.
 OWN = "traceview"
@@ -41,9 +38,11 @@ Setting = bool | int | float
 class Rule(msgspec.Struct, frozen=True):
     """One rule: ``sections`` maps the headings of its docstring, in order, to their text.
 
+    ``severities``: those that its findings may have, gravest first.
     ``follows``: rules whose findings are its cause where both are about the same function.
     ``explains``: effects of the waterfall, or categories of the accounting, whose time its findings
     account for.
+    ``is_cause``: other findings may follow from its own; else families in ``follows`` leave it out.
     ``gpu_only``: it is about kernels or launches on a GPU, which a run on a CPU can neither show
     nor deny.
     ``settings``: the keyword-only parameters of ``check`` with the values in force, which are the
@@ -56,8 +55,10 @@ class Rule(msgspec.Struct, frozen=True):
     sections: Mapping[str, str]
     check: Callable[..., Iterator[Finding]]
     module: str
+    severities: tuple[Severity, ...] = SEVERITIES
     follows: frozenset[str] = frozenset()
     explains: frozenset[str] = frozenset()
+    is_cause: bool = True
     gpu_only: bool = False
     settings: Mapping[str, Setting] = {}
     origin: str = OWN
@@ -84,12 +85,33 @@ def catalogue() -> tuple[Rule, ...]:
     modules = (
         found.name for found in pkgutil.iter_modules(import_module("traceview.rules").__path__)
     )
-    rules = (
+    rules = [
         rule_of(import_module(f"traceview.rules.{name}"), name.replace("_", "-"))
         for name in modules
         if _MODULE.fullmatch(name)
-    )
-    return tuple(sorted(rules, key=lambda rule: rule.code))
+    ]
+    return tuple(sorted((following(rule, rules) for rule in rules), key=lambda rule: rule.code))
+
+
+def following(rule: Rule, rules: Collection[Rule]) -> Rule:
+    """``rule`` with a family that it follows (``gb-*``) spelled out: the names of its rules.
+
+    Left out are those of the family that are no cause of anything (``IS_CAUSE = False``), that sum
+    up the family themselves, or that follow ``rule``.
+    """
+    names: set[str] = set()
+    for word in rule.follows:
+        if not word.endswith("-*"):
+            names.add(word)
+            continue
+        names |= {
+            other.name
+            for other in rules
+            if other.name.startswith(word[:-1])
+            and other.is_cause
+            and other.follows.isdisjoint({word, rule.name})
+        }
+    return replace(rule, follows=frozenset(names - {rule.name}))
 
 
 def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
@@ -108,8 +130,10 @@ def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
         sections,
         module.check,
         module.__name__,
+        severities=tuple(getattr(module, "SEVERITIES", SEVERITIES)),
         follows=getattr(module, "FOLLOWS", frozenset()),
         explains=getattr(module, "EXPLAINS", frozenset()),
+        is_cause=getattr(module, "IS_CAUSE", True),
         gpu_only=getattr(module, "GPU_ONLY", False),
         settings=settings,
         origin=origin,
@@ -154,28 +178,6 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {said[:200]}" if said else type(error).__name__
 
 
-def severities(rule: Rule) -> tuple[Severity, ...]:
-    """The severities that the rule's source names, gravest first; else those of its helpers."""
-    try:
-        module = import_module(rule.module)
-        source = inspect.getsource(module)
-        named = _severities_in(source) or {
-            severity
-            for helper in vars(module).values()
-            if isinstance(helper, ModuleType)
-            for severity in _severities_in(inspect.getsource(helper))
-        }
-    except (ImportError, OSError, TypeError):
-        return ()
-    order: tuple[Severity, ...] = ("error", "warning", "info")
-    return tuple(severity for severity in order if severity in named)
-
-
-def _severities_in(source: str) -> set[str]:
-    by_cost = {"warning", "info"} if _SEVERITY_BY_COST.search(source) else set()
-    return by_cost | set(_SEVERITY.findall(source))
-
-
 def _of_another_package(rule: Rule, tables: Tables) -> list[Finding]:
     """Its findings, each of them checked: reports rely on what a Finding says that it is."""
     found = []
@@ -184,6 +186,8 @@ def _of_another_package(rule: Rule, tables: Tables) -> list[Finding]:
         if (finding.rule, finding.code) != (rule.name, rule.code):
             said = f"{finding.rule} ({finding.code})"
             raise ValueError(f"it gave a finding of {said}, not of {rule.name} ({rule.code})")
+        if finding.severity not in rule.severities:
+            raise ValueError(f"SEVERITIES does not name {finding.severity!r}, which it gave")
         if not all(map(math.isfinite, (finding.cost.ms_per_step or 0, finding.cost.seconds or 0))):
             raise ValueError("a cost is not finite")
         found.append(finding)

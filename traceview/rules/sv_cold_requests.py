@@ -42,7 +42,6 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.rules import _starts
-from traceview.rules._families import RECOMPILES
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -64,10 +63,11 @@ CODE = "TV620"
 NEEDS = frozenset(
     {"calls", "compile_intervals", "compiles", "line_ops", "recompiles", "regions", "runs"}
 )
+SEVERITIES = ("warning",)
 
 #: What has a function compiled again on the way. Sizes that ``dynamic=False`` keeps apart are no
 #: cause: padding to a few sizes is right for a service that calls each of them before it opens.
-FOLLOWS = (RECOMPILES - {"rc-dynamic-false"}) | {"rc-limit-hit"}
+FOLLOWS = frozenset({"rc-*", "rc-limit-hit"})
 
 FEWEST_REQUESTS = 100
 #: One may be the last, shorter batch, and two those of two sets.
