@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import pickle
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+import jinja2
+from jinja2.bccache import Bucket
+from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, links, phrases, pictures, view, words
-from traceview.reports import environment as facts
-from traceview.reports.bytecode import Beside
-from traceview.reports.job import pictures as by_rank
-from traceview.reports.job import timeline as ranks_over_time
+from traceview.reports import colours, phrases, pictures, view, words
+from traceview.reports.job import pictures as job_pictures
 from traceview.reports.job import words as jobs
 from traceview.reports.view import Limits, View
 from traceview.words import names
@@ -29,7 +34,7 @@ MAX_BYTES = 2_000_000
 # A template and its styles.
 _REPORT = ("report.html.j2", ("report.css", "pictures.css"))
 _POSTMORTEM = ("job.html.j2", ("report.css", "pictures.css", "job.css"))
-#: Characters of code in colours on a post-mortem's page, where code comes last: they take long.
+#: Characters of highlighted code on a post-mortem's page, where code comes last: they are slow.
 _JOB_COLOURED = 20_000
 # Tried in turn until the page fits: what goes first is what the run folder holds anyway.
 _LEVELS = (
@@ -38,6 +43,9 @@ _LEVELS = (
     Limits(text=600, rows=40, code=80_000, coloured=80_000, one_code=8_000),
     Limits(text=160, rows=15, code=20_000, coloured=20_000, one_code=2_000),
 )
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+# A figure and its unit stay on one line.
+_UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 
 
 def render(diagnosis: Diagnosis) -> str:
@@ -51,63 +59,110 @@ def render(diagnosis: Diagnosis) -> str:
 
 
 def _render(diagnosis: Diagnosis, limits: Limits) -> str:
-    script = _asset("report.js")
     page, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
     if diagnosis.job is not None:
         limits = replace(limits, coloured=min(limits.coloured, _JOB_COLOURED))
-    return (
-        _environment(limits)
-        .get_template(page)
-        .render(
-            d=diagnosis,
-            view=View(diagnosis, limits),
-            style=Markup("".join(map(_asset, styles))),
-            script=Markup(script),
-            script_hash=_csp_hash(script),
-        )
+    script = asset("report.js")
+    # The Content-Security-Policy knows our one script by its hash.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment(limits.text).get_template(page)
+    return template.render(
+        d=diagnosis,
+        view=View(diagnosis, limits),
+        style=Markup("".join(map(asset, styles))),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
     )
 
 
 @cache
-def _environment(limits: Limits) -> Environment:
-    """Autoescape on, undefined names are errors, every printed value goes through ``shown``.
+def _environment(most_text: int) -> jinja2.Environment:
+    """Kept between pages: compiling the templates takes as long as filling them."""
+    modules = {"words": words, "phrases": phrases, "view_of": view, "colours": colours}
+    pictured = {"pictures": pictures, "job_pictures": job_pictures, "jobs": jobs}
+    helpers = {"everyone": everyone}
+    return environment("traceview.reports", most_text, {**modules, **pictured, **helpers})
 
-    Kept, since it keeps its templates compiled, which takes as long as to fill them.
+
+def environment(package: str, most_text: int, known: Mapping[str, Any]) -> jinja2.Environment:
+    """The templates of ``package``, which know ``known`` besides numbers and names.
+
+    Autoescape on, undefined names are errors. Every printed value is cleaned of control characters
+    and cut to ``most_text`` characters.
     """
 
     def shown(value: object) -> object:
         if value is None:
             return fmt.MISSING
         if isinstance(value, str) and not isinstance(value, Markup):
-            return clean(value, limits.text)
+            return clean(value, most_text)
         return value
 
-    environment = Environment(
-        loader=PackageLoader("traceview.reports"),
-        bytecode_cache=Beside(Path(__file__).parent),
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        bytecode_cache=_template_cache(),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(fmt=fmt, words=words, pictures=pictures, links=links, names=names)
-    environment.globals.update(phrases=phrases, agreement=agreement, everyone=everyone)
-    environment.globals.update(environment_groups=facts.environment_groups)
-    environment.globals.update(jobs=jobs, by_rank=by_rank, ranks_over_time=ranks_over_time)
-    environment.filters["prose"] = lambda text: view.prose(text, limits.text)
-    environment.filters["inline"] = lambda text: view.inline(clean(text, limits.text))
-    environment.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]
-    environment.filters["path"] = view.breakable
-    environment.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
-    return environment
+    made.globals.update(fmt=fmt, names=names, **known)
+    made.filters["prose"] = lambda text: _prose(clean(text, most_text))
+    made.filters["inline"] = lambda text: _inline(clean(text, most_text))
+    made.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]
+    made.filters["path"] = _breakable
+    made.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
+    return made
 
 
-def _asset(name: str) -> str:
-    return (files("traceview.reports") / "templates" / name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "traceview.reports") -> str:
+    """The text of a style sheet or script among the templates of ``package``."""
+    return (files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _csp_hash(script: str) -> str:
-    """The hash by which the page's Content-Security-Policy knows our one script."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return "sha256-" + base64.b64encode(digest).decode()
+class _Cache(jinja2.FileSystemBytecodeCache):
+    """A cache in which a full disk or half a file only costs the time to compile again."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _template_cache() -> jinja2.BytecodeCache | None:
+    """Compiled templates in the user's cache folder; None where nothing can be written there."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    folder = home / "traceview" / "templates"
+    try:
+        if not home.is_absolute():
+            return None
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    made_by = f"{sys.implementation.cache_tag}-jinja2-{jinja2.__version__}"
+    return _Cache(str(folder), f"%s.{made_by}.cache") if os.access(folder, os.W_OK) else None
+
+
+def _prose(text: str) -> Markup:
+    """Plain text as paragraphs; only \\`code\\` in backticks has a meaning of its own."""
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    return Markup("").join(Markup("<p>{}</p>").format(_inline(part)) for part in paragraphs)
+
+
+def _inline(text: str) -> Markup:
+    """Text in one paragraph, with what stands in backticks as code."""
+    parts = _INLINE_CODE.split(_UNIT.sub("\u00a0", text))
+    coded = (
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+        for index, part in enumerate(parts)
+    )
+    return Markup("").join(coded)
+
+
+def _breakable(text: str) -> Markup:
+    """A path or a kernel's name that may wrap after ``/`` and ``_``."""
+    return Markup("<wbr>").join(re.split(r"(?<=[/_])(?=[^/_])", text))

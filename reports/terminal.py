@@ -1,17 +1,21 @@
-"""The diagnosis on a terminal, in about 30 lines: verdict, dearest findings, what to do.
+"""The diagnosis on a terminal, in about 30 lines: verdict, top findings, what to do.
 
-What else there is to say (``brief``) has the lines that are left.
+The lines that are left say what else is worth one: fusion, the call path, compile phases.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from traceview.diagnosis.model import Diagnosis, Verdict
+from traceview.diagnosis.explanation import CallPart
+from traceview.diagnosis.job.model import Job
+from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import agreement, brief, words
-from traceview.reports.job.terminal import lines as job_lines
+from traceview.reports import phrases, words
+from traceview.reports.job import words as jobs
 from traceview.rules.finding import Finding
+from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line, wrap
 
@@ -21,10 +25,11 @@ _OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
 _SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
 _NARROWEST, _WIDEST = 20, 100
 _SCREEN = 30
-#: What is left out first, where there is no room, stands last.
-_BRIEF = (brief.unfused, brief.call_path, brief.compile_phases)
 _FINDINGS = 3
 _SYMPTOMS = 3
+#: Less than this part of a compiled step, or of the compile, is not worth a line.
+_WORTH = 0.05
+_JOB_FRAMES, _JOB_CAUSES, _JOB_RANKS, _JOB_TROUBLES = 3, 2, 8, 6
 _SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
 
 
@@ -34,34 +39,43 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
     Escape codes are written only if ``color``; those in the diagnosis' own texts never are.
     """
     columns = max(_NARROWEST, min(width, _WIDEST))
-    first = list((_job if diagnosis.job else _measured)(diagnosis, columns, color))
     last = [*_findings(diagnosis, columns, color), *_ending(diagnosis, columns, color)]
-    more = [] if diagnosis.job else _more(diagnosis, columns, _SCREEN - len(first) - len(last))
+    if diagnosis.job is not None:
+        return "\n".join([*_job(diagnosis, diagnosis.job, columns, color), *last])
+    first = [*_verdict(diagnosis, columns, color), *_facts(diagnosis, columns)]
+    room = _SCREEN - len(first) - len(last)
+    more: list[str] = []
+    # What is left out first, where there is no room, stands last.
+    for clause in (_unfused, _call_path, _compile_phases):
+        said = clause(diagnosis)
+        wrapped = wrap(one_line(said, 400), columns, "  ") if said else []
+        if len(more) + len(wrapped) <= room:
+            more += wrapped
     return "\n".join([*first, *more, *last])
 
 
-def _measured(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    """What was measured of a run."""
-    yield from _verdict(diagnosis, width, color)
-    yield from _facts(diagnosis, width)
+def _job(diagnosis: Diagnosis, job: Job, width: int, color: bool) -> Iterator[str]:
+    """A post-mortem: its sentence, the figures, the slowest functions, what went wrong."""
 
+    def plain(text: str, indent: str = "  ") -> list[str]:
+        return wrap(one_line(text, 300), width, indent, indent + "  ")
 
-def _more(diagnosis: Diagnosis, width: int, room: int) -> list[str]:
-    """Fusion, the call path and compile phases, as far as they fit into ``room`` lines."""
-    lines: list[str] = []
-    for clause in _BRIEF:
-        said = clause(diagnosis)
-        wrapped = wrap(one_line(said, 400), width, "  ") if said else []
-        if len(lines) + len(wrapped) <= room:
-            lines += wrapped
-    return lines
-
-
-def _job(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    """The story of a job, in place of a verdict."""
-    if diagnosis.job:
-        for bold, line in job_lines(diagnosis, diagnosis.job, width):
-            yield from _painted([line], _BOLD if bold else "", color)
+    said = one_line(words.said(job.sentence, diagnosis), 600)
+    yield from _painted(wrap(said, width, hanging="  "), _BOLD, color)
+    yield from plain(" · ".join(f"{name.lower()} {value}" for name, value, _ in jobs.facts(job)))
+    by_rank = jobs.seconds_by_rank(job, _JOB_RANKS)
+    if by_rank:
+        yield from plain(f"by rank: {by_rank}")
+    for row in job.frames[:_JOB_FRAMES]:
+        title = one_line(f"{jobs.frame(row, diagnosis)}: {fmt.seconds(row.rank_seconds)}", 200)
+        yield from ("", *_painted(wrap(title, width, hanging="  "), _BOLD, color))
+        for cause in row.causes[:_JOB_CAUSES]:
+            yield from plain(f"→ {jobs.cause(cause)}")
+    troubles = list(jobs.troubles(job, diagnosis))
+    if troubles:
+        yield ""
+    for kind, text in troubles[:_JOB_TROUBLES]:
+        yield from plain(f"{kind}: {text}", "")
 
 
 def _painted(lines: list[str], codes: str, color: bool) -> list[str]:
@@ -80,40 +94,100 @@ def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
 
 
 def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """What the figures rest on, where the time went; then compile seconds and memory if known.
+    """What the figures rest on, the limit of the device; then compile seconds, memory and outputs.
 
     Times and speedup come first where the sentence above does not say them.
     """
     verdict = diagnosis.verdict
-    timed = verdict.eager_ms is not None or verdict.compiled_ms is not None
+    stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+    timed = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
     if timed and verdict.outcome not in _SENTENCE_HAS_TIMES:
-        yield from wrap(_times(verdict), width, "  ")
+        times = " → ".join(timed)
+        if verdict.speedup is not None:
+            times += f", {fmt.ratio(verdict.speedup)}"
+        if verdict.speedup_interval is not None:
+            times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
+        yield from wrap(times, width, "  ")
     if timed:
         yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
-    yield from _limit(diagnosis, width)
+    limit = phrases.compiled_limit(diagnosis)
+    if limit and limit.sentence and limit.limit_ms is not None:
+        known = limit.fusible_ms is not None
+        said = limit.sentence if known else limit.headline or limit.sentence
+        yield from wrap(one_line(said, 400), width, "  ")
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
-    for said in (agreement.summary(diagnosis), " · ".join(parts)):
-        if said:
-            yield from wrap(one_line(said, 400), width, "  ")
+    for line in (phrases.outputs_summary(diagnosis), " · ".join(parts)):
+        if line:
+            yield from wrap(one_line(line, 400), width, "  ")
 
 
-def _limit(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """What the compiled step would take at the device's limits."""
-    for step in diagnosis.explanation.step_limits:
-        if step.stance == "compiled" and step.sentence and step.limit_ms is not None:
-            known = step.fusible_ms is not None
-            said = step.sentence if known else words.first_sentence(step.sentence)[0]
-            yield from wrap(one_line(said, 400), width, "  ")
+def _unfused(diagnosis: Diagnosis) -> str | None:
+    """What is not fused and moves most bytes: why, and the setting that would try it.
+
+    None where the step limit says that fusing all that is left would save next to nothing.
+    """
+    apart = phrases.by_outcome(diagnosis.explanation.fusion)[1]
+    known = [note for note in apart if fmt.given(note.bytes_saved) and note.bytes_saved > 0]
+    limit = phrases.compiled_limit(diagnosis)
+    fusible = limit.fusible_ms if limit else None
+    if not known or (fusible is not None and not _worth_saying(fusible, diagnosis)):
+        return None
+    note = max(known, key=lambda note: note.bytes_saved or 0)
+    facts = (
+        f"{fmt.count(note.times)} times" if note.times > 1 else "",
+        phrases.saved(note),
+        f"setting {note.setting}" if note.setting else "",
+    )
+    kind = names.word(names.FUSION, note.kind)
+    return f"{kind}: {note.text} ({', '.join(filter(None, facts))})"
 
 
-def _times(verdict: Verdict) -> str:
-    stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
-    times = " → ".join(f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None)
-    if verdict.speedup is not None:
-        times += f", {fmt.ratio(verdict.speedup)}"
-    if verdict.speedup_interval is not None:
-        times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
-    return times
+def _call_path(diagnosis: Diagnosis) -> str | None:
+    """The most expensive part of a compiled call, and the look-up if it is another, with guards.
+
+    None where the device hides it: it hardly ever waits for the host's launches. Nor where a part
+    takes longer than the step: then others were profiled than those that were timed.
+    """
+    parts = sorted(diagnosis.explanation.call_path, key=_ms, reverse=True)
+    limit = phrases.compiled_limit(diagnosis)
+    waited = limit.launch_idle_ms if limit and diagnosis.verdict.clock == "device" else None
+    if not parts or not _worth_saying(_ms(parts[0]), diagnosis):
+        return None
+    if _ms(parts[0]) > (diagnosis.verdict.compiled_ms or math.inf):
+        return None
+    if waited is not None and not _worth_saying(waited, diagnosis):
+        return None
+    lookups = [part for part in parts[1:] if part.guards is not None and parts[0].guards is None]
+    shown = [parts[0], *lookups[:1]]
+    less = all(fmt.given(part.us_less_profiler) for part in shown)
+    said = []
+    for part in shown:
+        name = names.word(names.CALL_PARTS, part.part)
+        us = part.us_less_profiler if less else part.us_per_call
+        guards = f" ({fmt.plural(part.guards, 'guard')})" if part.guards is not None else ""
+        said.append(f"{name} {fmt.rate(us, 'us')}{guards}")
+    clock = "less the profiler" if less else "as profiled"
+    return f"call path per call, host clock, {clock}: {', '.join(said)}"
+
+
+def _ms(part: CallPart) -> float:
+    """Milliseconds per step, without what the profiler adds where that is known."""
+    if part.us_less_profiler is not None and part.calls is not None:
+        return part.us_less_profiler * part.calls / 1000
+    return part.ms if fmt.given(part.ms) else 0.0
+
+
+def _worth_saying(ms: float, diagnosis: Diagnosis) -> bool:
+    step = diagnosis.verdict.compiled_ms
+    return step is None or ms >= _WORTH * step
+
+
+def _compile_phases(diagnosis: Diagnosis) -> str | None:
+    """Seconds of the cold compile by phase, in the order in which they follow each other."""
+    phases = [(name, s) for name, s in diagnosis.compile_time.phases.items() if fmt.given(s)]
+    least = _WORTH * sum(s for _, s in phases)
+    said = [f"{names.phase(name)} {fmt.seconds(s)}" for name, s in phases if s > 0 and s >= least]
+    return f"compile phases: {', '.join(said)}" if said else None
 
 
 def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
@@ -144,7 +218,7 @@ def _finding(finding: Finding, diagnosis: Diagnosis, width: int, color: bool) ->
 
 
 def _ending(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    said = []
+    said: list[str] = []
     if diagnosis.not_checked:
         verb = "was" if len(diagnosis.not_checked) == 1 else "were"
         said.append(f"{fmt.plural(len(diagnosis.not_checked), 'rule')} {verb} not checked")

@@ -1,27 +1,31 @@
-"""What the HTML page shows of a diagnosis, in the order and grouping in which it shows it."""
+"""What reports show of a diagnosis, in which order and groups; ``View`` is the HTML page's."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from traceview.diagnosis.explanation import AccountDetail, FirstCallPart, FusionNote
+from traceview.diagnosis.explanation import AccountDetail, FirstCallPart
 from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
-from traceview.reports import code, phrases, words
+from traceview.reports import code, colours, words
+from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import clean
 
 T = TypeVar("T")
-_INLINE_CODE = re.compile(r"`([^`\n]+)`")
-# A figure and its unit stay on one line.
-_UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 FAINT = 0.0005
 _CAUSES = 12
+_MAX_DEPTH = 4
+_GROUPS = {
+    "settings": "torch settings",
+    "variables": "environment variables",
+    "variables_of_traceview": "variables that traceview set for this run",
+}
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,21 +57,21 @@ class StepRow(msgspec.Struct, frozen=True):
     values: list[str]
 
 
-# Label, field of StanceCounts, how it is written.
-_STEP_ROWS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("Step under the profiler, host clock", "step_ms", fmt.milliseconds),
-    ("Device busy, device clock", "device_busy_ms", fmt.milliseconds),
-    ("Device idle, device clock", "device_idle_ms", fmt.milliseconds),
-    ("Kernels", "kernels", fmt.count),
-    ("Launches", "launches", fmt.count),
-    ("Launches of a cudagraph", "graph_launches", fmt.count),
-    ("Synchronising calls", "syncs", fmt.count),
-    ("Compiled regions entered", "compiled_regions", fmt.count),
-    ("Guard checks (Dynamo cache look-up), host clock", "cache_lookup_ms", fmt.milliseconds),
-    ("Memory pages touched for the first time (minor faults)", "page_faults", fmt.count),
-    ("Between compiled regions, host clock", "gap_ms", fmt.milliseconds),
-    ("Peak memory, outside the profiler", "peak_bytes", fmt.size),
-    ("Peak memory reserved", "peak_reserved_bytes", fmt.size),
+# What, its clock or condition, field of StanceCounts, how it is written.
+_STEP_ROWS: tuple[tuple[str, str, str, Callable[[float | None], str]], ...] = (
+    ("Step under the profiler", "host clock", "step_ms", fmt.milliseconds),
+    ("Device busy", "device clock", "device_busy_ms", fmt.milliseconds),
+    ("Device idle", "device clock", "device_idle_ms", fmt.milliseconds),
+    ("Kernels", "", "kernels", fmt.count),
+    ("Launches", "", "launches", fmt.count),
+    ("Cudagraph launches", "", "graph_launches", fmt.count),
+    ("Synchronizing calls", "", "syncs", fmt.count),
+    ("Compiled regions entered", "", "compiled_regions", fmt.count),
+    ("Guard checks (Dynamo cache look-up)", "host clock", "cache_lookup_ms", fmt.milliseconds),
+    ("Memory pages touched for the first time (minor faults)", "", "page_faults", fmt.count),
+    ("Between compiled regions", "host clock", "gap_ms", fmt.milliseconds),
+    ("Peak memory", "outside the profiler", "peak_bytes", fmt.size),
+    ("Peak memory reserved", "", "peak_reserved_bytes", fmt.size),
 )
 
 
@@ -125,6 +129,47 @@ class View:
             (excerpt.file, excerpt.line): excerpt for excerpt in diagnosis.excerpts
         }
 
+    @cached_property
+    def hidden(self) -> dict[str, str]:
+        """Sections, id and title, for which a failed run recorded nothing: the page has no such."""
+        if self._diagnosis.verdict.outcome != "failed" or self._diagnosis.job is not None:
+            return {}
+        return {id_: title for id_, (title, _, filled) in self._sections().items() if not filled}
+
+    def contents(self) -> list[tuple[str, str, int | None]]:
+        """Id, title and count of every section of the page below the findings."""
+        found = self._sections().items()
+        return [(id_, title, n) for id_, (title, n, _) in found if id_ not in self.hidden]
+
+    def _sections(self) -> dict[str, tuple[str, int | None, bool]]:
+        """Id of a section: its title, what it counts, and whether it has anything to show."""
+        d, x = self._diagnosis, self._diagnosis.explanation
+        time = any((*d.accounting.values(), x.waterfall, x.details, self.step_rows()[0]))
+        logs = d.reading.records > 0
+        outputs = {"outputs": ("Outputs", len(d.outputs), True)} if d.outputs else {}
+        groups, compiled = x.matching.groups, d.compile_time.seconds is not None or d.compiles
+        return {
+            "time": ("Where the time goes", None, time),
+            "step": ("Step timeline", None, bool(x.timelines)),
+            "groups": ("Eager and compiled kernels", len(groups), bool(groups)),
+            "limits": ("Device limits", None, any((x.limits, x.step_limits, x.ceilings))),
+            **outputs,
+            "regions": ("Regions", len(d.regions), bool(d.regions)),
+            "fusion": ("Fusion", len(x.fusion), bool(x.fusion or x.passes)),
+            "fused": ("Fused kernels", len(d.fused), bool(d.fused)),
+            "kernels": ("Top kernels", None, bool(d.kernels)),
+            "graphs": ("Graphs", len(d.graphs), bool(d.graphs)),
+            "calls": ("Guards and the call path", None, bool(x.call_path or x.guards)),
+            "compile": ("Compile time", None, bool(compiled)),
+            "recompiles": ("Recompiles", len(d.recompiles), logs or bool(d.recompiles)),
+            "breaks": ("Graph breaks", len(d.graph_breaks), logs or bool(d.graph_breaks)),
+            "pairs": ("Block pairs", None, bool(d.pairs)),
+            "environment": ("Environment", None, True),
+            "unchecked": ("Not checked", len(d.not_checked), True),
+            "reading": ("What was read", None, True),
+            "method": ("How it was measured", None, True),
+        }
+
     def few(self, rows: Sequence[T]) -> Sequence[T]:
         """The rows that one table shows."""
         return rows[: self.limits.rows]
@@ -152,10 +197,6 @@ class View:
             lines = code.plain(kept) if kept else ()
         return Source(lines, len(text) - allowed, len(text))
 
-    def accounts(self) -> list[Account]:
-        """The categories of both stances, see ``accounts``."""
-        return accounts(self._diagnosis)
-
     def clocks(self) -> str:
         """The clocks of the accounting, as words."""
         rows = (row for rows in self._diagnosis.accounting.values() for row in rows)
@@ -176,38 +217,28 @@ class View:
         return rest if rest > 0.01 * compiling.seconds else None
 
     def causes(self) -> list[AccountDetail]:
-        """What stands behind the categories that are no work: idle, overhead, Python; dearest
-        first."""
+        """What is behind the categories that are no work: idle, overhead, Python; slowest first."""
         accounts = self._diagnosis.accounting.items()
         busy = {(s, r.category) for s, rows in accounts for r in rows if r.kind == "busy"}
         found = self._diagnosis.explanation.details
         rows = [row for row in found if (row.stance, row.category) not in busy]
         return sorted(rows, key=lambda row: -row.ms if fmt.given(row.ms) else 0.0)[:_CAUSES]
 
-    def digits(self) -> int:
-        """Decimals of a millisecond in this page's columns."""
-        return digits(self._diagnosis)
-
-    def step_rows(self) -> list[StepRow]:
-        """The figures of a step that at least one stance has and that are not all nought."""
+    def step_rows(self) -> tuple[list[StepRow], list[str]]:
+        """The figures of a step that are above zero in some stance, and the names of those that
+        were recorded and are zero in all."""
         stances = self._diagnosis.counts.values()
         device = any(counts.device_busy_ms is not None for counts in stances)
-        rows = []
-        for label, name, write in _STEP_ROWS:
-            figures = [getattr(counts, name) for counts in stances]
+        rows, none = [], []
+        for label, detail, key, write in _STEP_ROWS:
+            figures = [getattr(counts, key) for counts in stances]
+            what = "Operators" if key == "kernels" and not device else label
             if any(figures):
-                said = "Operators" if name == "kernels" and not device else label
+                said = ", ".join(filter(None, (what, detail)))
                 rows.append(StepRow(said, [write(figure) for figure in figures]))
-        return rows
-
-    def nought(self) -> list[str]:
-        """Labels of the figures that were recorded and are nought in every stance."""
-        stances = self._diagnosis.counts.values()
-        found = {
-            label: [getattr(counts, name) for counts in stances] for label, name, _ in _STEP_ROWS
-        }
-        labels = [label for label, figures in found.items() if _all_nought(figures)]
-        return [label.partition(",")[0].lower() for label in labels]
+            elif any(figure == 0 for figure in figures):
+                none.append(what.lower())
+        return rows, none
 
     def region_columns(self) -> tuple[list[RegionColumn], list[str]]:
         """Columns that hold a figure for some region, and the names of those that hold none."""
@@ -220,14 +251,10 @@ class View:
         return [group for group in self._diagnosis.kernels if group.stance == stance]
 
     def kernel_families(self) -> list[tuple[str, str]]:
-        """Colour class and words of the categories beside the device's limits."""
+        """Colour class and words of the categories among the kernels with a limit."""
         kernels = self._diagnosis.explanation.limits
         found = dict.fromkeys(kernel.category for kernel in kernels)
-        return [(words.family(name), words.category(name)) for name in list(found)[:16]]
-
-    def fusion(self) -> tuple[list[FusionNote], list[FusionNote]]:
-        """Notes on what was fused, and on what was not."""
-        return phrases.by_outcome(self._diagnosis.explanation.fusion)
+        return [(colours.family(name), names.category(name)) for name in list(found)[:16]]
 
     def first_calls(self) -> list[tuple[str, FirstCallPart]]:
         """``cold`` or ``warm``, and a part of a first call."""
@@ -269,7 +296,13 @@ def accounts(diagnosis: Diagnosis) -> list[Account]:
         for name, rows in found.items()
         if not all(row is None or abs(row.ms) < faint for row in rows)
     ]
-    return sorted(shown, key=_weight(all(stances)), reverse=True)
+
+    def weight(row: Account) -> float:
+        eager, compiled = (side.ms if side else 0.0 for side in (row.eager, row.compiled))
+        size = abs(eager - compiled) if all(stances) else max(eager, compiled)
+        return size if math.isfinite(size) else 0.0
+
+    return sorted(shown, key=weight, reverse=True)
 
 
 def digits(diagnosis: Diagnosis) -> int:
@@ -279,38 +312,57 @@ def digits(diagnosis: Diagnosis) -> int:
     return 3 if step >= 0.5 or step == 0 else 4 if step >= 0.05 else 5
 
 
-def _all_nought(figures: Sequence[float | None]) -> bool:
-    """Whether something was recorded and nothing of it is above nought."""
-    return any(figure == 0 for figure in figures) and not any(figures)
+def environment_groups(environment: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The environment as titled lists of name and value: plain values first, then each group."""
+    plain: list[tuple[str, str]] = []
+    groups: list[tuple[str, list[tuple[str, str]]]] = []
+    for name, value in environment.items():
+        if isinstance(value, dict) or _is_table(value):
+            if rows := list(_flat("", value, 1)):
+                groups.append((_GROUPS.get(name, name.replace("_", " ")), rows))
+        elif value not in (None, []):
+            plain.append((names.FACTS.get(name, name), _said(value)))
+    plain.sort(key=_place_in(names.FACTS))
+    groups.sort(key=_place_in(_GROUPS))
+    return [("", plain), *groups] if plain else groups
 
 
-def _weight(both: bool) -> Callable[[Account], float]:
-    """What a table of accounts is ordered by; figures that are no numbers come last."""
-
-    def weigh(account: Account) -> float:
-        eager, compiled = (row.ms if row else 0.0 for row in (account.eager, account.compiled))
-        size = abs(eager - compiled) if both else max(eager, compiled)
-        return size if math.isfinite(size) else 0.0
-
-    return weigh
+def _place_in(names: dict[str, str]) -> Callable[[tuple[str, Any]], int]:
+    """Sorts (name, …) as ``names`` has them; what is not in it stands last."""
+    order = list(names.values())
+    return lambda row: order.index(row[0]) if row[0] in order else len(order)
 
 
-def prose(text: str, limit: int) -> Markup:
-    """Plain text as paragraphs; only \\`code\\` in backticks has a meaning of its own."""
-    paragraphs = re.split(r"\n\s*\n", clean(text, limit).strip())
-    return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in paragraphs)
+def _is_table(value: object) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value)
 
 
-def inline(text: str) -> Markup:
-    """Text in one paragraph, with what stands in backticks as code."""
-    parts = _INLINE_CODE.split(_UNIT.sub("\u00a0", text))
-    coded = (
-        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
-        for index, part in enumerate(parts)
-    )
-    return Markup("").join(coded)
+def _flat(
+    prefix: str,
+    value: Any,  # noqa: ANN401 - any JSON value
+    depth: int,
+) -> Iterable[tuple[str, str]]:
+    """Name and value of what is nested; a row with ``name`` and ``value`` is one setting."""
+    if isinstance(value, dict) and "name" in value and "value" in value:
+        section = f"{value['section']}." if value.get("section") else ""
+        default = (
+            f" (default {_said(value['default'])})" if value.get("default") is not None else ""
+        )
+        yield f"{prefix}{section}{value['name']}", _said(value["value"]) + default
+    elif isinstance(value, dict) and depth < _MAX_DEPTH:
+        for key, item in value.items():
+            if isinstance(item, dict) or _is_table(item):
+                yield from _flat(f"{prefix}{key}.", item, depth + 1)
+            elif item is not None:
+                yield f"{prefix}{key}", _said(item)
+    elif _is_table(value) and depth < _MAX_DEPTH:
+        for item in value:
+            yield from _flat(prefix, item, depth + 1)
+    else:
+        yield prefix.rstrip(".") or "value", _said(value)
 
 
-def breakable(text: str) -> Markup:
-    """A path or a kernel's name that may wrap after ``/`` and ``_``."""
-    return Markup("<wbr>").join(re.split(r"(?<=[/_])(?=[^/_])", text))
+def _said(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_said(item) for item in value)
+    return str(value)

@@ -43,10 +43,7 @@ FLOORS = {
 #: Rooms on one floor that must not know each other.
 SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
 #: Circles that are known and about to go, with the reason; one that is gone must leave this list.
-KNOWN_CIRCLES = {
-    # The Markdown report prints a job's part, which uses the report's tables and escaping.
-    frozenset({"traceview.reports.job", "traceview.reports.markdown"}),
-}
+KNOWN_CIRCLES = set()
 #: What runs in the target's process: the standard library and the torch that is there.
 CHILD_MAY_IMPORT = set(sys.stdlib_module_names) | {"torch", "triton", "_traceview_child", "pynvml"}
 

@@ -7,7 +7,7 @@ in a property ``:`` and ``,`` besides.
 from __future__ import annotations
 
 from traceview.check.model import Checked, Result
-from traceview.reports.check.words import message, relative, summary
+from traceview.reports.check.text import message, relative, summary
 from traceview.words.text import one_line
 
 

@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from traceview.check.model import Checked, Result
-from traceview.reports.check.words import line, message, relative
+from traceview.reports.check.text import line, message, relative
 from traceview.words.text import one_line
 
 # XML 1.0 has no way to write these; one_line has dealt with the other control characters.

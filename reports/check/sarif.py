@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from traceview.check.model import Checked, Result
 from traceview.compare.model import Place
-from traceview.reports.check.words import line, message, relative
+from traceview.reports.check.text import line, message, relative
 from traceview.words.text import clean, one_line
 
 SCHEMA = (

@@ -1,13 +1,20 @@
-"""A line for each violation, or one line that says "passed"."""
+"""The result of a gate as text: the lines, and the words that every other format uses too."""
 
 from __future__ import annotations
 
-from traceview.check.model import Checked
-from traceview.reports.check.words import line, summary
+import posixpath
+
+from traceview.check.model import Checked, Result
+from traceview.compare.model import Place
+from traceview.reports.compare.words import spot
+from traceview.words import numbers as fmt
+from traceview.words.text import one_line
+
+_PLACES = 3
 
 
 def render(checked: Checked) -> str:
-    """The lines; nothing that a run recorded can begin another one."""
+    """A line for each violation, or one that says "passed"; no recorded text can begin a line."""
     if checked.passed:
         return summary(checked)
     return "\n".join(
@@ -16,3 +23,69 @@ def render(checked: Checked) -> str:
             *(f"not checked: {line(result)}" for result in checked.of("not_checked")),
         ]
     )
+
+
+def message(result: Result) -> str:
+    """One line: what was found, what is allowed, where."""
+    said = _figures(result) if result.unit and result.found is not None else _words(result)
+    places = [spot(place) for place in result.places]
+    if places:
+        more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
+        said += f" ({', '.join(places[:_PLACES])}{more})"
+    return one_line(said, 500)
+
+
+def line(result: Result) -> str:
+    """``message`` with the limit's name before it."""
+    return f"{one_line(result.limit, 80)}: {message(result)}"
+
+
+def summary(checked: Checked) -> str:
+    """``passed``, with how many limits hold and what was not checked."""
+    skipped = checked.of("not_checked")
+    held = fmt.plural(len({result.limit for result in checked.of("passed")}), "limit")
+    said = f"{held} hold{'s' if held.startswith('1 ') else ''}"
+    if skipped:
+        why = "; ".join(dict.fromkeys(line(result) for result in skipped))
+        said += f", {len(skipped)} not checked ({one_line(why, 400)})"
+    if checked.passed:
+        return f"passed: {said}"
+    return f"failed: {fmt.plural(len(checked.of('violated')), 'violation')}; {said}"
+
+
+def relative(place: Place, root: str, cwd: str | None) -> str | None:
+    """The file as seen from ``root``, else from where the run was started; None: outside both."""
+    path = posixpath.normpath(place.path)
+    if not path.startswith("/"):
+        return None if path.startswith("..") else path
+    for folder in (root, cwd):
+        base = posixpath.normpath(folder).rstrip("/") + "/" if folder else None
+        if base and path.startswith(base) and len(path) > len(base):
+            return path[len(base) :]
+    return None
+
+
+def _figures(result: Result) -> str:
+    """``Speedup: 1.07× (95 % interval 1.02–1.11×), at least 1.20× wanted``."""
+    found = fmt.in_unit(result.found, result.unit)
+    if result.at_least:
+        found = f"at least {found}"
+    if result.interval:
+        found += f" (95 % interval {fmt.ratio_interval(result.interval)})"
+    said = f"{result.what}: {found}"
+    if result.wanted is not None and result.sense:
+        said += f", {result.sense} {fmt.in_unit(result.wanted, result.unit)} {_allowed(result)}"
+    if result.baseline is not None and result.baseline != result.wanted:
+        said += f", baseline {fmt.in_unit(result.baseline, result.unit)}"
+    if result.why and result.status != "passed":
+        said += f"; {result.why}"
+    return said
+
+
+def _allowed(result: Result) -> str:
+    return "allowed" if result.sense == "at most" else "wanted"
+
+
+def _words(result: Result) -> str:
+    name = f"{result.severity} {result.code} " if result.code else ""
+    return f"{name}{result.what}" + (f": {result.why}" if result.why else "")

@@ -6,22 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from traceview.compare.model import CausePair, Comparison, FigurePair
 from traceview.reports.compare import words
-from traceview.reports.markdown.text import code, escape, prose, table
+from traceview.reports.markdown_text import (
+    code,
+    details,
+    escape,
+    prose,
+    table,
+    within_limit,
+)
 from traceview.words import numbers as fmt
 
-MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
 _CUT = "\n\n_The rest is left out to fit an issue tracker._\n"
 _ROWS = 40
 
 
 def render(comparison: Comparison) -> str:
     """Sentence, figures, findings, then what is folded; beyond the limit parts are left out."""
-    page, room = "", MAX_BYTES - len(_CUT.encode())
-    for part in _parts(comparison):
-        if len((page + part).encode()) > room:
-            return (page + _CUT).rstrip("\n")
-        page += part
-    return page.rstrip("\n")
+    return within_limit(_parts(comparison), _CUT)
 
 
 def _parts(c: Comparison) -> Iterator[str]:
@@ -52,9 +53,9 @@ def _figures(pairs: Iterable[FigurePair]) -> str:
 
 
 def _causes(causes: Sequence[CausePair]) -> str:
-    told = [pair for pair in words.told(causes) if isinstance(pair, CausePair)]
-    if not told:
-        return "\n### Findings\n\nNothing came, went, grew, shrank or moved.\n"
+    found = [pair for pair in words.changed(causes) if isinstance(pair, CausePair)]
+    if not found:
+        return "\n### Findings\n\nNo finding was added, removed, changed or moved.\n"
     rows = [
         (
             f"{words.mark(pair)} {words.change(pair)}",
@@ -63,10 +64,10 @@ def _causes(causes: Sequence[CausePair]) -> str:
             code(words.route(pair)),
             escape(words.costs(pair)),
         )
-        for pair in told[:_ROWS]
+        for pair in found[:_ROWS]
     ]
     text = table(("", "finding", "", "where", "cost"), rows)
-    return f"\n### Findings\n\n{text}{_more(len(told))}"
+    return f"\n### Findings\n\n{text}{_more(len(found))}"
 
 
 def _compiler(c: Comparison) -> Iterator[str]:
@@ -80,7 +81,7 @@ def _compiler(c: Comparison) -> Iterator[str]:
     ]  # fmt: skip
     if rows:
         heads = ("", "function", "where", "compile seconds")
-        yield _folded("Compile seconds by function", table(heads, rows) + _more(len(frames)))
+        yield details("Compile seconds by function", table(heads, rows) + _more(len(frames)))
     breaks = [pair for pair in c.breaks if pair.change != "same"]
     broken = [
         (f"{words.mark(p)} {words.change(p)}", prose(p.reason, 200), code(words.route(p)))
@@ -88,7 +89,7 @@ def _compiler(c: Comparison) -> Iterator[str]:
     ]
     if broken:
         heads_ = ("", "reason", "where")
-        yield _folded("Graph breaks", table(heads_, broken) + _more(len(breaks)))
+        yield details("Graph breaks", table(heads_, broken) + _more(len(breaks)))
 
 
 def _environment(c: Comparison) -> str:
@@ -99,15 +100,11 @@ def _environment(c: Comparison) -> str:
     if not rows:
         return ""
     text = table(("", "name", "A", "B"), rows)
-    return _folded("Not the same in both", text + _more(len(c.environment)))
+    return details("Different in A and B", text + _more(len(c.environment)))
 
 
 def _value(value: str | None) -> str:
     return "–" if value is None else code(value, 120) or "(empty)"
-
-
-def _folded(title: str, text: str) -> str:
-    return f"\n<details><summary>{title}</summary>\n\n{text}\n</details>\n"
 
 
 def _more(count: int) -> str:

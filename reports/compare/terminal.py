@@ -63,10 +63,10 @@ def _tone(change: str) -> str:
 
 
 def _causes(causes: Iterable[CausePair]) -> Iterator[Line]:
-    told = [pair for pair in words.told(list(causes)) if isinstance(pair, CausePair)]
-    if told:
+    found = [pair for pair in words.changed(list(causes)) if isinstance(pair, CausePair)]
+    if found:
         yield _line("Findings", _BOLD)
-    for pair in told[:_CAUSES]:
+    for pair in found[:_CAUSES]:
         what = f"{words.mark(pair)} {words.change(pair)}: {words.severity(pair)} {pair.code}"
         facts = [words.route(pair), words.costs(pair), pair.why if pair.change == "unknown" else ""]
         yield _line(f"{what} {pair.title}", _tone(pair.change), "  ", "    ")
@@ -75,7 +75,7 @@ def _causes(causes: Iterable[CausePair]) -> Iterator[Line]:
             yield _line(known, _DIM, "    ")
         if pair.change in ("came", "grew") and not pair.symptom_of:
             yield _line(f"→ {pair.what_to_do}", "", "    ", "      ")
-    yield from _more(len(told) - _CAUSES, "more finding")
+    yield from _more(len(found) - _CAUSES, "more finding")
 
 
 def _frames(c: Comparison) -> Iterator[Line]:
@@ -100,7 +100,7 @@ def _breaks(c: Comparison) -> Iterator[Line]:
 
 def _environment(c: Comparison) -> Iterator[Line]:
     if c.environment:
-        yield _line("Not the same in both", _BOLD)
+        yield _line("Different in A and B", _BOLD)
     for row in c.environment[:_DIFFERENCES]:
         old, new = (one_line(str(v), 80) if v is not None else "–" for v in (row.before, row.after))
         yield _line(f"{row.section}: {row.name}: {old} → {new}", "", "  ", "    ")

@@ -15,6 +15,7 @@ from traceview.compare.model import (
     Subject,
 )
 from traceview.reports import words
+from traceview.words import names
 from traceview.words import numbers as fmt
 
 #: Outcome: (mark, word, the tone of report.css).
@@ -44,7 +45,6 @@ THINGS = {
     "same": ("=", "same"),
     "unknown": ("?", "not comparable"),
 }
-KINDS = {"run": "run folder", "postmortem": "post-mortem", "diagnosis": "diagnosis in JSON"}
 #: Shown on a terminal whether or not they changed.
 ALWAYS = ("speedup", "compiled_ms", "eager_ms", "compile_seconds")
 Thing = CausePair | FramePair | BreakPair | ChainPair
@@ -72,9 +72,9 @@ def recorded(pairs: Iterable[FigurePair]) -> list[FigurePair]:
 
 
 def weighty(pairs: Iterable[FigurePair]) -> list[FigurePair]:
-    """Figures for a terminal: those that changed, and those that everybody asks for."""
-    told = ("better", "worse", "changed")
-    return [p for p in recorded(pairs) if p.change in told or p.key in ALWAYS]
+    """Figures for a terminal: those that changed, and those that everyone asks for."""
+    real = ("better", "worse", "changed")
+    return [p for p in recorded(pairs) if p.change in real or p.key in ALWAYS]
 
 
 def change(thing: Thing) -> str:
@@ -106,7 +106,7 @@ def route(thing: Thing) -> str:
 
 
 def on_ranks(thing: Thing) -> str:
-    """``on 64 ranks``, ``on 64 → 1 ranks``; empty where one rank is told of."""
+    """``on 64 ranks``, ``on 64 → 1 ranks``; empty where only one rank is known."""
     if isinstance(thing, CausePair):
         return ""
     found = [count for count in (thing.before_ranks, thing.after_ranks) if count is not None]
@@ -132,7 +132,7 @@ def severity(pair: CausePair) -> str:
 def subject(one: Subject) -> str:
     """A run in a line: what it is, its script, torch and device, when."""
     torch = f"torch {one.torch_version}" if one.torch_version else None
-    facts = (KINDS.get(one.kind, one.kind), one.target, torch, one.device_name)
+    facts = (names.word(names.RUNS, one.kind), one.target, torch, one.device_name)
     return ", ".join(fact for fact in (*facts, words.when(one.created)) if fact)
 
 
@@ -146,14 +146,14 @@ def seconds(pair: FramePair) -> str:
 
 def phases(pair: FramePair) -> list[tuple[str, float | None, float | None]]:
     """Phase in words with its seconds in both runs."""
-    names = dict.fromkeys((*pair.before_phases, *pair.after_phases))
+    known = dict.fromkeys((*pair.before_phases, *pair.after_phases))
     return [
-        (words.phase(name), pair.before_phases.get(name), pair.after_phases.get(name))
-        for name in names
+        (names.phase(name), pair.before_phases.get(name), pair.after_phases.get(name))
+        for name in known
     ]
 
 
-def told(things: Sequence[Thing]) -> list[Thing]:
+def changed(things: Sequence[Thing]) -> list[Thing]:
     """Those to which anything happened."""
     return [thing for thing in things if thing.change != "same" or thing.moved]
 

@@ -8,8 +8,8 @@ from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import words as common
 from traceview.reports.job import words
-from traceview.reports.markdown.sections import ROWS, details, more
-from traceview.reports.markdown.text import code, escape, prose, table
+from traceview.reports.markdown_text import ROWS, code, details, escape, more, prose, table
+from traceview.words import names as known
 from traceview.words import numbers as fmt
 
 _FRAMES, _CAUSES, _LINKS = 8, 3, 5
@@ -22,8 +22,8 @@ def head(d: Diagnosis, job: Job) -> Iterable[str]:
 
 
 def _first(d: Diagnosis, job: Job) -> str:
-    first, rest = common.first_sentence(common.said(job.sentence, d))
-    said = f"**{prose(first, 400)}** {prose(rest, 800)}".rstrip()
+    first = prose(common.said(f"{job.headline}.", d), 400)
+    said = f"**{first}** {prose(common.said(' '.join(job.remarks), d), 800)}".rstrip()
     rows = [("Target", code(common.target(d)) or fmt.MISSING)]
     if len(job.attempts) > 1:
         rows.append(("Shown", escape(words.attempt(job.attempt))))
@@ -41,7 +41,7 @@ def _causes(d: Diagnosis, job: Job) -> Iterable[str]:
     heads = ("Function", "All ranks, s", "Most on a rank, s", "Ranks", "Causes")
     if rows:
         made = table(heads, rows) + more(len(job.frames), "functions", _FRAMES)
-        yield f"\n### The dearest functions\n\n{made}"
+        yield f"\n### Slowest to compile\n\n{made}"
     troubles = list(words.troubles(job, d))
     if troubles:
         listed = (f"- **{escape(kind)}:** {prose(text, 300)}\n" for kind, text in troubles[:ROWS])
@@ -73,7 +73,7 @@ def _caches(job: Job) -> str:
     names = words.outcomes(job)
     looked = [
         (
-            escape(words.word(words.CACHES, row.cache)),
+            escape(known.cache(row.cache)),
             *(fmt.count(row.counts.get(n, 0)) for n in names),
         )
         for row in job.caches.rows
@@ -143,7 +143,7 @@ def _waits(job: Job, d: Diagnosis) -> str:
 
 def _files(job: Job) -> str:
     rows = [
-        (code(row.name), escape(words.word(words.FILES, row.kind)), escape(row.error or ""),
+        (code(row.name), escape(known.word(known.FILES, row.kind)), escape(row.error or ""),
          fmt.count(row.records) if row.records is not None else "–", fmt.count(row.damaged))
         for row in job.files[:ROWS]
     ]  # fmt: skip

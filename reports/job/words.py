@@ -1,4 +1,4 @@
-"""The words of a job's story: figures beside its sentence, kinds of causes and differences."""
+"""How every report words a job: its figures, causes, ranks and what went wrong."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from traceview.diagnosis.job.model import (
 )
 from traceview.diagnosis.model import Diagnosis
 from traceview.reports import words
+from traceview.words import names
 from traceview.words import numbers as fmt
 
 #: What a span of the timeline is: words, colour class.
@@ -27,57 +28,7 @@ SPANS = {
     "wait": ("waiting for a rank that compiles", "idle-sync"),
     "failed": ("a compile that failed", "more"),
 }
-CAUSES = {
-    "recompiles": "recompiled",
-    "cache_miss": "cache missed",
-    "cache_bypass": "cache bypassed",
-    "first_compile": "first compile",
-    "autotuning": "autotuning",
-    "graph_breaks": "graph breaks",
-    "failed": "failed",
-    "limit": "recompile limit",
-    "phase": "mostly one phase",
-}
-KINDS = {
-    "frames": "different functions compiled",
-    "graph": "different graphs",
-    "guards": "different guards",
-    "collectives": "different order of collectives",
-    "settings": "settings",
-    "inputs": "inputs",
-    "versions": "versions",
-    "folder": "cache folder",
-}
-OUTCOMES = {"failed": "Failed", "limit": "Recompile limit", "unfinished": "Never finished"}
-BASES = {
-    "measured": "measured",
-    "derived": "derived from the compiles",
-    "heuristic": "heuristic: a pattern that usually means this",
-}
-FILES = {
-    "structured": "structured log",
-    "textlog": "text log",
-    "stderr": "stderr",
-    "kineto": "profiler trace",
-    "chromium": "Chromium events",
-    "events": "events of traceview",
-    "manifest": "manifest",
-    "empty": "empty",
-    "unknown": "no log",
-}
-CACHES = {
-    "fx_graph": "FX graph cache",
-    "aotautograd": "AOTAutograd cache",
-    "autotune": "autotune cache",
-    "dynamo": "precompile cache",
-    "pgo": "PGO state",
-}
 _NUMBER = re.compile(r"\d{1,9}")
-
-
-def word(known: dict[str, str], name: str | None) -> str:
-    """The word for ``name``; an unknown one without its underscores."""
-    return fmt.MISSING if name is None else known.get(name, name.replace("_", " "))
 
 
 def span(kind: str) -> tuple[str, str]:
@@ -108,15 +59,15 @@ def attempt(row: Attempt) -> str:
 
 
 def facts(job: Job) -> list[tuple[str, str, str]]:
-    """Name, value and small print of the figures beside the sentence; unknown ones are left out."""
+    """Name, value and small print of the figures of a job; unknown ones are left out."""
     c = job.compile
     others = f"median {fmt.seconds(c.median_seconds)}" if c.ranks > 1 else ""
     found = (
-        ("Compiling", c.seconds, "while any rank did"),
-        (f"Of it {c.most_rank} alone", c.alone_seconds if c.ranks > 1 else None, "nobody else"),
+        ("Compiling", c.seconds, "while any rank compiles"),
+        (f"Only {c.most_rank}", c.alone_seconds if c.ranks > 1 else None, "no other compiling"),
         (f"Longest: {c.most_rank}", c.most_seconds, others),
-        ("Others waited", c.waited_seconds, word(BASES, c.waited_basis).partition(":")[0]),
-        ("All ranks", c.rank_seconds if c.ranks > 1 else None, "seconds added up"),
+        ("Others waited", c.waited_seconds, c.waited_basis or ""),
+        ("All ranks", c.rank_seconds if c.ranks > 1 else None, "added up"),
     )
     timed = [(name, fmt.seconds(value), small) for name, value, small in found if value is not None]
     ranks = f"{fmt.count(c.ranks_compiling)} of {fmt.plural(c.ranks, 'rank')}"
@@ -127,7 +78,7 @@ def cause(row: JobCause) -> str:
     """``cache missed, 9.8 s: …``."""
     seconds = f", {fmt.seconds(row.seconds)}" if row.seconds else ""
     said = f": {row.text}" if row.text else ""
-    return f"{word(CAUSES, row.kind)}{seconds}{said}"
+    return f"{names.word(names.JOB_CAUSES, row.kind)}{seconds}{said}"
 
 
 def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
@@ -170,12 +121,12 @@ class RankColumn(msgspec.Struct, frozen=True):
 
 
 def rank_columns(job: Job) -> tuple[list[RankColumn], list[str]]:
-    """Columns that hold a figure for some rank, and the names of those that are nought or not
+    """Columns that hold a figure for some rank, and the names of those that are zero or not
     known for all of them."""
     phases = dict.fromkeys(name for row in job.ranks for name in row.phases)
     columns = [
         RankColumn("Compiling", "s", lambda row: (row.seconds,), 2),
-        *(_phase_column(name) for name in phases),
+        *map(_phase_column, phases),
         RankColumn("Compiles", "all / again", lambda row: (row.compiles, row.recompiles)),
         RankColumn("Breaks", "", lambda row: (row.graph_breaks,)),
         RankColumn("Failed", "", lambda row: (row.failures,)),
@@ -189,7 +140,7 @@ def rank_columns(job: Job) -> tuple[list[RankColumn], list[str]]:
 
 
 def _phase_column(name: str) -> RankColumn:
-    label = words.phase(name)
+    label = names.phase(name)
     return RankColumn(label[:1].upper() + label[1:], "s", lambda row: (row.phases.get(name),), 2)
 
 
@@ -213,7 +164,7 @@ def troubles(job: Job, diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         place = line(failure.file, failure.line, diagnosis) if failure.file else failure.name
         reason = (failure.reason or failure.fail_type or "").strip().partition("\n")[0]
         said = f"{failure.name} at {place} on {who(failure.ranks)}{': ' if reason else ''}{reason}"
-        yield word(OUTCOMES, failure.outcome).lower(), said
+        yield names.word(names.FAILURES, failure.outcome).lower(), said
     for straggler in job.stragglers:
         yield "straggler", f"{straggler.rank}, {fmt.seconds(straggler.seconds)}: {straggler.why}"
     for found in job.divergences:

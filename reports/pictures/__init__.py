@@ -1,16 +1,26 @@
-"""Pictures of a diagnosis, a module each: plain data to ``svg`` shapes, nothing computed."""
+"""Pictures of a diagnosis: plain data to shapes of ``svg``, nothing computed."""
 
 from __future__ import annotations
 
-from traceview.reports.pictures.accounts import accounts, times
-from traceview.reports.pictures.bandwidth import bandwidth
-from traceview.reports.pictures.compiles import compiles, first_calls, placed
+from traceview.reports.pictures.compiles import (
+    compiles,
+    first_calls,
+    phase_families,
+    phases,
+    placed,
+)
 from traceview.reports.pictures.groups import groups, undrawn_groups
+from traceview.reports.pictures.limits import bandwidth, roofline
 from traceview.reports.pictures.pairs import off_axis, pairs
-from traceview.reports.pictures.phases import phase_families, phases
-from traceview.reports.pictures.roofline import roofline
-from traceview.reports.pictures.steps import families, steps, undrawn
-from traceview.reports.pictures.waterfall import axis_start, waterfall
+from traceview.reports.pictures.time import (
+    accounts,
+    axis_start,
+    families,
+    steps,
+    times,
+    undrawn,
+    waterfall,
+)
 
 __all__ = [
     "accounts",

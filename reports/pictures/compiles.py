@@ -1,4 +1,4 @@
-"""Compiles over time: a row for every frame, phases nested below each other; the first call."""
+"""Compile time: the parts of the first call, compiles by function, phases below each other."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from traceview.diagnosis.explanation import FirstCallPart
+from traceview.diagnosis.explanation import FirstCallPart, PhaseSpan
 from traceview.diagnosis.model import CompileRow, Diagnosis
-from traceview.reports import svg, words
-from traceview.reports.pictures.accounts import LABEL
-from traceview.reports.pictures.bars import Bar, Segment, stacked
-from traceview.reports.pictures.gantt import gantt
+from traceview.reports import colours, svg
+from traceview.reports.pictures.bars import (
+    LABEL,
+    Bar,
+    Segment,
+    gantt,
+    segment_shape,
+    stacked,
+    time_axis,
+)
+from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line
 
-_LANES, _PARTS, _CALLS = 16, 160, 6
+_FUNCTIONS, _PARTS, _CALLS = 16, 160, 6
+_LABEL_LINE, _LANE, _THICK, _GAP = 20, 17, 16, 12
+_FRAMES, _SPANS, _DEEPEST, _WORKERS = 12, 1200, 11, 5
+_THINNEST = 0.08  # percent
+_UNTIED = "not tied to a compile"
 
 
 def placed(diagnosis: Diagnosis) -> list[CompileRow]:
@@ -25,15 +36,15 @@ def placed(diagnosis: Diagnosis) -> list[CompileRow]:
 
 
 def compiles(diagnosis: Diagnosis) -> Markup:
-    """A row for every frame (the dearest, the rest together), divided by exclusive phases."""
+    """A row for every frame (the slowest, the rest together), divided by exclusive phases."""
     frames: dict[tuple[str, str], list[CompileRow]] = {}
     for row in placed(diagnosis):
-        frames.setdefault((frame_of(row.compile_id), row.name), []).append(row)
-    dearest = sorted(frames.values(), key=_seconds, reverse=True)
-    shown = sorted(dearest[:_LANES], key=lambda rows: min(map(_start, rows)))
-    lanes = [_lane(f"{frame_of(rows[0].compile_id)} {rows[0].name}", rows) for rows in shown]
-    if rest := [row for rows in dearest[_LANES:] for row in rows]:
-        lanes.append(_lane(fmt.plural(len(dearest) - _LANES, "more function"), rest))
+        frames.setdefault((_frame_of(row.compile_id), row.name), []).append(row)
+    slowest = sorted(frames.values(), key=_seconds, reverse=True)
+    shown = sorted(slowest[:_FUNCTIONS], key=lambda rows: min(map(_start, rows)))
+    lanes = [_lane(f"{_frame_of(rows[0].compile_id)} {rows[0].name}", rows) for rows in shown]
+    if rest := [row for rows in slowest[_FUNCTIONS:] for row in rows]:
+        lanes.append(_lane(fmt.plural(len(slowest) - _FUNCTIONS, "more function"), rest))
     return gantt("compiles", "Compiles over time, by phase", lanes)
 
 
@@ -57,17 +68,21 @@ def _first_rows(diagnosis: Diagnosis, parts: Iterable[FirstCallPart], said: str)
     for region, mine in list(regions.items())[:_CALLS]:
         name = known.get(region) if region is not None else None
         whole = fmt.milliseconds(sum(part.ms for part in mine))
-        drawn = tuple(_first_part(part) for part in mine[:_PARTS] if part.ms > 0)
+        drawn = tuple(
+            Segment(
+                part.ms,
+                colours.phase(part.part),
+                one_line(names.word(names.PHASES, part.part), LABEL),
+                fmt.milliseconds(part.ms),
+            )
+            for part in mine[:_PARTS]
+            if part.ms > 0
+        )
         rows.append(Bar(one_line(f"{said} {name or 'a region'}", LABEL), whole, drawn))
     return rows
 
 
-def _first_part(part: FirstCallPart) -> Segment:
-    label = one_line(words.part(part.part), LABEL)
-    return Segment(part.ms, words.phase_family(part.part), label, fmt.milliseconds(part.ms))
-
-
-def frame_of(compile_id: str) -> str:
+def _frame_of(compile_id: str) -> str:
     """``3`` of ``3/1``."""
     return compile_id.rpartition("/")[0]
 
@@ -79,7 +94,7 @@ def _seconds(rows: Iterable[CompileRow]) -> float:
 def _lane(label: str, rows: Sequence[CompileRow]) -> Bar:
     many = f" · {fmt.plural(len(rows), 'compile')}" if len(rows) > 1 else ""
     longest = sorted(rows, key=lambda row: -(row.seconds or 0.0))[:_PARTS]
-    parts = [part for row in sorted(longest, key=_start) for part in _phases(row)]
+    parts = [part for row in sorted(longest, key=_start) for part in _compile_phases(row)]
     return Bar(one_line(label, LABEL) + many, fmt.seconds(_seconds(rows)), tuple(parts))
 
 
@@ -87,15 +102,103 @@ def _start(row: CompileRow) -> float:
     return row.started_s or 0.0
 
 
-def _phases(row: CompileRow) -> Iterable[Segment]:
+def _compile_phases(row: CompileRow) -> Iterable[Segment]:
     """Phases one after the other: their lengths are exact, their order within a compile is not."""
     start, left = row.started_s or 0.0, row.seconds or 0.0
     for name, length in row.phases.items():
         if not svg.drawable(length) or length <= 0:
             continue
-        label = one_line(f"{row.compile_id} {words.phase(name)}", LABEL)
-        yield Segment(length, words.phase_family(name), label, fmt.seconds(length), start)
+        label = one_line(f"{row.compile_id} {names.phase(name)}", LABEL)
+        yield Segment(length, colours.phase(name), label, fmt.seconds(length), start)
         start, left = start + length, left - length
     if left > 1e-3:
         label = one_line(f"{row.compile_id} not divided", LABEL)
         yield Segment(left, "rest", label, fmt.seconds(left), start)
+
+
+def phases(diagnosis: Diagnosis) -> Markup:
+    """Spans where they lay on the host clock; what workers did meanwhile has lanes of its own."""
+    spans = [span for span in diagnosis.explanation.phases if _drawable(span)]
+    if not spans:
+        return svg.EMPTY
+    spans = sorted(spans, key=lambda span: -span.seconds)[:_SPANS]
+    zero = min(span.started_s for span in spans)
+    scale = max(span.started_s + span.seconds for span in spans) - zero
+    parts: list[Markup] = []
+    said: list[str] = []
+    top = 0.0
+    for label, rows in _frames(spans, diagnosis):
+        lanes = _lanes(rows)
+        whole = fmt.seconds(
+            sum(span.seconds for span in rows if not span.depth and not span.parallel)
+        )
+        parts += [
+            svg.fitted(top + 15, label, "rowlabel halo"),
+            svg.text(100, top + 15, whole, "rowvalue halo", "end"),
+        ]
+        for index, (lane, tone) in enumerate(lanes):
+            y = top + _LABEL_LINE + index * _LANE
+            parts.append(svg.rect(0, 100, y, _THICK, tone))
+            parts += _drawn(lane, y, zero, scale)
+        said.append(f"{label} {whole}")
+        top += _LABEL_LINE + len(lanes) * _LANE + _GAP
+    axis = time_axis(scale, "s", 0, top - _GAP / 2)
+    title = "Compiles over time by frame and phase; nested phases lie below the one that holds them"
+    return svg.picture("phases", top + 14, title, "; ".join(said), [*axis, *parts])
+
+
+def phase_families(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Colour class and words of the parts of compiling that the picture shows."""
+    parts = {span.label: span.part for span in diagnosis.explanation.phases}
+    return [(colours.phase(part or ""), label) for label, part in list(parts.items())[:16]]
+
+
+def _drawable(span: PhaseSpan) -> bool:
+    return svg.drawable(span.started_s) and svg.drawable(span.seconds) and span.seconds > 0
+
+
+def _frames(spans: Iterable[PhaseSpan], diagnosis: Diagnosis) -> list[tuple[str, list[PhaseSpan]]]:
+    """Label and spans of the slowest frames, in order of start."""
+    frames: dict[str, list[PhaseSpan]] = {}
+    for span in spans:
+        frames.setdefault(_frame_of(span.compile_id or "") or "", []).append(span)
+    called = {_frame_of(row.compile_id): row.name for row in reversed(diagnosis.compiles)}
+    slowest = sorted(frames, key=lambda frame: -max(span.seconds for span in frames[frame]))
+    shown = sorted(
+        slowest[:_FRAMES], key=lambda frame: min(span.started_s for span in frames[frame])
+    )
+    return [
+        (one_line(f"{frame} {called.get(frame, '')}".strip() or _UNTIED, LABEL), frames[frame])
+        for frame in shown
+    ]
+
+
+def _lanes(spans: Sequence[PhaseSpan]) -> list[tuple[list[PhaseSpan], str]]:
+    """One lane for every depth, then those of the workers, whose spans may overlap."""
+    deepest = min(_DEEPEST, max((s.depth for s in spans if not s.parallel), default=-1))
+    own = [
+        ([s for s in spans if not s.parallel and s.depth == depth], "track")
+        for depth in range(deepest + 1)
+    ]
+    workers: list[list[PhaseSpan]] = []
+    for span in sorted((s for s in spans if s.parallel), key=lambda s: s.started_s):
+        free = next(
+            (lane for lane in workers if lane[-1].started_s + lane[-1].seconds <= span.started_s),
+            None,
+        )
+        if free is not None:
+            free.append(span)
+        elif len(workers) < _WORKERS:
+            workers.append([span])
+    return own + [(lane, "track workers") for lane in workers]
+
+
+def _drawn(spans: Iterable[PhaseSpan], y: float, zero: float, scale: float) -> Iterable[Markup]:
+    for span in sorted(spans, key=lambda s: s.started_s):
+        left = (span.started_s - zero) / scale * 100
+        width = max(span.seconds / scale * 100, _THINNEST)
+        label = one_line(span.name or span.label, LABEL)
+        own = f", {fmt.seconds(span.self_seconds)} of its own" if span.self_seconds else ""
+        value = f"{fmt.seconds(span.seconds)}{own} ({one_line(span.label, LABEL)})"
+        part = Segment(span.seconds, colours.phase(span.part or ""), label, value)
+        yield segment_shape(part, min(left, 100 - _THINNEST), width, y, _THICK, "phases")

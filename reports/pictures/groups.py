@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from traceview.diagnosis.explanation import GroupKernel, MatchGroup
 from traceview.diagnosis.model import Diagnosis
-from traceview.reports import phrases, svg, words
+from traceview.reports import colours, phrases, svg, words
 
 _GROUPS = 12
 _TALLEST, _THINNEST = 110.0, 2.0
@@ -18,7 +18,7 @@ _PHONE, _PAGE = 52, 130  # columns of the small line on a phone and on a page
 
 
 def groups(diagnosis: Diagnosis) -> Markup:
-    """The dearest groups, a slot each; the height of a block is its time, on one scale."""
+    """The slowest groups, a slot each; the height of a block is its time, on one scale."""
     shown = _shown(diagnosis)
     sides = (ms for group in shown for ms in (group.eager_ms, group.compiled_ms))
     longest = max((ms for ms in sides if svg.drawable(ms)), default=0.0)
@@ -93,7 +93,7 @@ def _block(
     whole = bottom - top
     for category, share in shares or [("other", 1.0)]:
         height = share * whole
-        yield svg.filled(left, width, top, height, words.family(category), "groups")
+        yield svg.filled(left, width, top, height, colours.family(category), "groups")
         top += height
 
 

@@ -7,7 +7,8 @@ from cli_runs import Cli
 from recordings import diagnosis_of, unpack
 from sides import of_format_1
 
-from traceview.reports.json import render
+from traceview.contracts import text_of
+from traceview.diagnosis import to_json
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def documents(tmp_path_factory):
     """The same two as diagnoses in JSON, which are read in a moment."""
     folder = tmp_path_factory.mktemp("documents")
     for name in ("bad", "good"):
-        text = render(diagnosis_of(f"{name}-gb_item"))
+        text = text_of(to_json(diagnosis_of(f"{name}-gb_item")))
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
     return folder / "bad.json", folder / "good.json"
 

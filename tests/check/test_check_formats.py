@@ -14,11 +14,11 @@ from sides import poisoned, side
 
 from traceview.check import check
 from traceview.check.limits import limits_of
-from traceview.check.model import schema
+from traceview.check.model import schema, to_json
 from traceview.compare.model import Place
+from traceview.contracts import text_of
 from traceview.reports.check import github, junit, sarif, text
-from traceview.reports.check import json as as_json
-from traceview.reports.check.words import relative
+from traceview.reports.check.text import relative
 
 ROOT = "/somewhere/else"
 ASKED = {
@@ -53,7 +53,7 @@ def test_passed_is_one_line():
 
 
 def test_json_fits_its_schema(gate):
-    data = json.loads(as_json.render(gate))
+    data = json.loads(text_of(to_json(gate)))
     jsonschema.Draft202012Validator(schema()).validate(data)
     assert data["passed"] is False
 

@@ -7,7 +7,7 @@ from traceview.check import Limits, check
 from traceview.check.limits import limits_of, merged, number
 from traceview.diagnosis.compiler import MOST_COMPILES
 from traceview.errors import UsageError
-from traceview.reports.check.words import line, summary
+from traceview.reports.check.text import line, summary
 
 HERE = "the command line"
 

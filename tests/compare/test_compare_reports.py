@@ -9,9 +9,9 @@ import pytest
 from sides import NASTY, moved, poisoned, side
 
 from traceview.compare import compare
-from traceview.compare.model import schema
+from traceview.compare.model import schema, to_json
+from traceview.contracts import text_of
 from traceview.reports.compare import html, markdown, terminal
-from traceview.reports.compare import json as as_json
 from traceview.words.text import display_width
 
 ABOVE = "import os\nimport sys\n"
@@ -97,7 +97,7 @@ def test_markdown_rows_have_as_many_cells_as_their_head(comparison):
 
 
 def test_json_fits_its_schema(comparison):
-    data = json.loads(as_json.render(comparison))
+    data = json.loads(text_of(to_json(comparison)))
     jsonschema.Draft202012Validator(schema()).validate(data)
     assert data["format"] == 1
 

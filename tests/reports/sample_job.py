@@ -115,9 +115,12 @@ def job(count):
     )  # fmt: skip
     attempt = Attempt("logs", "1", 2, ranks(count), "2026-03-01T12:00:00+00:00",
                       "2026-03-01T12:02:00+00:00", count + 2, 44.0, 1, True)  # fmt: skip
+    headline = f"44.0 s of compilation, 41.3 s of it on {slow}; the others waited 31.0 s for it"
+    remark = "Its cache was cold because `cpp.simdlen` is 0 there and not set elsewhere."
     return Job(
-        sentence=f"The job compiled for 44.0 s; {slow} took 41.3 s of it, and the others waited "
-        "31.0 s for it. Its cache was cold because `cpp.simdlen` is 0 there and not set elsewhere.",
+        headline=headline,
+        remarks=(remark,),
+        sentence=f"{headline}. {remark}",
         attempt=attempt,
         compile=JobCompile(44.0, total, 5.4, 41.3, slow, 31.0, count, count, 2 * count, 1.0, 74.0,
                            31.0, "derived", dict(PHASES)),

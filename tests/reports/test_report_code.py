@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceview.reports.code import highlight, plain
-from traceview.reports.links import graph_break, relative
+from traceview.reports.words import graph_break_page, link
 from traceview.words.text import clean
 
 
@@ -20,13 +20,13 @@ def test_highlighting_keeps_every_line_and_leaves_no_tag_of_the_text(text, langu
 
 
 def test_links_stay_in_the_run_folder():
-    assert relative("raw/cold/a b.log") == "./raw/cold/a%20b.log"
-    assert relative("javascript:alert(1)") == "./javascript%3Aalert%281%29"
+    assert link("raw/cold/a b.log") == "./raw/cold/a%20b.log"
+    assert link("javascript:alert(1)") == "./javascript%3Aalert%281%29"
     for outside in ("/etc/passwd", "../x", "raw/../../x", "\\\\host\\x", "//host/x", "", None):
-        assert relative(outside) is None
+        assert link(outside) is None
 
 
 def test_only_torch_ids_link_to_torch_pages():
-    assert graph_break("GB0124").endswith("/gb/gb0124.html")
-    assert graph_break("GB0124/../../evil") is None
-    assert graph_break(None) is None
+    assert graph_break_page("GB0124").endswith("/gb/gb0124.html")
+    assert graph_break_page("GB0124/../../evil") is None
+    assert graph_break_page(None) is None

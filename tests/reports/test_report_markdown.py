@@ -9,6 +9,7 @@ from msgspec import structs
 
 from traceview.diagnosis.model import GraphBreakSite
 from traceview.reports import markdown
+from traceview.reports.markdown_text import fenced
 from traceview.rules.finding import Snippet
 
 OPEN, CLOSE = re.compile(r"<details><summary>"), re.compile(r"^</details>$", re.M)
@@ -55,7 +56,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head():
 
 @given(st.text(alphabet="`ab \n", max_size=80))
 def test_a_fence_is_longer_than_what_it_holds(text):
-    lines = markdown.fenced(text, "python").splitlines()
+    lines = fenced(text, "python").splitlines()
     fence = lines[0].removesuffix("python")
     assert lines[-1] == fence
     assert not any(line.strip().startswith(fence) for line in lines[1:-1])

@@ -12,9 +12,9 @@ from page import Page
 from traceview.diagnosis.explanation import Ceiling, Effect, PhaseSpan
 from traceview.diagnosis.model import AccountRow, CompileRow
 from traceview.reports import pictures
-from traceview.reports.pictures.axes import LogScale, nice_ticks
-from traceview.reports.pictures.waterfall import category_changes
-from traceview.reports.view import Limits, View
+from traceview.reports.pictures.bars import LogScale, nice_ticks
+from traceview.reports.pictures.time import category_changes
+from traceview.reports.view import digits as digits_of
 
 DRAWN = (
     pictures.times, pictures.accounts, pictures.waterfall, pictures.pairs, pictures.compiles,
@@ -139,7 +139,7 @@ def test_odd_numbers_are_left_out_or_drawn_within_the_picture(draw, offset):
 def test_short_steps_get_more_decimals(step_ms, digits):
     verdict = structs.replace(sample.helped().verdict, eager_ms=step_ms, compiled_ms=None)
     diagnosis = structs.replace(sample.helped(), verdict=verdict)
-    assert View(diagnosis, Limits(1, 1, 1, 1, 1)).digits() == digits
+    assert digits_of(diagnosis) == digits
 
 
 def test_effects_lead_from_the_eager_median_to_the_compiled_one():

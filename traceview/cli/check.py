@@ -113,9 +113,11 @@ def check_command(
     may also be set in [tool.traceview.check] of pyproject.toml; options override them.
     """
     from traceview.check import check
+    from traceview.check.model import to_json
     from traceview.cli.compare import emit, open_side
     from traceview.cli.config import choice_of
-    from traceview.reports.check import github, json, junit, sarif, text
+    from traceview.contracts import text_of
+    from traceview.reports.check import github, junit, sarif, text
 
     limits, old = _limits(asked, baseline)
     choice = choice_of(select, ignore)
@@ -124,7 +126,7 @@ def check_command(
     start = str((root or Path.cwd()).absolute())
     document = {
         "text": lambda: text.render(checked),
-        "json": lambda: json.render(checked),
+        "json": lambda: text_of(to_json(checked)),
         "sarif": lambda: sarif.render(checked, start),
         "junit": lambda: junit.render(checked, start),
         "github": lambda: github.render(checked, start),

@@ -58,8 +58,9 @@ def compare_command(
     from traceview.cli.config import choice_of
     from traceview.cli.console import stdout_color, stdout_width
     from traceview.compare import compare
+    from traceview.compare.model import to_json
+    from traceview.contracts import text_of
     from traceview.reports.compare import html, markdown, terminal
-    from traceview.reports.compare import json as as_document
 
     asked = {"json": as_json, "markdown": as_markdown, "html": as_html}
     wanted = [form for form, flag in asked.items() if flag]
@@ -75,9 +76,10 @@ def compare_command(
     if form == "text":
         color = out is None and stdout_color()
         emit(terminal.render(comparison, width=stdout_width(), color=color), out)
+    elif form == "json":
+        emit(text_of(to_json(comparison)), out)
     else:
-        render = {"json": as_document.render, "markdown": markdown.render, "html": html.render}
-        emit(render[form](comparison), out)
+        emit({"markdown": markdown, "html": html}[form].render(comparison), out)
 
 
 def emit(text: str, out: Path | None) -> None:

@@ -120,10 +120,12 @@ def _written(page: Path, diagnosis: Diagnosis) -> RunFolderError | None:
 
     Each is written whole or not at all: a reader sees the old file or the new one.
     """
-    from traceview.reports import html, json
+    from traceview.contracts import text_of
+    from traceview.diagnosis import to_json
+    from traceview.reports import html
 
     pages = {
-        page.with_name("diagnosis.json"): json.render(diagnosis) + "\n",
+        page.with_name("diagnosis.json"): text_of(to_json(diagnosis)) + "\n",
         page: html.render(diagnosis),
     }
     for path, text in pages.items():
@@ -141,10 +143,12 @@ def _written(page: Path, diagnosis: Diagnosis) -> RunFolderError | None:
 
 
 def _print(diagnosis: Diagnosis, wanted: Wanted) -> None:
-    from traceview.reports import json, markdown, terminal
+    from traceview.contracts import text_of
+    from traceview.diagnosis import to_json
+    from traceview.reports import markdown, terminal
 
     if wanted.as_json:
-        click.echo(json.render(diagnosis))
+        click.echo(text_of(to_json(diagnosis)))
     elif wanted.as_markdown:
         click.echo(markdown.render(diagnosis))
     else:

@@ -12,7 +12,7 @@ from traceview.compare.figures import kinds, phases
 from traceview.compare.files import Files
 from traceview.compare.model import CategoryPair, Comparison, Difference
 from traceview.compare.noise import Sides
-from traceview.compare.sentence import notes, outcome, sentence
+from traceview.compare.sentence import notes, outcome, sentences
 from traceview.compare.side import Side, value_text
 from traceview.diagnosis.model import Diagnosis
 
@@ -44,9 +44,12 @@ def compare(before: Side, after: Side) -> Comparison:
     by_key = {pair.key: pair for pair in figures}
     found = causes(sides, files)
     what = outcome(sides, by_key)
+    said = sentences(what, sides, by_key, found)
     return Comparison(
         outcome=what,
-        sentence=sentence(what, sides, by_key, found),
+        sentence=" ".join(said),
+        headline=said[0].rstrip("."),
+        remarks=said[1:],
         before=before.subject(),
         after=after.subject(),
         figures=figures,

@@ -17,6 +17,7 @@ from traceview.derive.compile_costs import PHASES
 from traceview.diagnosis.compiler import MOST_CHAINS, MOST_COMPILES, MOST_LINKS, MOST_SITES
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.diagnosis.tree import everyone
+from traceview.words import names
 
 Interval = tuple[float, float]
 MIB = float(1 << 20)
@@ -213,10 +214,9 @@ def _steps() -> Iterator[Kind]:
 
 
 def _caches() -> Iterator[Kind]:
-    names = {"fx_graph": "FX graph cache", "aotautograd": "AOTAutograd cache"}
     for owner in CACHES:
         for event, many in zip(LOOK_UPS, ("hits", "misses", "bypasses"), strict=True):
-            read, label = of_caches(f"{owner}_{event}"), f"{names[owner]}: {many}"
+            read, label = of_caches(f"{owner}_{event}"), f"{names.cache(owner)}: {many}"
             yield Kind(f"{owner}_cache_{many}", label, "count", None, read)
 
 

@@ -166,10 +166,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Everything that a comparison says."""
+    """Everything that a comparison says; ``sentence`` is the ``headline`` and the ``remarks``."""
 
     outcome: Outcome
     sentence: str
+    headline: str
+    remarks: tuple[str, ...]
     before: Subject
     after: Subject
     figures: tuple[FigurePair, ...]

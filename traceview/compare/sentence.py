@@ -29,12 +29,12 @@ def outcome(sides: Sides, figures: dict[str, FigurePair]) -> Outcome:
     return "faster" if step.change == "better" else "slower"
 
 
-def sentence(
+def sentences(
     what: Outcome, sides: Sides, figures: dict[str, FigurePair], causes: Sequence[CausePair]
-) -> str:
-    """The most important changes: the step, compiling, the findings."""
-    parts = [_of_step(what, sides, figures), *_of_compiling(figures), *_of_causes(causes)]
-    return " ".join(parts)
+) -> tuple[str, ...]:
+    """The most important changes: the step (the headline), compiling, the findings."""
+    parts = (*_of_step(what, sides, figures), *_of_compiling(figures), *_of_causes(causes))
+    return tuple(part for part in parts if part)
 
 
 def notes(sides: Sides, files: Files) -> Iterator[str]:
@@ -79,22 +79,26 @@ def _also_eager(step: FigurePair, eager: FigurePair) -> bool:
     )
 
 
-def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> str:
+def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> Iterator[str]:
     step, eager = figures["compiled_ms"], figures["eager_ms"]
-    if what == "failed":
-        return f"B failed and A did not: {sides.after.diagnosis.verdict.sentence}"
-    if what == "not_measured":
-        return "Steps can't be compared: no compiled step was timed in both runs."
     new, old = (milliseconds(ms or 0.0) for ms in (step.after, step.before))
     took = f"a compiled step takes {new} instead of {old} ({_percent(step)})"
-    if what == "no_difference_shown":
-        if step.ratio_interval is None:
-            return f"No difference is claimed: {took}; {step.basis}."
-        return f"No difference shown: {took}, which is within noise."
-    if what == "other_conditions":
-        both = f"an eager step changed as well ({_percent(eager)})"
-        return f"Other conditions: {took}, but {both}, so the machine or the work differs."
-    return f"B is {what} than A: {took}."
+    match what:
+        case "failed":
+            yield "B failed and A did not."
+            yield sides.after.diagnosis.verdict.sentence
+        case "not_measured":
+            yield "Steps can't be compared: no compiled step was timed in both runs."
+        case "no_difference_shown" if step.ratio_interval is None:
+            yield f"No difference is claimed: {took}; {step.basis}."
+        case "no_difference_shown":
+            yield f"No difference shown: {took}, which is within noise."
+        case "other_conditions":
+            both = f"an eager step changed as well ({_percent(eager)})"
+            yield f"Other conditions: {took}, but {both}."
+            yield "The machine or the work differs."
+        case _:
+            yield f"B is {what} than A: {took}."
 
 
 def _percent(pair: FigurePair) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import polars as pl
 
-from traceview.derive.compiler.first_calls import LABELS, PARTS, parts_of
+from traceview.derive.compiler.first_calls import PARTS, parts_of
 from traceview.derive.processes import main_processes, of_process
 from traceview.diagnosis.explanation import (
     AccountDetail,
@@ -35,6 +35,7 @@ from traceview.diagnosis.explanation import (
 from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
 from traceview.diagnosis.timeline import timelines
 from traceview.tables import Tables
+from traceview.words.names import PHASES
 from traceview.words.numbers import together
 
 # What a report has room for.
@@ -344,7 +345,7 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
         struct_of(
             PhaseSpan,
             row,
-            label=LABELS.get(parts[key] or "", str(row["name"])),
+            label=PHASES.get(parts[key] or "", str(row["name"])),
             part=parts[key],
             started_s=(row["started_us"] - zero) / 1e6,
             seconds=row["duration_us"] / 1e6,

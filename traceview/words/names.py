@@ -6,9 +6,12 @@ Reports that shorten a kernel's name keep the whole one next to it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from traceview.torchtext.frames import resumed
+from traceview.words.numbers import MISSING
 
+#: Categories of the accounting. ``category`` puts "idle:" or "overhead:" before those that are.
 CATEGORIES = {
     "gemm": "matrix products",
     "attention": "attention",
@@ -46,27 +49,27 @@ CATEGORIES = {
     "sync": "synchronising calls",
     "alloc": "allocator calls",
     "memcpy": "copy calls",
-    "idle_launch_bound": "idle: waiting for launches",
-    "idle_sync": "idle: host waits for the device",
-    "idle_data_loading": "idle: waiting for data",
-    "idle_guards": "idle: guard checks",
-    "idle_call_overhead": "idle: entering compiled code",
-    "idle_graph_break": "idle: Python of a graph break",
-    "idle_compile": "idle: compiling",
-    "idle_compile_elsewhere": "idle: another rank compiled",
-    "idle_allocator": "idle: allocator",
-    "idle_copy_wait": "idle: waiting for a copy",
-    "idle_gc": "idle: garbage collection",
-    "idle_communication": "idle: waiting for other ranks",
-    "idle_python": "idle: other Python",
-    "idle_device": "idle: gaps between queued kernels",
-    "idle_inside_graph": "idle: inside a cudagraph",
-    "idle_unlinked": "idle: cause not recorded",
-    "overhead_cache_lookup": "overhead: guard checks",
-    "overhead_pregraph_bytecode": "overhead: bytecode before the graph",
-    "overhead_generated_wrapper": "overhead: generated wrapper code",
-    "overhead_compiled_region": "overhead: entering compiled code",
-    "overhead_runtime_wrappers": "overhead: AOTAutograd wrappers",
+    "idle_launch_bound": "waiting for launches",
+    "idle_sync": "host waits for the device",
+    "idle_data_loading": "waiting for data",
+    "idle_guards": "guard checks",
+    "idle_call_overhead": "entering compiled code",
+    "idle_graph_break": "Python of a graph break",
+    "idle_compile": "compiling",
+    "idle_compile_elsewhere": "another rank compiled",
+    "idle_allocator": "allocator",
+    "idle_copy_wait": "waiting for a copy",
+    "idle_gc": "garbage collection",
+    "idle_communication": "waiting for other ranks",
+    "idle_python": "other Python",
+    "idle_device": "gaps between queued kernels",
+    "idle_inside_graph": "inside a cudagraph",
+    "idle_unlinked": "cause not recorded",
+    "overhead_cache_lookup": "guard checks",
+    "overhead_pregraph_bytecode": "bytecode before the graph",
+    "overhead_generated_wrapper": "generated wrapper code",
+    "overhead_compiled_region": "entering compiled code",
+    "overhead_runtime_wrappers": "AOTAutograd wrappers",
 }
 #: What an effect of the waterfall is called where it saves time, and where it costs time.
 EFFECTS = {
@@ -101,6 +104,154 @@ GRAPHS = {
     "aot_backward": "backward graph",
     "aot_inference": "inference graph",
 }
+#: Parts of compiling, in the order in which they follow each other.
+PHASES = {
+    "dynamo": "Dynamo tracing",
+    "aot": "AOTAutograd",
+    "inductor": "Inductor lowering",
+    "scheduling": "Inductor scheduling",
+    "codegen": "code generation and loading",
+    "kernel_compile": "Triton/C++ compile",
+    "autotune": "autotuning",
+    "cudagraph_recording": "cudagraphs (set-up and recording)",
+    "backward": "backward compile",
+    "first_run": "first run",
+    "unexplained": "unexplained",
+}
+CACHES = {
+    "fx_graph": "FX graph cache",
+    "fx_graph_bundled": "bundled FX graph cache",
+    "aotautograd": "AOTAutograd cache",
+    "autotune": "autotune cache",
+    "dynamo": "precompile cache",
+    "pgo": "PGO state",
+}
+#: How sure a figure is.
+CONFIDENCE = {
+    "measured": "measured: the figure was timed",
+    "derived": "derived: computed from recorded facts",
+    "heuristic": "heuristic: a pattern that usually means this",
+}
+CLOCKS = {"device": "device clock", "host": "host clock"}
+#: Parts of the way from a compiled call into its generated code.
+CALL_PARTS = {
+    "cache_lookup": "cache look-up",
+    "pregraph_bytecode": "bytecode before the graph",
+    "runtime_wrappers": "AOTAutograd's runtime wrappers",
+    "generated_wrapper": "generated wrapper code",
+    "compiled_region": "inside the compiled region",
+    "cudagraph_replay": "cudagraph replay",
+}
+#: What a group of matched kernels is made of.
+GROUPS = {
+    "fused": "generated kernels",
+    "library": "library kernels",
+    "same": "unchanged, outside graphs",
+    "eager_only": "eager only",
+    "compiled_only": "compiled only",
+}
+#: What two kernels, or a kernel and a source line, are matched by.
+JOINS = {
+    "line": "source line",
+    "forward": "line of the forward operator",
+    "operator": "operator name",
+    "provenance": "the compiler's provenance log",
+    "comment": "comment in the generated code",
+    "name": "kernel name",
+    "order": "order and name within the graph",
+}
+BOUNDS = {
+    "memory": "memory",
+    "compute": "compute",
+    "overhead": "overhead: too short to reach either",
+    "neither": "neither: below half of both",
+}
+#: What bounds a kernel, as this device measured it.
+CEILINGS = {
+    "copy": "copy",
+    "l2_copy": "copy within L2",
+    "launch": "launch",
+    "kernel_gap": "gap between kernels",
+    "page_fault": "first touch of a page",
+}
+#: Where the bytes or operations of a kernel come from.
+SOURCES = {
+    "generated_code": "generated code",
+    "input_dims": "recorded input shapes",
+    "copy": "size of the copy",
+    "graph_metadata": "shapes in the graph",
+    "num_bytes_accessed": "Inductor's own estimate",
+    "user_declared": "declared by the user",
+}
+FUSION = {
+    "fused": "fused",
+    "refused": "not fused",
+    "epilogue_fused": "epilogue fused into a matrix product",
+    "epilogue_apart": "epilogue not fused",
+    "epilogue_not_tried": "epilogue fusion not tried",
+    "prologue_fused": "prologue fused into a matrix product",
+    "prologue_apart": "prologue not fused",
+    "prologue_not_tried": "prologue fusion not tried",
+    "hint": "hint",
+    "fallback": "runs as eager's kernel",
+}
+#: Why a function of a job took long to compile.
+JOB_CAUSES = {
+    "recompiles": "recompiled",
+    "cache_miss": "cache missed",
+    "cache_bypass": "cache bypassed",
+    "first_compile": "first compile",
+    "autotuning": "autotuning",
+    "graph_breaks": "graph breaks",
+    "failed": "failed",
+    "limit": "recompile limit",
+    "phase": "mostly one phase",
+}
+#: In what ranks differ.
+DIFFERENCES = {
+    "frames": "different functions compiled",
+    "graph": "different graphs",
+    "guards": "different guards",
+    "collectives": "different order of collectives",
+    "settings": "settings",
+    "inputs": "inputs",
+    "versions": "versions",
+    "folder": "cache folder",
+}
+#: How a compile that failed ended.
+FAILURES = {"failed": "Failed", "limit": "Recompile limit", "unfinished": "Never finished"}
+FILES = {
+    "structured": "structured log",
+    "textlog": "text log",
+    "stderr": "stderr",
+    "kineto": "profiler trace",
+    "chromium": "Chromium events",
+    "events": "events of traceview",
+    "manifest": "manifest",
+    "empty": "empty",
+    "unknown": "no log",
+}
+#: What a compared run was read from.
+RUNS = {"run": "run folder", "postmortem": "post-mortem", "diagnosis": "diagnosis in JSON"}
+#: Facts of the environment.
+FACTS = {
+    "torch_version": "torch",
+    "triton_version": "triton",
+    "cuda_version": "CUDA",
+    "driver_version": "driver",
+    "python_version": "Python",
+    "platform": "platform",
+    "device_name": "device",
+    "device_count": "devices",
+    "device_capability": "compute capability",
+    "cpu_threads": "CPU threads",
+    "argv": "command line",
+    "cwd": "working directory",
+    "ranks": "ranks",
+    "rank": "rank of the figures",
+    "step_kind": "a step begins with",
+    "steps_seen": "steps seen",
+}
 _TEMPLATE = re.compile(r"(?:void\s+)?(?:[\w~]+::|\(anonymous namespace\)::)*(\w+)\s*[<(]")
 # What an aten kernel computes: a functor, or the host function whose lambda it runs.
 _COMPUTES = re.compile(r"\b(\w*[fF]unctor\w*|\w+Ops?)(?=<)|\b(\w+)(?=\((?:at|c10)::)")
@@ -110,14 +261,27 @@ _ATEN = re.compile(r"aten(?:\.|::)(\w+)(?:\.\w+)?")
 _SHORT, _LONG = 40, 64
 
 
+def word(known: Mapping[str, str], name: str | None) -> str:
+    """The words for ``name`` in one of the vocabularies; an unknown one without underscores."""
+    return MISSING if name is None else known.get(name, name.replace("_", " "))
+
+
+def kind_of(name: str) -> str | None:
+    """``idle`` or ``overhead`` for a category that is one by its name, else None."""
+    return next((kind for kind in ("idle", "overhead") if name.startswith(f"{kind}_")), None)
+
+
 def category(name: str) -> str:
     """A category of the accounting as words: ``idle: waiting for launches``."""
-    if name in CATEGORIES:
-        return CATEGORIES[name]
-    for kind in ("idle", "overhead"):
-        if name.startswith(f"{kind}_"):
-            return f"{kind}: " + name[len(kind) + 1 :].replace("_", " ")
-    return name.replace("_", " ")
+    kind = kind_of(name)
+    return f"{kind}: {cause(name)}" if kind else word(CATEGORIES, name)
+
+
+def cause(name: str) -> str:
+    """A category of idle time or overhead by what causes it: ``guard checks``."""
+    kind = kind_of(name)
+    bare = name.removeprefix(f"{kind}_") if kind else name
+    return CATEGORIES.get(name) or bare.replace("_", " ")
 
 
 def effect(name: str, ms: float, what: str | None = None) -> str:
@@ -131,10 +295,18 @@ def effect(name: str, ms: float, what: str | None = None) -> str:
     return costs if ms > 0 else saves
 
 
-def cause(name: str) -> str:
-    """A category of idle time or overhead by what causes it: ``guard checks``."""
-    label = category(name)
-    return label.removeprefix("idle: ").removeprefix("overhead: ")
+def phase(name: str) -> str:
+    """A column of compile seconds: ``dynamo_s`` and ``dynamo`` are the same.
+
+    Unlike the part of the first call of that name, ``inductor`` is all of Inductor here.
+    """
+    bare = name.removesuffix("_s")
+    return "Inductor" if bare == "inductor" else word(PHASES, bare)
+
+
+def cache(name: str) -> str:
+    """A cache with its owner: ``FX graph cache``."""
+    return CACHES.get(name) or f"{name.replace('_', ' ')} cache"
 
 
 def what(said: str) -> str:
@@ -152,12 +324,12 @@ def operator(name: str) -> str:
 
 def recompile(kind: str) -> str:
     """What kind of guard failed: ``int attribute of a module``."""
-    return RECOMPILES.get(kind, kind.replace("_", " "))
+    return word(RECOMPILES, kind)
 
 
 def graph(kind: str) -> str:
     """What a graph is: ``generated code``, ``forward graph``."""
-    return GRAPHS.get(kind, kind.replace("_", " "))
+    return word(GRAPHS, kind)
 
 
 def function(co_name: str | None) -> str:

@@ -6,8 +6,9 @@ Escaping for HTML, Markdown or a terminal comes after this and is each renderer'
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
+
+from wcwidth import wcwidth
 
 # Whole escape sequences first (CSI, OSC, two-byte), so that "[31m" does not stay behind.
 _ANSI = re.compile(
@@ -59,13 +60,7 @@ def listed(parts: Sequence[str]) -> str:
 
 def display_width(text: str) -> int:
     """Terminal columns that ``text`` takes: wide characters two, combining ones none."""
-    return sum(map(_columns, text))
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return sum(max(0, wcwidth(character)) for character in text)
 
 
 def wrap(text: str, width: int, indent: str = "", hanging: str | None = None) -> list[str]:
@@ -92,7 +87,7 @@ def cut(text: str, width: int) -> str:
     """The longest head of ``text`` that fits ``width`` columns, at least one character."""
     used = 0
     for index, character in enumerate(text):
-        used += _columns(character)
+        used += max(0, wcwidth(character))
         if used > width:
             return text[: max(1, index)]
     return text

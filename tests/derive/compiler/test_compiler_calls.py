@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from traceview.derive.compiler import guards as compiler_guards
-from traceview.derive.compiler.first_calls import LABELS, PARTS, part_of, parts_of
+from traceview.derive.compiler.first_calls import part_of, parts_of
 from traceview.derive.compiler.trace import chrome_trace
 from traceview.diagnosis import explained
 from traceview.diagnosis.focus import Focus
@@ -194,7 +194,6 @@ def test_a_phase_is_named_after_itself_or_else_after_what_it_is_part_of():
     assert part_of("addmm_template_autotuning", "scheduling") == "autotune"
     assert part_of("no_such_phase", "codegen") == "codegen"
     assert part_of("no_such_phase", None) is None
-    assert set(LABELS) == set(PARTS)
     rows = [
         {"phase_id": 0, "parent_id": None, "name": "benchmark_fused_nodes"},
         {"phase_id": 1, "parent_id": 0, "name": "async_compile.wait"},

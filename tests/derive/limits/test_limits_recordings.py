@@ -121,3 +121,4 @@ def test_the_diagnosis_has_the_dearest_kernels_and_a_sentence_a_stance(tables_of
     steps = step_limits(tables, focus)
     assert [step.stance for step in steps] == ["eager", "compiled"]
     assert all("for launches" in step.sentence for step in steps)
+    assert all(step.sentence.startswith(step.headline) for step in steps)

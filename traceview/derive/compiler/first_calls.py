@@ -17,22 +17,9 @@ from typing import Any
 import polars as pl
 
 from traceview.tables import Tables
+from traceview.words.names import PHASES
 
-#: Parts of compiling, in the order in which they follow each other, as a report names them.
-LABELS = {
-    "dynamo": "Dynamo tracing",
-    "aot": "AOTAutograd",
-    "inductor": "Inductor lowering",
-    "scheduling": "Inductor scheduling",
-    "codegen": "code generation and loading",
-    "kernel_compile": "Triton/C++ compile",
-    "autotune": "autotuning",
-    "cudagraph_recording": "cudagraphs (set-up and recording)",
-    "backward": "backward compile",
-    "first_run": "first run",
-    "unexplained": "unexplained",
-}
-PARTS = tuple(LABELS)
+PARTS = tuple(PHASES)
 _EXACT = {
     "dynamo": "dynamo",
     "entire_frame_compile": "dynamo",

@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
-from traceview.derive.compiler.first_calls import LABELS, parts_of
+from traceview.derive.compiler.first_calls import parts_of
 from traceview.tables import Tables
+from traceview.words.names import PHASES
 
 Row = dict[str, Any]
 Process = tuple[str, int | None]
@@ -153,7 +154,7 @@ def _phases(tables: Tables) -> Iterator[Span]:
         for row in rows:
             if row["started_us"] is None or row["duration_us"] is None:
                 continue  # Triton kernels in workers: torch gives no start
-            part = LABELS.get(parts[row["phase_id"]] or "", "compile")
+            part = PHASES.get(parts[row["phase_id"]] or "", "compile")
             track = TRACKS[1] if row["aside"] else TRACKS[0]
             more = {"compile_id": row["compile_id"], "self_ms": (row["self_us"] or 0.0) / 1e3}
             times = row["started_us"], row["duration_us"]

@@ -15,13 +15,9 @@ from traceview.diagnosis.job.subject import (
     cut,
     members_of,
 )
+from traceview.words import names
 
 MOST_DIFFERENCES, MOST_BYPASSES, MOST_FUNCTIONS = 20, 20, 5
-_OWNERS = {
-    "fx_graph": "FX graph cache",
-    "aotautograd": "AOTAutograd cache",
-    "fx_graph_bundled": "bundled FX graph cache",
-}
 
 
 def caches(subject: Subject) -> JobCaches:
@@ -33,11 +29,6 @@ def caches(subject: Subject) -> JobCaches:
         found[:MOST_DIFFERENCES],
         max(0, len(found) - MOST_DIFFERENCES),
     )
-
-
-def owner(cache: str) -> str:
-    """``FX graph cache``."""
-    return _OWNERS.get(cache, f"{cache.replace('_', ' ')} cache")
 
 
 def differences(subject: Subject) -> tuple[KeyDifference, ...]:
@@ -85,7 +76,7 @@ def why(found: KeyDifference) -> str:
 
 
 def _text(row: Row, sides: tuple[Side, ...]) -> str:
-    name, missed, usual = owner(row["cache"]), sides[-1], sides[0]
+    name, missed, usual = names.cache(row["cache"]), sides[-1], sides[0]
     if row["between"] == "attempts":
         head = f"{missed.ranks.text} missed in the {name} what the start before had stored"
     elif usual.outcome == "hit" and missed.outcome == "miss":

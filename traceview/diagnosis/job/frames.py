@@ -9,7 +9,7 @@ import polars as pl
 
 from traceview.derive.compile_costs import PHASES
 from traceview.diagnosis.focus import struct_of
-from traceview.diagnosis.job.caches import differences, owner, why
+from traceview.diagnosis.job.caches import differences, why
 from traceview.diagnosis.job.model import JobCause, JobChain, JobFrame, KeyDifference, RankRow
 from traceview.diagnosis.job.subject import (
     Row,
@@ -22,12 +22,6 @@ from traceview.words import names
 MOST_FRAMES, MOST_RANKS = 40, 1024
 #: A phase that fills this part of a function's seconds is named.
 _PHASE = 0.5
-_PHASE_NAMES = {
-    "dynamo_s": "tracing by Dynamo",
-    "aot_s": "AOTAutograd",
-    "inductor_s": "Inductor's passes and scheduling",
-    "codegen_s": "code generation and compiling kernels",
-}
 _OUTCOMES = {"hit": "hits", "miss": "misses", "guard_miss": "misses"}
 
 Code = tuple[str | None, str | None, int | None]
@@ -92,7 +86,7 @@ class _Evidence:
         for side, found in self.differences:
             if about in side["functions"]:
                 missed = self.subject.ranks(side["ranks"]).text
-                text = f"{owner(found.cache)} missed on {missed}: {why(found)}"
+                text = f"{names.cache(found.cache)} missed on {missed}: {why(found)}"
                 yield JobCause("cache_miss", text, side["seconds"])
         if self.tuned[code] > 0.01 * row["rank_seconds"]:
             yield JobCause("autotuning", "kernels were tuned while it compiled", self.tuned[code])
@@ -118,7 +112,7 @@ def _phase(row: Row) -> Iterator[JobCause]:
     name = max(PHASES, key=lambda name: row[name] or 0.0)
     if whole and row[name] > _PHASE * whole:
         yield JobCause(
-            "phase", f"{100 * row[name] / whole:.0f} % of it is {_PHASE_NAMES[name]}", row[name]
+            "phase", f"{100 * row[name] / whole:.0f} % of it is {names.phase(name)}", row[name]
         )
 
 

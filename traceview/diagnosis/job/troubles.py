@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from traceview.derive.intervals import length
 from traceview.derive.job import earlier
 from traceview.diagnosis.focus import struct_of
-from traceview.diagnosis.job.caches import differences, for_member, owner, why
+from traceview.diagnosis.job.caches import differences, for_member, why
 from traceview.diagnosis.job.model import (
     ConfigDifference,
     IdleOnCompile,
@@ -104,7 +104,7 @@ def _straggler(subject: Subject, member: str, rows: list[Row]) -> Straggler:
     )
     what = parts[0].text
     if missed is not None:
-        what = f"its {owner(missed.cache)} missed where others hit ({why(missed)})"
+        what = f"its {names.cache(missed.cache)} missed where others hit ({why(missed)})"
     return Straggler(
         rank=member_name(member),
         seconds=first["seconds"],

@@ -1,14 +1,37 @@
-"""Text, code and tables that nothing in a log can end or escape from."""
+"""What Markdown reports are written with: nothing in a log can end or escape from it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
+from traceview.words import numbers as fmt
 from traceview.words.text import clean, one_line
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
 CELL, _PARAGRAPH, _CODE = 160, 1200, 3000
+MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
+ROWS = 20
+
+
+def within_limit(parts: Iterable[str], cut: str) -> str:
+    """As many ``parts`` as fit ``MAX_BYTES``; where some do not, ``cut`` ends the page."""
+    page, room = "", MAX_BYTES - len(cut.encode())
+    for part in parts:
+        if len((page + part).encode()) > room:
+            return (page + cut).rstrip("\n")
+        page += part
+    return page.rstrip("\n")
+
+
+def details(title: str, body: str) -> str:
+    """A folded part; empty without a body."""
+    return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n" if body else ""
+
+
+def more(total: int, what: str, shown: int = ROWS) -> str:
+    """How many rows a table has no room for; empty if none."""
+    return f"\n{fmt.count(total - shown)} more {what} are in the report.\n" if total > shown else ""
 
 
 def escape(text: str, limit: int = CELL) -> str:
