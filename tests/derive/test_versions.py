@@ -3,7 +3,7 @@
 import polars as pl
 
 from traceview.derive.processes import logged_versions
-from traceview.rules._versions import torch_version
+from traceview.rules.kit import torch_version
 from traceview.tables import Tables, from_rows
 
 

@@ -12,7 +12,8 @@ import pytest
 from rule_scenarios import RUNS, SCENARIOS
 
 from traceview.rules import catalogue, run_rules
-from traceview.rules._versions import recompile_limit, torch_version
+from traceview.rules._recompiles import recompile_limit
+from traceview.rules.kit import torch_version
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = {rule.name: rule for rule in catalogue()}

@@ -6,27 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection
 from operator import itemgetter
 
-from traceview.derive.facts.steps import is_timed, measured, outcome, ratio, step_ms
-from traceview.rules._rows import Row, first_rank, rows
+from traceview.derive.facts.rows import Row, first_rank, rows
+from traceview.derive.facts.steps import is_timed, outcome, step_ms
 from traceview.rules.finding import Cost, Severity
 from traceview.tables import Tables
 from traceview.words.numbers import times
-
-__all__ = [
-    "DEAR_MS",
-    "DEAR_SHARE",
-    "LOST_SHARE",
-    "UNSEEN_SHARE",
-    "compile_seconds",
-    "compiled_again",
-    "is_timed",
-    "measured",
-    "outcome",
-    "own_us",
-    "ratio",
-    "severity",
-    "step_ms",
-]
 
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
 DEAR_SHARE = 0.05

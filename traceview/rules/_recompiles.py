@@ -13,7 +13,6 @@ from pathlib import PurePath
 import msgspec
 import polars as pl
 
-from traceview.derive.facts.places import region_of
 from traceview.derive.facts.recompile_causes import A_TENSOR, SIZES
 from traceview.rules import _costs, _starts
 from traceview.rules.kit import (
@@ -33,8 +32,10 @@ from traceview.rules.kit import (
     frame,
     from_row,
     milliseconds,
+    region_of,
     rows,
     shorten,
+    torch_before,
 )
 from traceview.torchtext.frames import StackFrame, resumed
 from traceview.words import names
@@ -307,6 +308,12 @@ def limited_frames(tables: Tables) -> set[Frame]:
         (row["file"], row["line"]) for row in rows(tables, "warnings", kind="recompile_limit")
     }
     return frames | warned
+
+
+def recompile_limit(tables: Tables) -> str:
+    """The setting, by the name that the torch which ran has for it."""
+    name = "cache_size_limit" if torch_before(tables, (2, 7)) else "recompile_limit"
+    return f"torch._dynamo.config.{name}"
 
 
 # How much it matters

@@ -1,15 +1,24 @@
-"""Seconds of a start: what compiling costs it, and when that is worth a warning."""
+"""What rules about compile time share: seconds of a start, and the settings that decide them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import polars as pl
 
-from traceview.rules import _costs
-from traceview.rules._rows import Row, first_rank, frame, rows
-from traceview.rules.finding import Severity
-from traceview.tables import Tables
+from traceview.rules.kit import (
+    Location,
+    Row,
+    Severity,
+    Tables,
+    compile_call,
+    first_rank,
+    frame,
+    rows,
+    speedup,
+)
 
 _GPP, _LOADING = "compile_file", "PyCodeCache.load_by_key_path"
 _HASHING = "inductor_codecache_torch_key"
@@ -27,7 +36,7 @@ def severity(tables: Tables, seconds: float) -> Severity:
 
 def job_seconds(tables: Tables) -> float | None:
     """Length of the whole job, compiling included; None where its steps are not known."""
-    found = _costs.measured(tables)
+    found = speedup(tables)
     if found is None or not found["job_steps"] or found["compiled_ms"] is None:
         return None
     return float(found["job_steps"] * found["compiled_ms"] / 1e3 + (found["compile_s"] or 0.0))
@@ -84,3 +93,29 @@ def eager_steps(tables: Tables) -> int:
     timed = sum((row["steps"] or 0) + (row["skipped_steps"] or 0) for row in blocks)
     windows = first_rank(rows(tables, "profile_windows", stance="eager"))
     return timed + sum(row["steps"] or 0 for row in windows)
+
+
+def setting_place(tables: Tables, name: str, region: Row | None) -> Location | None:
+    """The first line of the user's that names the setting, else the torch.compile call."""
+    found = first_rank(rows(tables, "setting_sites", name=name))
+    if found and found[0]["line"] is not None:
+        return Location(found[0]["file"], found[0]["line"], found[0]["function"])
+    return compile_call(region) if region else None
+
+
+def options(region: Row) -> dict[str, Any]:
+    """``options=`` of a torch.compile call; none where it has none, or they are no such thing."""
+    try:
+        found = json.loads(region["options"] or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def option(tables: Tables, wanted: Mapping[str, str]) -> Row | None:
+    """The first of ``options=`` that has the wanted value, as a row of environment has it."""
+    for region in first_rank(rows(tables, "regions")):
+        for name, value in options(region).items():
+            if name in wanted and wanted[name] == str(value):
+                return {"name": name, "value": str(value)}
+    return None

@@ -39,7 +39,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _versions
 from traceview.rules._accuracy import (
     RESULT,
     Compared,
@@ -48,7 +47,14 @@ from traceview.rules._accuracy import (
     relative_error,
     worst,
 )
-from traceview.rules.kit import Finding, Row, Snippet, Tables, about_region
+from traceview.rules.kit import (
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about_region,
+    torch_before,
+)
 
 CODE = "TV703"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
@@ -94,7 +100,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             and (row["why"] or row["differing"] or relative_error(row) > wrong_share)
         ]
         if wrong:
-            bisects = not _versions.before(tables, BISECTS_COMMANDS)
+            bisects = not torch_before(tables, BISECTS_COMMANDS)
             yield _finding(found, backend, worst(wrong), bisects=bisects)
 
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _edits, _versions
+from traceview.rules import _edits
 from traceview.rules._gain import idle_ms, launches
 from traceview.rules.kit import (
     Cost,
@@ -54,6 +54,7 @@ from traceview.rules.kit import (
     severity,
     shorten,
     step_ms,
+    torch_version,
 )
 
 CODE = "TV502"
@@ -170,7 +171,7 @@ def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snip
         log = Snippet("shell", "TORCH_LOGS=+cudagraphs python SCRIPT")
         return f"{asked}: torch's log shows which graphs it records.", log
     why = f"torch skipped a graph due to {shorten(skipped['reason']).rpartition('due to ')[2]}"
-    version = _versions.torch_version(tables)
+    version = torch_version(tables)
     if version is None or version < _RAISES_SINCE:
         return f"{asked}: {why}.", None
     return (

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.compiler.first_calls import parts_of
-from traceview.rules import _settings, _starts
+from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -113,13 +113,15 @@ def check(
 
 def _asks(region: Row) -> bool:
     """Whether a torch.compile call asks for autotuning."""
-    given = _settings.options(region)
+    given = _starts.options(region)
     return region["mode"] in _MODES or any(given.get(name) is True for name in _SETTINGS)
 
 
 def _setting(tables: Tables) -> Location | None:
     """The user's line that asks for it for the whole process."""
-    return next(filter(None, (_settings.place(tables, name, None) for name in _SETTINGS)), None)
+    return next(
+        filter(None, (_starts.setting_place(tables, name, None) for name in _SETTINGS)), None
+    )
 
 
 def _autotuning_seconds(phases: list[Row]) -> float:

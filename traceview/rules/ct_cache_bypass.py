@@ -39,7 +39,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from traceview.rules import _settings, _starts
+from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -206,7 +206,7 @@ def _finding(
 def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | None:
     """The line that gives the setting; else the function whose graphs are not kept."""
     for name in remedy.settings:
-        if found := _settings.place(tables, name, None):
+        if found := _starts.setting_place(tables, name, None):
             return found
     if remedy.settings:
         region = first(tables, "regions", is_anchor=True)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _settings, _starts
+from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -79,7 +79,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         ),
         None,
     )
-    named = switch or _settings.option(tables, _SWITCHES)
+    named = switch or _starts.option(tables, _SWITCHES)
     spent = _starts.backend_seconds(_starts.of_keys(tables, keys))
     if not keys or named is None or spent < least_seconds:
         return
@@ -95,7 +95,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         ),
         cost=Cost(seconds=spent, about="AOTAutograd and Inductor, at every start"),
         confidence="derived",
-        location=_settings.place(tables, named["name"], region),
+        location=_starts.setting_place(tables, named["name"], region),
         evidence=(
             Evidence(
                 f"{named['name']} is {named['value']}", "environment" if switch else "regions"

@@ -39,7 +39,7 @@ from typing import Literal
 import msgspec
 import polars as pl
 
-from traceview.rules import _places, _settings, _starts, _versions
+from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -52,9 +52,11 @@ from traceview.rules.kit import (
     first,
     first_rank,
     from_row,
+    if_users,
     plural,
     seconds,
     shorten,
+    torch_before,
 )
 from traceview.torchtext.fx import lines, signature, statement
 from traceview.words import names
@@ -101,7 +103,7 @@ def _place(tables: Tables, miss: _Miss) -> Location | None:
         return miss.place
     region = first(tables, "regions", is_anchor=True)
     if miss.why == "folder":
-        return _settings.place(tables, _FOLDER, region)
+        return _starts.setting_place(tables, _FOLDER, region)
     return Owners(tables).code(miss.compiles[0]).place
 
 
@@ -138,7 +140,7 @@ def _finding(
 
 
 def _remedy(tables: Tables, why: str) -> str:
-    saved = why == "folder" and not _versions.before(tables, (2, 7))
+    saved = why == "folder" and not torch_before(tables, (2, 7))
     return _REMEDIES[why] + (_SAVED if saved else "")
 
 
@@ -240,5 +242,5 @@ def _difference(before: str, after: str) -> tuple[str | None, str | None, Locati
     """The first operation that differs, in both texts, and the user's line that it came from."""
     for (old, _), (new, place) in zip(lines(before), lines(after), strict=False):
         if statement(old) != statement(new):
-            return statement(old), statement(new), _places.if_users(*place) if place else None
+            return statement(old), statement(new), if_users(*place) if place else None
     return None, None, None

@@ -45,7 +45,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceview.rules import _costs, _places, _recompiles, _starts, _versions
+from traceview.rules import _costs, _recompiles, _starts
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -57,12 +57,15 @@ from traceview.rules.kit import (
     compile_call,
     first_rank,
     from_row,
+    if_users,
     percent,
     plural,
+    region_of,
     rows,
     seconds,
     short,
     step_ms,
+    torch_version,
 )
 from traceview.torchtext.fx import Node, read_nodes
 
@@ -128,7 +131,7 @@ def _finding(
 ) -> Finding:
     cost = whole * found.share
     each = len(found.operations)
-    region = _places.region_of(tables, graph["compile_key"])
+    region = region_of(tables, graph["compile_key"])
     call = compile_call(region) if region else None
     what, code = _instead(graph["text"] or "", found)
     return Finding(
@@ -176,7 +179,7 @@ def _instead(text: str, found: Blocks) -> tuple[str, str]:
 
 
 def _nested(tables: Tables) -> str:
-    version = _versions.torch_version(tables)
+    version = torch_version(tables)
     if version is None or version < _NESTED_SINCE:
         return ""
     return (
@@ -217,7 +220,7 @@ class Blocks(msgspec.Struct, frozen=True):
 def operations(text: str) -> list[Operation]:
     """The operations of Dynamo's graph in order, without the names of what they read and make."""
     return [
-        Operation(op, node.meta or None, _places.if_users(*node.place) if node.place else None)
+        Operation(op, node.meta or None, if_users(*node.place) if node.place else None)
         for node in read_nodes(text)
         if (op := _op(node))
     ]

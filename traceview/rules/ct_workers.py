@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _settings, _starts
+from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -125,7 +125,7 @@ def _serial(tables: Tables, setting: Row, phases: list[Row], run: Row, lost: flo
         ),
         cost=Cost(seconds=lost, about="compared with one thread per processor, without a cache"),
         confidence="derived",
-        location=_settings.place(tables, name, first(tables, "regions", is_anchor=True)),
+        location=_starts.setting_place(tables, name, first(tables, "regions", is_anchor=True)),
         evidence=(
             Evidence(f"{name} is 1", "environment"),
             Evidence(f"{seconds(sum(own))} in {plural(len(own), 'kernel')}", "compile_phases"),
@@ -158,7 +158,9 @@ def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
         ),
         cost=Cost(seconds=waited, about="waiting for a worker, until the run was ended"),
         confidence="measured",
-        location=_settings.place(tables, _THREADS[1], first(tables, "regions", is_anchor=True)),
+        location=_starts.setting_place(
+            tables, _THREADS[1], first(tables, "regions", is_anchor=True)
+        ),
         evidence=(
             from_row(
                 f"compile {wait['compile_id']}: {_WAITING} has no end", "compile_phases", wait

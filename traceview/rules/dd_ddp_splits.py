@@ -47,7 +47,8 @@ import statistics
 from collections.abc import Iterator
 from itertools import groupby
 
-from traceview.rules import _places, _recompiles
+from traceview.derive.facts.places import stack
+from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -64,6 +65,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     plural,
+    region_of,
     rows,
     severity,
 )
@@ -107,7 +109,7 @@ def _graphs(tables: Tables) -> Iterator[list[Row]]:
 
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
-    region = _places.region_of(tables, compile_["compile_key"])
+    region = region_of(tables, compile_["compile_key"])
     call = compile_call(region) if region else None
     remedy, snippet = _remedy(tables, pieces)
     return Finding(
@@ -215,7 +217,7 @@ def _sizes(pieces: list[Row]) -> Evidence:
 
 def _order(compile_: Row) -> str:
     """Which of the two stands on the stack first."""
-    files = [frame.file for frame in _places.stack(compile_)]
+    files = [frame.file for frame in stack(compile_)]
     at = [
         next((n for n, file in enumerate(files) if file.endswith(end)), None)
         for end in (_ENTRY, _DDP)

@@ -53,7 +53,7 @@ from typing import Literal
 import msgspec
 
 from traceview.derive.intervals import length
-from traceview.rules import _places, _recompiles, _starts
+from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -68,6 +68,7 @@ from traceview.rules.kit import (
     compile_call,
     from_row,
     plural,
+    region_of,
     rows,
     seconds,
     shorten,
@@ -186,7 +187,7 @@ def _finding(
     lost: float,
     grade: Severity,
 ) -> Finding:
-    region = _places.region_of(tables, turns[0].compile["compile_key"])
+    region = region_of(tables, turns[0].compile["compile_key"])
     call = compile_call(region) if region else None
     marks = _marks(tables, turns, region) if kind == "steps" else None
     remedy, snippet = _remedy(kind, marks)

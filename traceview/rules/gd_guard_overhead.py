@@ -42,7 +42,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from traceview.rules import _recompiles, _versions
+from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -60,6 +60,7 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
+    torch_version,
 )
 
 CODE = "TV301"
@@ -223,5 +224,5 @@ def _remedy(tables: Tables, values_of_a_line: bool) -> str:
 
 def _filters(tables: Tables) -> bool:
     """Whether the torch that ran can leave guards out (from 2.8)."""
-    version = _versions.torch_version(tables)
+    version = torch_version(tables)
     return version is not None and version >= (2, 8)

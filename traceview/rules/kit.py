@@ -7,6 +7,7 @@
     speedup, outcome, is_timed, slowdown    what was measured of eager and compiled steps
     step_ms, severity               what a step takes, and whether a cost is worth a warning
     from_row                        evidence with the raw line that a row was read from
+    torch_version, torch_before     the torch that ran: advice depends on it
     milliseconds, seconds, percent, ratio, plural, size, times, shorten     figures and texts as
                                     people read them
 
@@ -15,6 +16,8 @@ copy one before you change it.
 """
 
 from __future__ import annotations
+
+import re
 
 from traceview.derive.facts.places import (
     Owners,
@@ -25,15 +28,18 @@ from traceview.derive.facts.places import (
     code_object,
     compile_call,
     first_call,
+    if_users,
+    region_of,
     short,
     user,
 )
 from traceview.derive.facts.rows import Row, first, first_rank, frame, rows
+from traceview.derive.facts.steps import is_timed, outcome, step_ms
+from traceview.derive.facts.steps import measured as speedup
+from traceview.derive.facts.steps import ratio as slowdown
+from traceview.derive.processes import logged_versions
 from traceview.rules._costs import DEAR_SHARE as NOTABLE_SHARE
-from traceview.rules._costs import is_timed, outcome, severity, step_ms
-from traceview.rules._costs import measured as speedup
-from traceview.rules._costs import ratio as slowdown
-from traceview.rules._evidence import MOST_EVIDENCE, from_row
+from traceview.rules._costs import severity
 from traceview.rules.finding import (
     Confidence,
     Cost,
@@ -71,12 +77,14 @@ __all__ = [
     "first_rank",
     "frame",
     "from_row",
+    "if_users",
     "is_timed",
     "milliseconds",
     "outcome",
     "percent",
     "plural",
     "ratio",
+    "region_of",
     "rows",
     "seconds",
     "severity",
@@ -87,5 +95,31 @@ __all__ = [
     "speedup",
     "step_ms",
     "times",
+    "torch_before",
+    "torch_version",
     "user",
 ]
+
+#: Enough to prove a finding; the tables hold the rest.
+MOST_EVIDENCE = 5
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
+
+
+def from_row(text: str, table: str, row: Row) -> Evidence:
+    """``text`` with the raw line that the row was read from, where it has one."""
+    return Evidence(text, table, row.get("raw_file"), row.get("raw_line"))
+
+
+def torch_version(tables: Tables) -> tuple[int, int] | None:
+    """(major, minor) of the torch that ran, None where it was not recorded."""
+    recorded = [row["torch_version"] for row in rows(tables, "runs")]
+    for text in (*recorded, logged_versions(tables).get("torch")):
+        if found := _RELEASE.match(text or ""):
+            return int(found[1]), int(found[2])
+    return None
+
+
+def torch_before(tables: Tables, release: tuple[int, int]) -> bool:
+    """Whether a torch older than ``release`` ran; False where its version was not recorded."""
+    version = torch_version(tables)
+    return version is not None and version < release

@@ -38,7 +38,7 @@ import re
 from collections.abc import Iterator
 
 from traceview.derive.facts.recompile_causes import pins
-from traceview.rules import _failures, _recompiles, _versions
+from traceview.rules import _failures, _recompiles
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -166,7 +166,7 @@ def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
     return (
         "Calculate with the size instead of deciding on it or looking it up, or do that before "
         f"{cause.function} is called and pass the result. Where the sizes are few and "
-        f"known, raise {_versions.recompile_limit(tables)} above their number."
+        f"known, raise {_recompiles.recompile_limit(tables)} above their number."
     )
 
 

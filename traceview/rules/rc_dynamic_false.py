@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traceview.derive.facts.places import region_of
 from traceview.derive.facts.recompile_causes import DYNAMIC_SWITCH
 from traceview.rules import _recompiles
 from traceview.rules.kit import (
@@ -45,6 +44,7 @@ from traceview.rules.kit import (
     Tables,
     compile_call,
     outcome,
+    region_of,
     short,
     times,
 )

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _recompiles, _versions
+from traceview.rules import _costs, _recompiles
 from traceview.rules.kit import (
     Confidence,
     Cost,
@@ -184,7 +184,7 @@ def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
         known = _REMEDIES.get(why)
     first = known.format(source=cause.source) if known and cause else "Fix what the guards name."
     return (
-        f"{first} Raising {_versions.recompile_limit(tables)} helps only where the number of "
+        f"{first} Raising {_recompiles.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
 

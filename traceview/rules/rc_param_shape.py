@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles, _versions
+from traceview.rules import _recompiles
 from traceview.rules.kit import Finding, Row, Snippet, Tables, times
 
 CODE = "TV210"
@@ -91,7 +91,7 @@ def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, many: bool) ->
 
 def _remedy(tables: Tables, cause: _recompiles.Cause, own: bool) -> str:
     best = "one compile for each is best"
-    raised = f"raise {_versions.recompile_limit(tables)} above their number"
+    raised = f"raise {_recompiles.recompile_limit(tables)} above their number"
     switched = "the setting holds for the whole process, so other models may get slower"
     if own:
         return (
