@@ -216,15 +216,15 @@ def helped():
             CompileRow("1/0", "lr", "schedule.py", 18, "skipped", None, None, {}, None, None, None),
         ),
         recompiles=(RecompileChain("forward", SCRIPT, 41, 9, True, (
-            RecompileLink("0/1", "0/0", "tensor 'x' size mismatch at index 0", "size", "x", "32",
-                          "17", 0.6),
-            RecompileLink("0/2", None, "self.step == 3", "module_int", "self.step", "3", None,
+            RecompileLink("0/1", "tensor 'x' size mismatch at index 0", "size", "x", "32", "17",
+                          0.6, "0/0"),
+            RecompileLink("0/2", "self.step == 3", "module_int", "self.step", "3", None, None,
                           None),
         )),),
         graph_breaks=(GraphBreakSite(
             SCRIPT, 43, "forward", "GB0124", "Unsupported Tensor.item() call with "
-            "capture_scalar_outputs=False", "Dynamo does not capture `.item()`.",
-            ("Set `torch._dynamo.config.capture_scalar_outputs = True`.",), 1, True),),
+            "capture_scalar_outputs=False", 1, "Dynamo does not capture `.item()`.",
+            ("Set `torch._dynamo.config.capture_scalar_outputs = True`.",), True),),
         graphs=(
             Graph("0/0", "forward", "forward", 6, GRAPH, TRITON, ("triton_poi_fused_0",)),
             Graph("0/1", "forward", "forward", None, None, None),

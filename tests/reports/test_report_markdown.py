@@ -69,7 +69,7 @@ def test_snippet_with_a_fence_of_its_own():
 
 
 def test_what_does_not_fit_is_said_to_be_left_out():
-    site = GraphBreakSite("a.py", 1, "f", "GB0124", "r" * 300, None, (), 1, False)
+    site = GraphBreakSite("a.py", 1, "f", "GB0124", "r" * 300, 1, None, (), False)
     findings = tuple(sample.finding(explanation="word " * 2000) for _ in range(20))
     snippet = Snippet("python", "y = 2\n" * 600)
     findings = tuple(structs.replace(f, snippet=snippet) for f in findings)

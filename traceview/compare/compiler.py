@@ -19,8 +19,7 @@ from traceview.compare.matching import Site, pairs, plain_function
 from traceview.compare.model import BreakPair, ChainPair, FramePair, Place, ThingChange
 from traceview.compare.noise import Sides, beyond
 from traceview.compare.side import Side
-from traceview.diagnosis.job.model import ChainLink, JobBreak, JobChain, JobFrame
-from traceview.diagnosis.model import RecompileLink
+from traceview.diagnosis.job.model import JobBreak, JobChain, JobFrame, Recompile
 
 MOST_GUARDS = 5
 #: The order in which changes are listed.
@@ -243,7 +242,7 @@ def _name(row: JobFrame | JobChain) -> str:
     return plain_function(row.co_name or row.name.removesuffix("()"))
 
 
-def _guards(links: Iterable[RecompileLink | ChainLink]) -> tuple[str, ...]:
+def _guards(links: Iterable[Recompile]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link.source_name or link.guard for link in links))[:MOST_GUARDS]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.processes import main_processes
 from traceview.derive.speedup import compile_seconds
-from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.focus import Focus, struct_of
 from traceview.diagnosis.model import (
     CompileRow,
     CompileTime,
@@ -104,12 +104,10 @@ def _code(row: Row) -> tuple[Any, ...]:
 
 def _link(row: Row, by_key: dict[str, Row]) -> RecompileLink:
     duration = by_key.get(row["compile_key"], {}).get("duration_us")
-    return RecompileLink(
-        compile_id=row["compile_id"] or "?",
-        failed_compile_id=row["failed_compile_id"],
+    return struct_of(
+        RecompileLink,
+        row,
         guard=cut(row["guard"]) or "",
-        kind=row["kind"] or "other",
-        source_name=row["source_name"],
         old=cut(row["old"], 200),
         new=cut(row["new"], 200),
         seconds=None if duration is None else duration / 1e6,

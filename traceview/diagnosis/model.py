@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from traceview.diagnosis.explanation import Explanation
-from traceview.diagnosis.job.model import Job
+from traceview.diagnosis.job.model import BreakPlace, Job, Recompile
 from traceview.rules.finding import Finding
 from traceview.rules.used import RulesUsed
 
@@ -163,17 +163,10 @@ class CompileRow(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-class RecompileLink(msgspec.Struct, frozen=True):
-    """One link of a recompile chain: which guard failed, old → new."""
+class RecompileLink(Recompile, frozen=True):
+    """One link of a recompile chain, with the compile whose guard failed."""
 
-    compile_id: str
     failed_compile_id: str | None
-    guard: str
-    kind: str
-    source_name: str | None
-    old: str | None
-    new: str | None
-    seconds: float | None
 
 
 class RecompileChain(msgspec.Struct, frozen=True):
@@ -187,17 +180,11 @@ class RecompileChain(msgspec.Struct, frozen=True):
     links: tuple[RecompileLink, ...]
 
 
-class GraphBreakSite(msgspec.Struct, frozen=True):
-    """One place in the user's source where graphs break."""
+class GraphBreakSite(BreakPlace, frozen=True):
+    """One place in the user's source where graphs break, with torch's explanation and hints."""
 
-    file: str | None
-    line: int | None
-    function: str | None
-    gb_id: str | None
-    reason: str
     explanation: str | None
     hints: tuple[str, ...]
-    times: int
     frame_skipped: bool
 
 

@@ -129,7 +129,7 @@ class JobFrame(msgspec.Struct, frozen=True):
     co_name: str | None = None
 
 
-class ChainLink(msgspec.Struct, frozen=True):
+class Recompile(msgspec.Struct, frozen=True):
     """One recompile: the guard that failed, the value it expected and the one it met."""
 
     compile_id: str
@@ -139,6 +139,11 @@ class ChainLink(msgspec.Struct, frozen=True):
     old: str | None
     new: str | None
     seconds: float | None
+
+
+class ChainLink(Recompile, frozen=True):
+    """A recompile of a job, with the moment when it began."""
+
     at_s: float | None
 
 
@@ -157,8 +162,8 @@ class JobChain(msgspec.Struct, frozen=True):
     co_name: str | None = None
 
 
-class JobBreak(msgspec.Struct, frozen=True):
-    """One line where graphs break, over all ranks; ``times`` add up over them."""
+class BreakPlace(msgspec.Struct, frozen=True):
+    """One line where graphs break for one reason; ``times``: compiles that met it."""
 
     file: str | None
     line: int | None
@@ -166,6 +171,11 @@ class JobBreak(msgspec.Struct, frozen=True):
     gb_id: str | None
     reason: str
     times: int
+
+
+class JobBreak(BreakPlace, frozen=True):
+    """One line where graphs break, over all ranks; ``times`` add up over them."""
+
     ranks: Ranks
     everywhere: bool
 
