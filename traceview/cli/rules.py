@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -41,6 +42,28 @@ def rules_command(ctx: click.Context, as_json: bool) -> None:
             click.echo(f"{rule.code}  {rule.name:<{width}}  {rule.summary}{origin}")
     for refused in found.refused:
         click.echo(f"traceview: {refused.sentence}", err=True)
+
+
+@rules_command.command("new")
+@click.argument("name")
+def new_command(name: str) -> None:
+    """Start a rule called NAME (gb-item): its module, two scripts and its code.
+
+    In a checkout of traceview. The files are skeletons; nothing is overwritten.
+    """
+    from traceview.cli.new_rule import checkout, write
+
+    root = checkout(Path.cwd())
+    written = write(root, name)
+    for path in written:
+        click.echo(f"wrote {path.relative_to(root)}")
+    stem = written[0].stem
+    click.echo(
+        "\nFill in the rule and the scripts, then\n"
+        f"  python fixtures/record.py bad/{stem} good/{stem}\n"
+        "  make docs-rules\n"
+        "  python -m pytest tests/rules"
+    )
 
 
 @click.command("explain")

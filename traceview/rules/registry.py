@@ -24,9 +24,11 @@ SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "Referenc
 #: A section that only rules with settings have, before the references: ``- `name`: what it is``.
 SETTINGS = "Settings"
 
-#: A module of a rule is named like it: graph breaks, capture, recompiles, guards, Inductor, gain,
-#: memory, cudagraphs, accuracy, compile time, serving, distributed, the measurement.
-_MODULE = re.compile(r"(?:gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm)_\w+")
+#: A rule's name, and its module's, begin with one of these: graph breaks, capture, recompiles,
+#: guards, Inductor, gain, memory, cudagraphs, accuracy, compile time, serving, distributed, the
+#: measurement.
+FAMILIES = "gb|cap|rc|gd|ind|ap|mem|cg|acc|ct|sv|dd|bm"
+_MODULE = re.compile(rf"(?:{FAMILIES})_\w+")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 #: Where the rules of this package come from; another origin is a package's name and version.
