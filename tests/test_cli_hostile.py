@@ -162,4 +162,4 @@ def test_nothing_gets_through_to_the_terminal(cli, hostile):
 
 def test_json_stays_json(cli, hostile):
     cli("report", "--json", hostile)
-    assert json.loads(cli.out)["format"] == 1
+    assert json.loads(cli.out)["format"] == 2
