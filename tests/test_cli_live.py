@@ -59,7 +59,7 @@ train(3)
         arguments=("--json", "-o", "x", "--"), input=b"some text",
     )  # fmt: skip
     out, err = check(tmp_path, done, 0)
-    assert json.loads(out)["format"] == 1
+    assert json.loads(out)["format"] == 2
     assert "given some text ['--json', '-o', 'x', '--']" in err
     assert b"\x00\xff{]\n" in done.stderr
 
