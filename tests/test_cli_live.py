@@ -160,7 +160,7 @@ def test_what_cannot_be_run(refused, tmp_path):
     code, said = refused("diagnose", "--", "no.py")
     assert (code, "no.py can't be opened" in said) == (2, True)
     code, said = refused("diagnose", "bad.py")
-    assert (code, "line 1: nothing was run" in said) == (2, True)
+    assert (code, "line 1, so nothing was run" in said) == (2, True)
     code, said = refused("diagnose", "-m", "no_such_module")
     assert (code, "no module named no_such_module" in said) == (2, True)
 

@@ -14,7 +14,7 @@ _GROUPS = 12
 _TALLEST, _THINNEST = 110.0, 2.0
 _LABEL_LINE, _SMALL_LINE, _GAP = 20, 18, 16
 _LEFT, _RIGHT = 34.0, 66.0  # percent: where the left column ends and the right one begins
-_PHONE, _PAGE = 52, 130  # columns of the small line on a phone and on a page
+_PHONE, _PAGE = 42, 130  # columns of the small line on a phone and on a page
 
 
 def groups(diagnosis: Diagnosis) -> Markup:
