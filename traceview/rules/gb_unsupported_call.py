@@ -25,8 +25,11 @@ if it ended the script; otherwise the cost is that every call tries to compile a
 ## What to do
 Compute once, outside, what does not depend on the tensors. Turn code that works on tensors into an
 operator, with `torch.library.custom_op` and a fake implementation: that keeps the graph whole,
-though nothing fuses into the operator. Read clocks outside; draw random numbers as tensors. Some
-calls have a setting with which Dynamo traces them: torch's hint names it.
+though nothing fuses into the operator. A function that Dynamo cannot trace, but that runs the same
+tensor operations at every call, needs no operator: `torch._dynamo.nonstrict_trace` around it keeps
+one graph into which it fuses. It takes and returns tensors, numbers and containers of them; what
+Python computes inside is fixed when it is compiled. Read clocks outside; draw random numbers as
+tensors. Some calls have a setting with which Dynamo traces them: torch's hint names it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
