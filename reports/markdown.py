@@ -113,7 +113,7 @@ def _explained(d: Diagnosis) -> Iterable[str]:
     """The effects openly, the rest folded; nothing where nothing is known."""
     yield _waterfall(d)
     yield details("From eager kernels to compiled ones", _groups(d))
-    yield details("Beside the device's limits", _limits(d))
+    yield details("How far from the device's limits", _limits(d))
     yield details("Fusion, in words", _fusion(d.explanation))
     yield details("What the graph passes changed", _passes(d.explanation))
     yield details("Guards and the call path", _calls(d.explanation))

@@ -157,7 +157,7 @@ def within_limit(check: OutputCheck) -> str:
 
 
 def outputs_summary(diagnosis: Diagnosis) -> str | None:
-    """One line: how many callables agree; None where nobody asked."""
+    """One line: how many callables agree; None without ``--compare-outputs``."""
     found = diagnosis.outputs
     if not found:
         return None

@@ -82,7 +82,7 @@ def break_even(diagnosis: Diagnosis) -> str | None:
 
 
 def facts(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
-    """Name, value and small print of the figures beside the verdict; unknown ones are left out."""
+    """Name, value and small print of the figures next to the verdict; unknown ones are left out."""
     compile_time, ran = diagnosis.compile_time, kernels(diagnosis)
     cold = compile_time.seconds if compile_time.seconds or diagnosis.compiles else None
     warm = compile_time.warm_seconds
@@ -194,7 +194,7 @@ def user_lines(places: Sequence[str], diagnosis: Diagnosis) -> str:
 
 
 def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
-    """``train.py:41``; what is missing is said to be."""
+    """``train.py:41``; what is missing is "not recorded"."""
     if not file:
         return fmt.MISSING
     return near(file, diagnosis) if number is None else f"{near(file, diagnosis)}:{number}"

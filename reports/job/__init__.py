@@ -1,4 +1,4 @@
-"""The story of a job: what a post-mortem's report says beside that of one rank.
+"""The story of a job: what a post-mortem's report adds to that of one rank.
 
 words       names and phrases
 pictures    compile seconds by rank

@@ -16,7 +16,7 @@ _FRAMES, _CAUSES, _LINKS = 8, 3, 5
 
 
 def head(d: Diagnosis, job: Job) -> Iterable[str]:
-    """What is said openly: the sentence, figures, causes, and what went wrong."""
+    """What is not folded: the sentence, figures, causes, and what went wrong."""
     yield _first(d, job)
     yield from _causes(d, job)
 

@@ -112,7 +112,7 @@ def _outline(segment: Segment, left: float, scale: float, top: float, thick: int
     width = min(segment.length / scale * 100, 100 - left)
     shape = svg.rect(left + 0.4, max(0.2, width - 0.4), top + 3, thick - 6, "outline")
     fits = width >= max(_ROOM, _WIDE_LETTER * len(segment.label))
-    label = svg.text(left + 1.2, top + thick / 2 + 4.5, segment.label, "inside tight beside")
+    label = svg.text(left + 1.2, top + thick / 2 + 4.5, segment.label, "inside tight outer")
     return svg.titled(segment.words, shape, label if fits else svg.EMPTY)
 
 

@@ -127,7 +127,7 @@ def test_a_hostile_file_costs_little():
     ("word", "why"),
     [
         ("gb-itm", "names no rule. Did you mean gb-item?"),
-        ("rc", "names no rule. Name its rules one by one."),
+        ("rc", "names no rule. Name its rules instead."),
         ("", "names no rule."),
     ],
 )

@@ -62,7 +62,7 @@ def timelines(tables: Tables, focus: Focus) -> tuple[StepTimeline, ...]:
 
 
 def _timeline(window: Window) -> StepTimeline:
-    """The first step is left out where there are others, as nobody knows what came before it."""
+    """The first step is left out where there are others, as what came before it is not known."""
     steps = window.marks[1:] if window.marks.height > 1 else window.marks
     mark = _ended(steps).sort("duration_ns", "step").row((steps.height - 1) // 2, named=True)
     start, end = mark["start_ns"], mark["end_ns"]

@@ -16,7 +16,7 @@ clocks, the host was done well before the device.
 
 A warning where 5 % or more of the time is missing from the figure: the loop's length is in the
 source, or the script ended by itself after that many calls. Information where the length is not
-known. No finding where the clock covers so many calls that the figure is nearly right.
+known. No finding where the clock covers enough calls for the figure to be nearly right.
 
 ## What to do
 `torch.cuda.synchronize()` before each reading of the clock; or `torch.utils.benchmark.Timer`, which

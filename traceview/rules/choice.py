@@ -60,7 +60,7 @@ class Choice(msgspec.Struct, frozen=True):
 def choose(installed: Installed | None = None, *asked: Asked) -> Choice:
     """The rules that ``asked`` leave of ``installed`` (default: of our own), the last one winning.
 
-    ``select`` begins anew, whatever was ignored before; ``ignore`` takes away. UsageError for a
+    ``select`` starts over, whatever was ignored before; ``ignore`` removes. UsageError for a
     word that stands for nothing, an unknown setting, and a value of the wrong type.
     """
     installed = installed or Installed(catalogue())

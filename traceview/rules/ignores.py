@@ -79,7 +79,7 @@ def silence(
     """(findings that stay, those that comments in ``files`` silence, comments that silence none).
 
     ``rules`` are all that there are, ``checked`` the names of those that had what they need: of a
-    rule that was not checked, nobody can say that its comment is not needed.
+    rule that was not checked, the comment may still be needed.
     """
     every = (comment for file in files for comment in _comments(file, read(file)))
     comments = list(islice(every, _MOST_COMMENTS))
@@ -116,7 +116,7 @@ def _unused(
         named = [rule for rule in rules if word.lower() in (rule.name, rule.code.lower())]
         if word != ALL and not named:
             family = matching(rules, word)
-            remedy = "Name its rules one by one." if family else did_you_mean(rules, word)
+            remedy = "Name its rules instead." if family else did_you_mean(rules, word)
             why = f"names no rule. {remedy}"
         elif word == ALL:
             why = "silences nothing that was checked in this run."

@@ -24,9 +24,9 @@ DIAGNOSE_COMPARE = "traceview diagnose --compare-outputs SCRIPT"
 
 
 class Record(NamedTuple):
-    """``words`` and ``command`` are for somebody who has nothing yet.
+    """``words`` and ``command`` are for a reader who has nothing yet.
 
-    ``what`` and ``why`` are said of a run that traceview collected itself, so that the same command
+    ``what`` and ``why`` are for a run that traceview collected itself, so that the same command
     would not record more.
     """
 
@@ -225,7 +225,7 @@ def _is_met(tables: Tables, need: str) -> bool:
 
 
 def _said(need: str) -> tuple[str, str]:
-    """(words, command) for somebody who has nothing yet."""
+    """(words, command) for a reader who has nothing yet."""
     table, mark, rest = _parts(need)
     record = RECORD_OF[table]
     if mark == ":" and rest == _WARM:

@@ -74,7 +74,7 @@ def _origin(point: EntryPoint) -> str:
 
 
 def _fault(rule: Rule, before: Iterable[Rule]) -> str | None:
-    """Why ``rule`` can't stand beside those ``before`` it, or None."""
+    """Why ``rule`` can't be used with those ``before`` it, or None."""
     if not _NAME.fullmatch(rule.name):
         return "a name is made of words in small letters with dashes between them"
     if not isinstance(rule.code, str) or not _CODE.fullmatch(rule.code):

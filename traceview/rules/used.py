@@ -1,4 +1,4 @@
-"""What of the catalogue a diagnosis rests on: whatever was ignored, changed or silenced is said."""
+"""What of the catalogue a diagnosis rests on: what was ignored, changed or silenced."""
 
 from __future__ import annotations
 

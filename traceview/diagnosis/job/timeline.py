@@ -120,7 +120,7 @@ def _joined(intervals: list[Interval], least: int) -> list[Interval]:
 
 
 def waits_by_rank(subject: Subject) -> tuple[dict[str, float], dict[str, float]]:
-    """(member → seconds that it stood still, member → seconds that others stood still for it)."""
+    """(member → seconds that it waited, member → seconds that others waited for it)."""
     waiting: dict[str, list[Interval]] = defaultdict(list)
     awaited: dict[str, list[Interval]] = defaultdict(list)
     for row in subject.frame("job_waits").drop_nulls(["started_us", "seconds"]).to_dicts():
