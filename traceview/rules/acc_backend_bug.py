@@ -41,7 +41,6 @@ from collections.abc import Iterator
 
 from traceview.rules._accuracy import (
     RESULT,
-    Compared,
     compared,
     described,
     relative_error,
@@ -49,7 +48,6 @@ from traceview.rules._accuracy import (
 )
 from traceview.rules.kit import (
     Finding,
-    Row,
     Snippet,
     Tables,
     about_region,
@@ -99,47 +97,46 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             if row["output"] not in found.verdict["wavering"]
             and (row["why"] or row["differing"] or relative_error(row) > wrong_share)
         ]
-        if wrong:
-            bisects = not torch_before(tables, BISECTS_COMMANDS)
-            yield _finding(found, backend, worst(wrong), bisects=bisects)
+        if not wrong:
+            continue
 
-
-def _finding(found: Compared, backend: str, row: Row, *, bisects: bool) -> Finding:
-    stages = list(found.stages)
-    passed = stages[: stages.index(backend)]
-    names = ", ".join(f'"{stage}"' for stage in passed)
-    right = f" Backend {names} is right." if len(passed) == 1 else f" Backends {names} are right."
-    at_inductor = backend == "inductor"
-    what_to_do = (
-        f'Until the cause is found use backend="{passed[-1]}", which is right and slower, or run '
-        "this callable in eager. "
-        if passed
-        else "Run this callable in eager until the cause is found. "
-    ) + (
-        "To find the pass, let CompilerBisector run a check of yours that fails where the result "
-        "is wrong; the minifier makes a small script for a report."
-        if at_inductor
-        else "The minifier makes a small script for a report."
-    )
-    after = "aot" if at_inductor else "dynamo"
-    commands = f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL=4 python SCRIPT"
-    if at_inductor and bisects:
-        commands = f"python -m torch._inductor.compiler_bisector run python CHECK\n{commands}"
-    return Finding(
-        code=CODE,
-        rule="acc-backend-bug",
-        severity="error",
-        title=f'Compiled {found.name} gives a wrong result from backend="{backend}" on',
-        explanation=(
-            f"{described(row)}. This run used eager's random numbers and roundings."
-            f"{right if passed else ''} So the first wrong stage is "
-            f"{_STAGES.get(backend, 'this backend itself.')}"
-        ),
-        cost=RESULT,
-        confidence="measured",
-        location=found.place,
-        evidence=tuple(found.proof()),
-        what_to_do=what_to_do,
-        snippet=Snippet("shell", commands),
-        about=about_region(found.region),
-    )
+        stages = list(found.stages)
+        passed = stages[: stages.index(backend)]
+        names = ", ".join(f'"{stage}"' for stage in passed)
+        right = (
+            f" Backend {names} is right." if len(passed) == 1 else f" Backends {names} are right."
+        )
+        at_inductor = backend == "inductor"
+        what_to_do = (
+            f'Until the cause is found use backend="{passed[-1]}", which is right and slower, '
+            "or run this callable in eager. "
+            if passed
+            else "Run this callable in eager until the cause is found. "
+        ) + (
+            "To find the pass, let CompilerBisector run a check of yours that fails where "
+            "the result is wrong; the minifier makes a small script for a report."
+            if at_inductor
+            else "The minifier makes a small script for a report."
+        )
+        after = "aot" if at_inductor else "dynamo"
+        commands = f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL=4 python SCRIPT"
+        if at_inductor and not torch_before(tables, BISECTS_COMMANDS):
+            commands = f"python -m torch._inductor.compiler_bisector run python CHECK\n{commands}"
+        yield Finding(
+            code=CODE,
+            rule="acc-backend-bug",
+            severity="error",
+            title=f'Compiled {found.name} gives a wrong result from backend="{backend}" on',
+            explanation=(
+                f"{described(worst(wrong))}. This run used eager's random numbers and roundings."
+                f"{right if passed else ''} So the first wrong stage is "
+                f"{_STAGES.get(backend, 'this backend itself.')}"
+            ),
+            cost=RESULT,
+            confidence="measured",
+            location=found.place,
+            evidence=tuple(found.proof()),
+            what_to_do=what_to_do,
+            snippet=Snippet("shell", commands),
+            about=about_region(found.region),
+        )

@@ -92,6 +92,13 @@ def _finding(found: Compared, row: Row, *, worse: bool) -> Finding:
     if worse:
         how = f"is {times:.1f} times as far from float64 as eager" if times else "is less exact"
         explained = "With eager's roundings emulated, compiled is within the limits."
+        what_to_do = (
+            "Keep this part in float32 (differences of large numbers, long sums), or set "
+            f"{_EMULATE} if results have to be eager's: generated code is slower with it."
+            if row["dtype"] in _LOW
+            else f"Compiled with eager's roundings it agrees: try {_EMULATE}, and compute "
+            "differences of large numbers and long sums in float64."
+        )
     else:
         closer = times is not None and times < 1 / 2
         how = f"differs from eager by up to {row['max_abs_diff']:.2g} and is " + (
@@ -100,6 +107,10 @@ def _finding(found: Compared, row: Row, *, worse: bool) -> Finding:
         explained = (
             "So the difference is rounding: fused code rounds less often than eager, and adds in "
             "another order."
+        )
+        what_to_do = (
+            f"Nothing is wrong. For a comparison against eager set {_EMULATE}: generated code then "
+            "rounds where eager does, which makes it slower."
         )
     return Finding(
         code=CODE,
@@ -115,24 +126,7 @@ def _finding(found: Compared, row: Row, *, worse: bool) -> Finding:
         confidence="measured",
         location=found.place,
         evidence=(Evidence(described(row), "output_checks"), *found.proof()),
-        what_to_do=_remedy(row["dtype"], worse=worse),
+        what_to_do=what_to_do,
         snippet=Snippet("shell", f"{_EMULATE} python SCRIPT"),
         about=about_region(found.region),
-    )
-
-
-def _remedy(dtype: str, *, worse: bool) -> str:
-    if not worse:
-        return (
-            f"Nothing is wrong. For a comparison against eager set {_EMULATE}: generated code then "
-            "rounds where eager does, which makes it slower."
-        )
-    if dtype in _LOW:
-        return (
-            "Keep this part in float32 (differences of large numbers, long sums), or set "
-            f"{_EMULATE} if results have to be eager's: generated code is slower with it."
-        )
-    return (
-        f"Compiled with eager's roundings it agrees: try {_EMULATE}, and compute differences of "
-        "large numbers and long sums in float64."
     )

@@ -94,13 +94,9 @@ def check(
     if outcome(tables) != "hurt" or slower <= least_ratio:
         return
     share = min(1.0, overhead / compiled)
-    if share > least_overhead_share:
-        yield _finding(tables, share, min(overhead, compiled), eager, compiled)
+    if share <= least_overhead_share:
+        return
 
-
-def _finding(
-    tables: Tables, share: float, overhead: float, eager: float, compiled: float
-) -> Finding:
     # What is called less than half as often as another region is not part of every step.
     regions = sorted(first_rank(rows(tables, "regions")), key=lambda row: -(row["calls"] or 0))
     entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
@@ -109,18 +105,18 @@ def _finding(
         names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
     called = " and ".join(names) or "the compiled callable"
     small = "the call is" if len(entered) < 2 else "the calls are"
-    return Finding(
+    yield Finding(
         code=CODE,
         rule="ap-call-overhead",
         severity="warning",
         title=(
-            f"Entering {called} takes {percent(share)} of a compiled step: {small} too small to "
-            "gain"
+            f"Entering {called} takes {percent(share)} of a compiled step: {small} too small "
+            "to gain"
         ),
         explanation=(
-            f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} compiled. "
-            "Guards, wrapper and argument handling cost about the same for every call, however "
-            "little it does."
+            f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} "
+            "compiled. Guards, wrapper and argument handling cost about the same for every "
+            "call, however little it does."
         ),
         cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
         confidence="measured",
@@ -128,14 +124,14 @@ def _finding(
         about=frozenset().union(*(about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
-                f"look-up and wrappers: {milliseconds(overhead)} of a timed step of "
+                f"look-up and wrappers: {milliseconds(min(overhead, compiled))} of a timed step of "
                 f"{milliseconds(compiled)}, not counting what profiling them cost",
                 "accounting",
             ),
             Evidence(f"compiled / eager = {compiled / eager:.2f}", "speedups"),
         ),
         what_to_do=(
-            "Compile the function that holds the loop around this call, so that one entry covers "
-            "many of them, or run this one in eager."
+            "Compile the function that holds the loop around this call, so that one entry "
+            "covers many of them, or run this one in eager."
         ),
     )

@@ -39,7 +39,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     about_region,
@@ -80,36 +79,36 @@ def check(tables: Tables) -> Iterator[Finding]:
         return
     ops = frame(tables, "cpu_ops").filter(pl.col("step").is_not_null())
     calls = ops.filter(pl.col("name") == marks.FORWARD, stance="compiled")
-    if not calls.is_empty() and not ops["name"].str.contains(_BACKWARD).any():
-        yield _finding(tables, joint[0], _autograd_ms(tables, calls))
+    if calls.is_empty() or ops["name"].str.contains(_BACKWARD).any():
+        return
 
-
-def _finding(tables: Tables, joint: Row, autograd_ms: float | None) -> Finding:
-    regions = first_rank(rows(tables, "regions"))
-    region = max(regions, key=lambda row: row["calls"] or 0, default=None)
     saved, count = _saved(tables)
     evidence = [
         from_row(
-            f"compile {joint['compile_id']}: a joint graph of forward and backward", "graphs", joint
+            f"compile {joint[0]['compile_id']}: a joint graph of forward and backward",
+            "graphs",
+            joint[0],
         ),
         Evidence("no backward ran in the profiled steps", "cpu_ops"),
     ]
     if count and saved is not None and saved >= LEAST_BYTES:
         text = f"a call keeps {plural(count, 'tensor')} of {size(saved)} in all for the backward"
         evidence.append(Evidence(text, "graphs"))
-    if autograd_ms is not None:
-        text = f"autograd's part of the calls: {milliseconds(autograd_ms)} of a step"
+    ms, rate, step = _autograd_ms(tables, calls), _gb_s(tables), step_ms(tables, "compiled")
+    if ms is not None:
+        text = f"autograd's part of the calls: {milliseconds(ms)} of a step"
         evidence.append(Evidence(text, "cpu_ops"))
-    ms, rate, step = autograd_ms, _gb_s(tables), step_ms(tables, "compiled")
-    if ms is not None and saved is not None and rate:
-        ms += saved / (rate * 1e6)
-    return Finding(
+        if saved is not None and rate:
+            ms += saved / (rate * 1e6)
+    regions = first_rank(rows(tables, "regions"))
+    region = max(regions, key=lambda row: row["calls"] or 0, default=None)
+    yield Finding(
         code=CODE,
         rule="ap-grad-inference",
         severity="warning" if ms and step and ms >= NOTABLE_SHARE * step else "info",
         title=(
-            f"{region['name'] if region else 'The compiled callable'} runs with gradients enabled, "
-            "and no backward ever runs"
+            f"{region['name'] if region else 'The compiled callable'} runs with gradients "
+            "enabled, and no backward ever runs"
         ),
         explanation=(
             "Its graph was compiled for training: the forward writes and keeps what a backward "
@@ -120,8 +119,8 @@ def _finding(tables: Tables, joint: Row, autograd_ms: float | None) -> Finding:
         location=(first_call(region) or compile_call(region)) if region else None,
         evidence=tuple(evidence),
         what_to_do=(
-            "Wrap all of the calls in torch.no_grad(): a change of the mode compiles again. Their "
-            "results then carry no gradients."
+            "Wrap all of the calls in torch.no_grad(): a change of the mode compiles again. "
+            "Their results then carry no gradients."
         ),
         snippet=Snippet("python", "with torch.no_grad():\n    y = compiled(x)"),
         about=about_region(region),

@@ -116,7 +116,13 @@ def check(
     region = first(tables, "regions")
     instead = _instead(tables, counts, region)
     what_to_do, snippet = instead or (_REMEDY, _snippet(tables, region))
-    launched, in_graphs = _launches(tables, counts)
+    made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
+    in_graphs = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
+    launched = f"{launches(counts['launches'] or 0.0)} per step"
+    if counts["graph_launches"]:
+        launched += f", {counts['graph_launches']:.0f} of them of cudagraphs"
+    elif not made.is_empty():
+        launched += f", {percent(in_graphs)} of them in compiled graphs"
     kernels = counts["kernels"] or 0.0
     yield Finding(
         code=CODE,
@@ -141,19 +147,6 @@ def check(
         ),
         what_to_do=what_to_do,
         snippet=snippet,
-    )
-
-
-def _launches(tables: Tables, counts: Row) -> tuple[str, float]:
-    """The launches of a step in words, and the part that a cudagraph could take over, 0 to 1."""
-    text = f"{launches(counts['launches'] or 0.0)} per step"
-    made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
-    share = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
-    if counts["graph_launches"]:
-        return f"{text}, {counts['graph_launches']:.0f} of them of cudagraphs", share
-    return (
-        text if made.is_empty() else f"{text}, {percent(share)} of them in compiled graphs",
-        share,
     )
 
 

@@ -112,7 +112,17 @@ def check(
     inside = shares["compiled"] if shares else None
     if not step or (inside is not None and inside >= MOST_COMPILED_SHARE):
         return
-    *found, eager = _parts(tables, step)
+    work = first_rank(rows(tables, "outside_work"))
+    parts = []
+    for kind in ("loading", "python", "copies", "operators"):
+        mine = [row for row in work if row["kind"] == kind]
+        lines = dict.fromkeys((row["file"], row["line"]) for row in mine)
+        places = tuple(Location(file, line) for file, line in lines if file and line is not None)
+        what = next((row["what"] for row in mine), None)
+        parts.append(Part(kind, step * sum(row["share"] or 0.0 for row in mine), places, what))
+    *found, eager = parts
+    found.sort(key=lambda part: -part.ms)
+
     outside = sum(part.ms for part in found)
     least = max(LEAST_MS, least_share * step)
     if outside >= least:
@@ -121,20 +131,6 @@ def check(
         left = step * (1 - (inside or 1.0)) - outside
         if min(eager.ms, left) >= least and not _has_a_cause(tables, eager):
             yield _eager(eager, step, inside)
-
-
-def _parts(tables: Tables, step: float) -> list[Part]:
-    """The parts of a compiled step, most expensive first, and operators in eager last."""
-    work = first_rank(rows(tables, "outside_work"))
-    found = []
-    for kind in ("loading", "python", "copies", "operators"):
-        mine = [row for row in work if row["kind"] == kind]
-        lines = dict.fromkeys((row["file"], row["line"]) for row in mine)
-        places = tuple(Location(file, line) for file, line in lines if file and line is not None)
-        what = next((row["what"] for row in mine), None)
-        found.append(Part(kind, step * sum(row["share"] or 0.0 for row in mine), places, what))
-    *outside, operators = found
-    return [*sorted(outside, key=lambda part: -part.ms), operators]
 
 
 def _has_a_cause(tables: Tables, eager: Part) -> bool:

@@ -45,7 +45,6 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
-    Row,
     Snippet,
     Tables,
     first,
@@ -103,8 +102,52 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             region = first(tables, "regions", region_id=timer["region_id"])
             calls = region["outermost_calls"] if region else None
         calls = int(calls) if calls else None
-        if calls is None or pace.missing(calls) >= NOTABLE_SHARE:
-            yield _finding(timer, pace, calls)
+        if calls is not None and pace.missing(calls) < NOTABLE_SHARE:
+            continue
+
+        clock, start, read = timer["clock"], timer["start_line"], timer["read_line"]
+        if calls is not None:
+            missing = percent(pace.missing(calls))
+            wrong = f"{missing} of the time of {plural(calls, 'call')} is missing"
+        else:
+            enough = round(QUEUE / (pace.launches * NOTABLE_SHARE))
+            wrong = (
+                f"a short loop misses {percent(pace.missing(1))} of the time, one of "
+                f"{enough:,} calls or more less than 5 %"
+            )
+        yield Finding(
+            code=CODE,
+            rule="bm-no-sync",
+            severity="info" if calls is None else "warning",
+            title=f"The script's own timer (lines {start} to {read}) does not wait for the GPU",
+            explanation=(
+                f"{clock} is read while kernels are still queued: the calls of a step return "
+                f"after {milliseconds(pace.host)}, and the GPU needs "
+                f"{milliseconds(pace.device)} for them. traceview's own figures use the GPU's "
+                "clock."
+            ),
+            cost=Cost(about=f"no time, but a wrong figure: {wrong}"),
+            confidence="derived",
+            location=Location(timer["file"], read, timer["function"]),
+            evidence=(
+                Evidence(
+                    f"{clock} at lines {start} and {read}, calls at line "
+                    f"{timer['call_line']}, nothing between them that waits",
+                    "script_timers",
+                ),
+                Evidence(
+                    f"a compiled step in unprofiled blocks: {milliseconds(pace.host)} by the "
+                    f"host's clock, {milliseconds(pace.device)} by the GPU's; "
+                    f"{launches(pace.launches)} and no wait",
+                    "blocks",
+                ),
+            ),
+            what_to_do=(
+                "Wait for the GPU before each reading of the clock, or use "
+                "torch.utils.benchmark.Timer, which does."
+            ),
+            snippet=Snippet("python", "torch.cuda.synchronize()  # before the clock is read"),
+        )
 
 
 def _pace(tables: Tables) -> Pace | None:
@@ -122,47 +165,3 @@ def _pace(tables: Tables) -> Pace | None:
     if not hosts or not found["compiled_ms"]:
         return None
     return Pace(found["compiled_ms"], median(hosts), counts["launches"])
-
-
-def _finding(timer: Row, pace: Pace, calls: int | None) -> Finding:
-    clock, start, read = timer["clock"], timer["start_line"], timer["read_line"]
-    if calls is not None:
-        wrong = f"{percent(pace.missing(calls))} of the time of {plural(calls, 'call')} is missing"
-    else:
-        enough = round(QUEUE / (pace.launches * NOTABLE_SHARE))
-        wrong = (
-            f"a short loop misses {percent(pace.missing(1))} of the time, one of {enough:,} calls "
-            "or more less than 5 %"
-        )
-    return Finding(
-        code=CODE,
-        rule="bm-no-sync",
-        severity="info" if calls is None else "warning",
-        title=f"The script's own timer (lines {start} to {read}) does not wait for the GPU",
-        explanation=(
-            f"{clock} is read while kernels are still queued: the calls of a step return after "
-            f"{milliseconds(pace.host)}, and the GPU needs {milliseconds(pace.device)} for them. "
-            "traceview's own figures use the GPU's clock."
-        ),
-        cost=Cost(about=f"no time, but a wrong figure: {wrong}"),
-        confidence="derived",
-        location=Location(timer["file"], read, timer["function"]),
-        evidence=(
-            Evidence(
-                f"{clock} at lines {start} and {read}, calls at line {timer['call_line']}, nothing "
-                "between them that waits",
-                "script_timers",
-            ),
-            Evidence(
-                f"a compiled step in unprofiled blocks: {milliseconds(pace.host)} by the host's "
-                f"clock, {milliseconds(pace.device)} by the GPU's; {launches(pace.launches)} and "
-                "no wait",
-                "blocks",
-            ),
-        ),
-        what_to_do=(
-            "Wait for the GPU before each reading of the clock, or use "
-            "torch.utils.benchmark.Timer, which does."
-        ),
-        snippet=Snippet("python", "torch.cuda.synchronize()  # before the clock is read"),
-    )

@@ -71,7 +71,22 @@ def check(tables: Tables) -> Iterator[Finding]:
     regions = first_rank(rows(tables, "regions"))
     runs = first_rank(rows(tables, "runs"))
     for failure in _failures.failures(tables, _BACKEND):
-        yield _backend_refuses(failure, regions)
+        name, word = failure.found["name"], failure.found["word"]
+        given = (row for row in regions if row["backend_is_callable"] and row[word] is not None)
+        region = next(given, None)
+        yield Finding(
+            code=CODE,
+            rule="cap-bad-args",
+            severity=failure.severity,
+            title=f"The backend {name}() does not take {word}=",
+            explanation=f"torch.compile passes {word}= on to the backend, at the first call.",
+            cost=Cost(about="nothing of it is compiled"),
+            confidence="measured",
+            location=compile_call(region) if region else failure.place,
+            about=failure.about,
+            evidence=failure.evidence,
+            what_to_do=f"Remove {word}=, or let {name}() take **kwargs.",
+        )
     seen = set()
     for region in regions:
         fault, place = _fault(region), compile_call(region)
@@ -97,26 +112,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=fault.remedy,
             snippet=fault.snippet,
         )
-
-
-def _backend_refuses(failure: _failures.Failure, regions: Sequence[Row]) -> Finding:
-    """A callable that torch passes the keyword on to, at the first call."""
-    name, word = failure.found["name"], failure.found["word"]
-    given = (row for row in regions if row["backend_is_callable"] and row[word] is not None)
-    region = next(given, None)
-    return Finding(
-        code=CODE,
-        rule="cap-bad-args",
-        severity=failure.severity,
-        title=f"The backend {name}() does not take {word}=",
-        explanation=f"torch.compile passes {word}= on to the backend, at the first call.",
-        cost=Cost(about="nothing of it is compiled"),
-        confidence="measured",
-        location=compile_call(region) if region else failure.place,
-        about=failure.about,
-        evidence=failure.evidence,
-        what_to_do=f"Remove {word}=, or let {name}() take **kwargs.",
-    )
 
 
 def _severity(region: Row, runs: Sequence[Row], *, compiled: bool) -> Severity:

@@ -72,76 +72,60 @@ _OWN_REMEDY = "Fix that backend, or remove backend=: Inductor is the default."
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per function whose compile crashed."""
-    if errors_suppressed(tables):
+    baseline = tables["runs"].filter(pl.col("pass") == "baseline")
+    if errors_suppressed(tables) or baseline["error_type"].is_in(_CRASHES).any():
         return
-    ended = [row for row in first_rank(rows(tables, "runs")) if _crashed(row, "error_type")]
-    eager = tables["runs"].filter(pl.col("pass") == "baseline").to_dicts()
-    if any(_crashed(row, "error_type") for row in eager):
-        return
+    lived = (baseline["exit_code"] == 0).any()
+    ended = [row for row in first_rank(rows(tables, "runs")) if row["error_type"] in _CRASHES]
     failed: dict[tuple[str | None, int | None], list[Row]] = {}
     for row in first_rank(rows(tables, "compiles", outcome="failed")):
-        if _crashed(row, "fail_type") and not is_lack(row["fail_reason"]):
+        if row["fail_type"] in _CRASHES and not is_lack(row["fail_reason"]):
             failed.setdefault((row["co_filename"], row["co_firstlineno"]), []).append(row)
+
     for compiles in failed.values():
-        yield _finding(tables, compiles, ended)
+        first = compiles[0]
+        kind, spot = first["fail_type"], tables.once(Owners).code(first)
+        fatal = any(row["error_type"] == kind for row in ended)
+        # Raised by a backend that is a callable of the script's own.
+        region = region_of(tables, first["compile_key"])
+        own = kind == "BackendCompilerFailed" and bool(region and region["backend_is_callable"])
 
-
-def _crashed(row: Row, column: str) -> bool:
-    return row[column] in _CRASHES
-
-
-def _finding(tables: Tables, compiles: list[Row], ended: list[Row]) -> Finding:
-    first = compiles[0]
-    owners = tables.once(Owners)
-    spot = owners.code(first)
-    name = _recompiles.called(first)
-    reason = shorten(first["fail_reason"] or "", 120)
-    fatal = any(row["error_type"] == first["fail_type"] for row in ended)
-    own = _is_of_own_backend(tables, first)
-    return Finding(
-        code=CODE,
-        rule="cap-compile-crash",
-        severity="error" if fatal else "warning",
-        title=f"The compiler fails on {name}: {first['fail_type']}, {reason}",
-        explanation=(
-            f"{_OWN_FAULT if own else _TORCHS_FAULT}: it happened while the function was compiled"
-            + (", and in eager the script goes on." if _lived(tables) else ".")
-        ),
-        cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
-        confidence="measured",
-        location=spot.place,
-        inside=spot.inside,
-        about=about(*compiles),
-        evidence=tuple(_proof(ended, compiles)),
-        what_to_do=_OWN_REMEDY if own else _REMEDY,
-        snippet=None if own else _snippet(first, ended),
-    )
-
-
-def _is_of_own_backend(tables: Tables, compile: Row) -> bool:
-    """Whether it was raised by a backend that is a callable of the script's own."""
-    region = region_of(tables, compile["compile_key"])
-    own = region is not None and bool(region["backend_is_callable"])
-    return own and compile["fail_type"] == "BackendCompilerFailed"
-
-
-def _lived(tables: Tables) -> bool:
-    """Whether an all-eager pass went on."""
-    eager = tables["runs"].filter(pl.col("pass") == "baseline")
-    return bool((eager["exit_code"] == 0).any())
-
-
-def _proof(ended: list[Row], compiles: list[Row]) -> Iterator[Evidence]:
-    for row in ended[:1]:
-        yield Evidence(f"{row['error_type']}: {shorten(row['error_message'] or '', 200)}", "runs")
-    for row in compiles[:2]:
-        yield from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
-
-
-def _snippet(compile: Row, ended: list[Row]) -> Snippet:
-    found = _NAMED.search(compile["co_name"] or "")
-    after = "dynamo" if compile["fail_type"] == "InternalTorchDynamoError" else "aot"
-    script = next((row["error_file"] for row in ended if row["error_file"]), None) or "SCRIPT"
-    repro = "# " + _REPRO.format(after=after, script=script.rpartition("/")[2])
-    leave_out = _LEAVE_OUT.format(name=found[0] if found else "NAME")
-    return Snippet("python", f"{leave_out}\n    ...\n\n{repro}")
+        named = _NAMED.search(first["co_name"] or "")
+        after = "dynamo" if kind == "InternalTorchDynamoError" else "aot"
+        script = next((row["error_file"] for row in ended if row["error_file"]), None) or "SCRIPT"
+        repro = _REPRO.format(after=after, script=script.rpartition("/")[2])
+        leave_out = _LEAVE_OUT.format(name=named[0] if named else "NAME")
+        yield Finding(
+            code=CODE,
+            rule="cap-compile-crash",
+            severity="error" if fatal else "warning",
+            title=(
+                f"The compiler fails on {_recompiles.called(first)}: {kind}, "
+                f"{shorten(first['fail_reason'] or '', 120)}"
+            ),
+            explanation=(
+                f"{_OWN_FAULT if own else _TORCHS_FAULT}: it happened while the function was "
+                f"compiled{', and in eager the script goes on' if lived else ''}."
+            ),
+            cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
+            confidence="measured",
+            location=spot.place,
+            inside=spot.inside,
+            about=about(*compiles),
+            evidence=(
+                *(
+                    Evidence(
+                        f"{row['error_type']}: {shorten(row['error_message'] or '', 200)}", "runs"
+                    )
+                    for row in ended[:1]
+                ),
+                *(
+                    from_row(
+                        f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row
+                    )
+                    for row in compiles[:2]
+                ),
+            ),
+            what_to_do=_OWN_REMEDY if own else _REMEDY,
+            snippet=None if own else Snippet("python", f"{leave_out}\n    ...\n\n# {repro}"),
+        )

@@ -27,7 +27,7 @@ or module of your own that does the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.derive.outcome import CUT_SHORT
@@ -37,7 +37,6 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Row,
-    Severity,
     Snippet,
     Tables,
     about,
@@ -85,55 +84,55 @@ def check(tables: Tables) -> Iterator[Finding]:
             compiles.setdefault(own["region_id"], []).append(dict(row))
     ends = {row["exit_kind"] for row in rows(tables, "runs")}
     in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
-    captured = {region for region, found in compiles.items() if any(map(_captured, found))}
+    captured = any(
+        row["graph_op_count"] or row["outcome"] == "ok" for own in compiles.values() for row in own
+    )
     for (_, _, number), region in regions.items():
         found = compiles.get(number, [])
-        if (region["calls"] or 0) > in_doubt and found and all(map(_left_in_eager, found)):
-            yield _finding(tables, region, found, beside=bool(captured))
+        left_in_eager = found and all(
+            row["outcome"] in ("skipped", "empty") and not row["graph_op_count"] for row in found
+        )
+        if not left_in_eager or (region["calls"] or 0) <= in_doubt:
+            continue
 
-
-def _captured(row: Row) -> bool:
-    return bool(row["graph_op_count"]) or row["outcome"] == "ok"
-
-
-def _left_in_eager(row: Row) -> bool:
-    return row["outcome"] in ("skipped", "empty") and not row["graph_op_count"]
-
-
-def _finding(tables: Tables, region: Row, compiles: Sequence[Row], *, beside: bool) -> Finding:
-    broken = _first_break(tables, compiles)
-    why = _why(region, broken)
-    frames = plural(len(compiles), "frame")
-    spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
-    severity: Severity = "info" if beside and broken is None else "warning"
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-captured",
-        severity=severity,
-        title=why.title,
-        explanation=why.words,
-        cost=Cost(
-            seconds=sum(spent) / 1e6 if spent else None,
-            about="spent on tracing; what compiling would save is not known",
-        ),
-        confidence="heuristic",
-        location=compile_call(region),
-        about=about(*compiles),
-        evidence=(
-            Evidence(f"called {times(region['calls'])}, {frames} traced", "regions"),
-            *_outcomes(compiles),
-            *(_breaks.Site((broken,), None).evidence() if broken else ()),
-        ),
-        what_to_do=why.remedy,
-        snippet=why.snippet,
-    )
-
-
-def _first_break(tables: Tables, compiles: Sequence[Row]) -> Row | None:
-    """The break that is to blame: one that gave a frame up, else the first."""
-    keys = {row["compile_key"] for row in compiles}
-    found = [row for row in rows(tables, "break_sites") if keys & set(row["compile_keys"])]
-    return next((row for row in found if row["frame_skipped"]), next(iter(found), None))
+        # The break that is to blame: one that gave a frame up, else the first.
+        keys = {row["compile_key"] for row in found}
+        breaks = [row for row in rows(tables, "break_sites") if keys & set(row["compile_keys"])]
+        broken = next((row for row in breaks if row["frame_skipped"]), next(iter(breaks), None))
+        why = _why(region, broken)
+        spent = [us for row in found if (us := _costs.own_us(row)) is not None]
+        yield Finding(
+            code=CODE,
+            rule="cap-nothing-captured",
+            severity="info" if captured and broken is None else "warning",
+            title=why.title,
+            explanation=why.words,
+            cost=Cost(
+                seconds=sum(spent) / 1e6 if spent else None,
+                about="spent on tracing; what compiling would save is not known",
+            ),
+            confidence="heuristic",
+            location=compile_call(region),
+            about=about(*found),
+            evidence=(
+                Evidence(
+                    f"called {times(region['calls'])}, {plural(len(found), 'frame')} traced",
+                    "regions",
+                ),
+                *(
+                    from_row(
+                        f"compile {row['compile_id']} of {row['co_name']} ended as {row['outcome']}"
+                        + (f" after {seconds(us / 1e6)}" if (us := row["duration_us"]) else ""),
+                        "compiles",
+                        row,
+                    )
+                    for row in found[:2]
+                ),
+                *(_breaks.Site((broken,), None).evidence() if broken else ()),
+            ),
+            what_to_do=why.remedy,
+            snippet=why.snippet,
+        )
 
 
 def _why(region: Row, broken: Row | None) -> _Why:
@@ -161,16 +160,4 @@ def _why(region: Row, broken: Row | None) -> _Why:
         f"Dynamo leaves each frame in eager: {reason}.",
         "Remove what breaks, or compile the function or module inside that does the work."
         + (f" torch's hint: {hint.rstrip('.')}." if hint else ""),
-    )
-
-
-def _outcomes(compiles: Sequence[Row]) -> tuple[Evidence, ...]:
-    return tuple(
-        from_row(
-            f"compile {row['compile_id']} of {row['co_name']} ended as {row['outcome']}"
-            + (f" after {seconds(row['duration_us'] / 1e6)}" if row["duration_us"] else ""),
-            "compiles",
-            row,
-        )
-        for row in compiles[:2]
     )

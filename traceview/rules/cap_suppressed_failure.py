@@ -29,11 +29,9 @@ from traceview.derive.facts.breaks import errors_suppressed
 from traceview.rules import _costs
 from traceview.rules.kit import (
     Cost,
-    Evidence,
     Finding,
     Location,
     Owners,
-    Row,
     Snippet,
     Spot,
     Tables,
@@ -55,6 +53,7 @@ _FAKE = """\
 @{name}.register_fake
 def _(x):  # the same parameters as {name}
     return torch.empty_like(x)  # shape, dtype and device of what it returns"""
+_TURN_OFF = "torch._dynamo.config.suppress_errors = False"
 
 Key = tuple[str | None, int | None]
 
@@ -73,76 +72,58 @@ def check(tables: Tables) -> Iterator[Finding]:
     for key, spot in spots.items():
         compiles = [row for row in failed if (row["co_filename"], row["co_firstlineno"]) == key]
         messages = [row for row in warned if (row["file"], row["line"]) == key]
-        yield _finding(spot, compiles, messages)
-
-
-def _finding(spot: Spot, compiles: list[Row], messages: list[Row]) -> Finding:
-    failed = spot.inside or spot.place
-    name = f"{failed.function}()" if failed and failed.function else "A function"
-    reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
-    reason = reason or next((row["category"] for row in messages if row["category"] != "W"), None)
-    cause = _cause(compiles, messages)
-    remedy, paste = _remedy(cause)
-    spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
-    return Finding(
-        code=CODE,
-        rule="cap-suppressed-failure",
-        severity="warning",
-        title=(
-            f"{name} failed to compile{f' ({reason})' if reason else ''} and runs in eager, "
-            "silently"
-        ),
-        explanation=(
-            "suppress_errors turns a failed compile into a warning in the log. From then on the "
-            "function runs in eager, and nothing fuses with it."
-            + (f" The error: {shorten(cause, 300)}" if cause else "")
-        ),
-        cost=Cost(
-            seconds=sum(spent) / 1e6 if spent else None,
-            about="spent on the compile that failed; what it would have saved is not known",
-        ),
-        confidence="heuristic",
-        location=spot.place,
-        inside=spot.inside,
-        about=about(*compiles),
-        evidence=_proof(compiles, messages),
-        what_to_do=remedy,
-        snippet=Snippet("python", paste),
-    )
-
-
-def _remedy(cause: str | None) -> tuple[str, str]:
-    """(what to do, what to paste)."""
-    op = _NO_FAKE.search(cause or "")
-    if op is None:
-        return (
-            "Turn suppression off to see the error. Then fix it, or keep this one function out of "
-            "the graph with @torch.compiler.disable.",
-            "torch._dynamo.config.suppress_errors = False",
+        function = spot.inside or spot.place
+        name = f"{function.function}()" if function and function.function else "A function"
+        reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
+        reason = reason or next(
+            (row["category"] for row in messages if row["category"] != "W"), None
         )
-    return (
-        f"Register a fake implementation of {op[1]}, so that torch can trace past it, and turn "
-        "suppression off.",
-        _FAKE.format(name=op[1]),
-    )
 
-
-def _cause(compiles: list[Row], messages: list[Row]) -> str | None:
-    """The error that an operator raised while it was traced, as torch's message quotes it."""
-    texts = (*(row["fail_reason"] for row in compiles), *(row["message"] for row in messages))
-    found = next(filter(None, (_QUOTED.search(text or "") for text in texts)), None)
-    return found[1] if found else None
-
-
-def _proof(compiles: list[Row], messages: list[Row]) -> tuple[Evidence, ...]:
-    logged = [from_row(shorten(row["message"]), "warnings", row) for row in messages[:1]]
-    metrics = [
-        from_row(
-            f"compile {row['compile_id']} failed: "
-            f"{shorten(row['fail_reason'] or row['fail_type'])}",
-            "compiles",
-            row,
+        # The error that an operator raised while it was traced, as torch's message quotes it.
+        texts = (*(row["fail_reason"] for row in compiles), *(row["message"] for row in messages))
+        found = next(filter(None, (_QUOTED.search(text or "") for text in texts)), None)
+        cause = found[1] if found else None
+        op = _NO_FAKE.search(cause or "")
+        spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
+        yield Finding(
+            code=CODE,
+            rule="cap-suppressed-failure",
+            severity="warning",
+            title=(
+                f"{name} failed to compile{f' ({reason})' if reason else ''} and runs in eager, "
+                "silently"
+            ),
+            explanation=(
+                "suppress_errors turns a failed compile into a warning in the log. From then on "
+                "the function runs in eager, and nothing fuses with it."
+                + (f" The error: {shorten(cause, 300)}" if cause else "")
+            ),
+            cost=Cost(
+                seconds=sum(spent) / 1e6 if spent else None,
+                about="spent on the compile that failed; what it would have saved is not known",
+            ),
+            confidence="heuristic",
+            location=spot.place,
+            inside=spot.inside,
+            about=about(*compiles),
+            evidence=(
+                *(from_row(shorten(row["message"]), "warnings", row) for row in messages[:1]),
+                *(
+                    from_row(
+                        f"compile {row['compile_id']} failed: "
+                        f"{shorten(row['fail_reason'] or row['fail_type'])}",
+                        "compiles",
+                        row,
+                    )
+                    for row in compiles[:2]
+                ),
+            ),
+            what_to_do=(
+                f"Register a fake implementation of {op[1]}, so that torch can trace past it, and "
+                "turn suppression off."
+                if op
+                else "Turn suppression off to see the error. Then fix it, or keep this one "
+                "function out of the graph with @torch.compiler.disable."
+            ),
+            snippet=Snippet("python", _FAKE.format(name=op[1]) if op else _TURN_OFF),
         )
-        for row in compiles[:2]
-    ]
-    return (*logged, *metrics)

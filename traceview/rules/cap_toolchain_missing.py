@@ -105,6 +105,7 @@ def is_lack(message: str | None) -> bool:
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per kind of thing that is missing."""
+    env = first_rank(rows(tables, "environment", section="env", name="CXX"))
     for pattern, lack in _LACKS:
         for failure in _failures.failures(tables, re.compile(pattern)):
             yield Finding(
@@ -117,13 +118,10 @@ def check(tables: Tables) -> Iterator[Finding]:
                 confidence="measured",
                 location=failure.place,
                 about=failure.about,
-                evidence=(*failure.evidence, *_named(tables)),
+                evidence=(
+                    *failure.evidence,
+                    *(Evidence(f"CXX={row['value']}", "environment") for row in env[:1]),
+                ),
                 what_to_do=lack.remedy,
                 snippet=Snippet("shell", lack.paste) if lack.paste else None,
             )
-
-
-def _named(tables: Tables) -> tuple[Evidence, ...]:
-    """CXX, if the script ran with one."""
-    env = first_rank(rows(tables, "environment", section="env", name="CXX"))
-    return tuple(Evidence(f"CXX={row['value']}", "environment") for row in env[:1])

@@ -84,8 +84,54 @@ _RECORDING = "cudagraph_recording"
 def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding]:
     """One finding for each function."""
     for compile_id, trees in _sizes(tables).items():
-        if len(trees) >= least_sizes:
-            yield _finding(tables, compile_id, trees)
+        if len(trees) < least_sizes:
+            continue
+
+        compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
+        owners = Owners(tables)
+        place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+        cost, level = _cost(tables, len(trees))
+        confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
+        if cost.ms_per_step is not None:
+            confidence = "derived"
+        name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
+        numbers = _numbers(tables, compile_id)
+        each, fix = "size of its inputs", "Pad the inputs to a few sizes"
+        if numbers:
+            each = f"value of {', '.join(numbers)}"
+            fix = f"Pass {' and '.join(numbers)} in tensors on the device"
+        warned = first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]
+        evidence = [
+            from_row(shorten(row["reason"]), "cudagraph_events", row)
+            for row in (*warned, *trees[:2])
+        ]
+        if spans := _recordings(tables):
+            mean = milliseconds(sum(row["duration_ms"] for row in spans) / len(spans))
+            last = max(row["step"] or 0 for row in spans)
+            text = f"{len(spans)} recordings of {mean} on average, the last in step {last}"
+            evidence.append(Evidence(text, "compile_intervals"))
+        yield Finding(
+            code=CODE,
+            rule="cg-dynamic-rerecord",
+            severity=level,
+            title=f"{len(trees)} cudagraphs{name}: one for each {each}",
+            explanation=(
+                f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one "
+                "runs once to warm up, is recorded at its next call, and keeps its cudagraph."
+            ),
+            cost=cost,
+            confidence=confidence,
+            location=place,
+            about=about(*compiles),
+            evidence=tuple(evidence),
+            what_to_do=(
+                f"{fix}, or leave graphs with symbolic sizes out of cudagraphs (launches are "
+                "then made one at a time; compare)."
+            ),
+            snippet=Snippet(
+                "python", "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True"
+            ),
+        )
 
 
 def _sizes(tables: Tables) -> dict[str, list[Row]]:
@@ -110,44 +156,6 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
     for (compile_id, _), trees in found.items():
         most[compile_id] = max(most.get(compile_id, []), [*trees.values()], key=len)
     return most
-
-
-def _finding(tables: Tables, compile_id: str, trees: list[Row]) -> Finding:
-    compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-    owners = Owners(tables)
-    place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
-    cost, level = _cost(tables, len(trees))
-    confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
-    if cost.ms_per_step is not None:
-        confidence = "derived"
-    name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
-    numbers = _numbers(tables, compile_id)
-    each, fix = "size of its inputs", "Pad the inputs to a few sizes"
-    if numbers:
-        each = f"value of {', '.join(numbers)}"
-        fix = f"Pass {' and '.join(numbers)} in tensors on the device"
-    return Finding(
-        code=CODE,
-        rule="cg-dynamic-rerecord",
-        severity=level,
-        title=f"{len(trees)} cudagraphs{name}: one for each {each}",
-        explanation=(
-            f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one runs "
-            "once to warm up, is recorded at its next call, and keeps its cudagraph."
-        ),
-        cost=cost,
-        confidence=confidence,
-        location=place,
-        about=about(*compiles),
-        evidence=tuple(_proof(tables, trees)),
-        what_to_do=(
-            f"{fix}, or leave graphs with symbolic sizes out of cudagraphs (launches are then made "
-            "one at a time; compare)."
-        ),
-        snippet=Snippet(
-            "python", "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True"
-        ),
-    )
 
 
 def _numbers(tables: Tables, compile_id: str) -> list[str]:
@@ -196,19 +204,6 @@ def _lost_s(tables: Tables, blocks: list[Row], steady: float | None) -> tuple[fl
         total = float(sum(row["duration_ms"] for row in spans))
         return total / 1e3, "time of the recordings, without the runs that warm up"
     return None, "not measured"
-
-
-def _proof(tables: Tables, trees: list[Row]) -> Iterator[Evidence]:
-    warned = first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]
-    for row in (*warned, *trees[:2]):
-        yield from_row(shorten(row["reason"]), "cudagraph_events", row)
-    if spans := _recordings(tables):
-        mean = sum(row["duration_ms"] for row in spans) / len(spans)
-        last = max(row["step"] or 0 for row in spans)
-        text = (
-            f"{len(spans)} recordings of {milliseconds(mean)} on average, the last in step {last}"
-        )
-        yield Evidence(text, "compile_intervals")
 
 
 def _recordings(tables: Tables) -> list[Row]:

@@ -108,10 +108,23 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each function that was not recorded, or only in parts."""
     owners = Owners(tables)
     found: dict[tuple[object, ...], list[_Skipped]] = {}
-    # Operations in partitions without a cudagraph, of graphs that were to be recorded.
+    # Operations in partitions without a cudagraph, of graphs that were to be recorded; and whole
+    # graphs: the log's lines with the user's, else what the compile's metrics kept.
     parts = first_rank(rows(tables, "cudagraph_events", event="partition"))
-    splits = [("cudagraph_events", row) for row in parts if _why(row["reason"])]
-    for table, row in (*_skips(tables), *splits):
+    logged = first_rank(rows(tables, "cudagraph_events", event="skip"))
+    known = {row["compile_key"] for row in logged}
+    placed = {row["compile_key"] for row in logged if row["user_file"]}
+    kept = [row for row in logged if row["user_file"] or row["compile_key"] not in placed]
+    metrics = [
+        row
+        for row in first_rank(rows(tables, "compiles"))
+        if row["cudagraph_skip_reason"] and row["compile_key"] not in known
+    ]
+    for table, row in (
+        *(("cudagraph_events", row) for row in kept),
+        *(("compiles", row) for row in metrics),
+        *(("cudagraph_events", row) for row in parts if _why(row["reason"])),
+    ):
         text = row["reason" if table == "cudagraph_events" else "cudagraph_skip_reason"] or ""
         why = _why(text) or text
         kind = next((kind for words, kind in _KINDS.items() if re.search(words, why)), None)
@@ -121,20 +134,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             found.setdefault(key, []).append(_Skipped(table, row, text, spot.place, *kind))
     for group in found.values():
         yield _finding(tables, owners, group)
-
-
-def _skips(tables: Tables) -> list[tuple[str, Row]]:
-    """Whole graphs: the log's lines with the user's, else what the compile's metrics kept."""
-    logged = first_rank(rows(tables, "cudagraph_events", event="skip"))
-    placed = {row["compile_key"] for row in logged if row["user_file"]}
-    known = {row["compile_key"] for row in logged}
-    kept = [row for row in logged if row["user_file"] or row["compile_key"] not in placed]
-    metrics = [
-        row
-        for row in first_rank(rows(tables, "compiles"))
-        if row["cudagraph_skip_reason"] and row["compile_key"] not in known
-    ]
-    return [*(("cudagraph_events", row) for row in kept), *(("compiles", row) for row in metrics)]
 
 
 def _why(text: str | None) -> str | None:

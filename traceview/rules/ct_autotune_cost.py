@@ -39,8 +39,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
-    Row,
     Tables,
     about_region,
     compile_call,
@@ -75,23 +73,49 @@ def check(
     tables: Tables, *, least_seconds: float = LEAST_SECONDS, least_share: float = LEAST_SHARE
 ) -> Iterator[Finding]:
     """At most one finding: all autotuning of the run."""
-    spent = _autotuning_seconds(first_rank(rows(tables, "compile_phases")))
+    phases = first_rank(rows(tables, "compile_phases"))
+    parts = parts_of(phases)
+    # The outermost spans of autotuning; nothing waits for what runs in parallel.
+    outermost = (
+        row["duration_us"] or 0.0
+        for row in phases
+        if parts[row["phase_id"]] == "autotune"
+        and parts.get(row["parent_id"]) != "autotune"
+        and not row["aside"]
+    )
+    spent = sum(outermost) / 1e6
     compiles = first_rank(rows(tables, "compiles"))
     whole = sum(row["duration_us"] or 0.0 for row in compiles) / 1e6
     if not whole or spent < max(least_seconds, least_share * whole):
         return
-    region = next(filter(_asks, first_rank(rows(tables, "regions"))), None)
-    place = compile_call(region) if region else _setting(tables)
+    region = next(
+        (
+            row
+            for row in first_rank(rows(tables, "regions"))
+            if row["mode"] in _MODES
+            or any(_starts.options(row).get(name) is True for name in _SETTINGS)
+        ),
+        None,
+    )
+    set_at = (_starts.setting_place(tables, name, None) for name in _SETTINGS)
+    place = compile_call(region) if region else next(filter(None, set_at), None)
     if place is None:
         return  # no setting asks for it: what is left is small, and not the user's choice
+
+    best = first_rank(rows(tables, "autotune_choices", is_best=True))
+    library = sum(row["backend"] == "aten" for row in best)
+    bought = f" The library's own kernel won {library} of {len(best)} times." if best else ""
+    if best and library == len(best):
+        bought = " The library's own kernel won each time: it would have been used anyway."
+    slowest = sorted(
+        best, key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0))
+    )
     yield Finding(
         code=CODE,
         rule="ct-autotune-cost",
         severity=_starts.severity(tables, spent),
         title=f"Autotuning takes {seconds(spent)} of {seconds(whole)} of compile time",
-        explanation=(
-            f"torch compiled several kernels for each operation and timed them. {_bought(tables)}"
-        ).rstrip(),
+        explanation=f"torch compiled several kernels for each operation and timed them.{bought}",
         cost=Cost(seconds=spent, about="autotuning, at every start without a warm cache"),
         confidence="measured",
         location=place,
@@ -100,7 +124,15 @@ def check(
                 f"{seconds(spent)} of autotuning ({percent(spent / whole)} of compile time)",
                 "compile_phases",
             ),
-            *_slowest(tables),
+            *(
+                from_row(
+                    f"{row['op']}({shorten(row['shapes'], 60)}): "
+                    f"`{shorten(row['choice'], 60)}` won",
+                    "autotune_choices",
+                    row,
+                )
+                for row in slowest[:3]
+            ),
         ),
         what_to_do=(
             "Keep TORCHINDUCTOR_CACHE_DIR between starts, so that torch chooses only once. Or "
@@ -109,54 +141,3 @@ def check(
         ),
         about=about_region(region),
     )
-
-
-def _asks(region: Row) -> bool:
-    """Whether a torch.compile call asks for autotuning."""
-    given = _starts.options(region)
-    return region["mode"] in _MODES or any(given.get(name) is True for name in _SETTINGS)
-
-
-def _setting(tables: Tables) -> Location | None:
-    """The user's line that asks for it for the whole process."""
-    return next(
-        filter(None, (_starts.setting_place(tables, name, None) for name in _SETTINGS)), None
-    )
-
-
-def _autotuning_seconds(phases: list[Row]) -> float:
-    """Time of the outermost spans of autotuning; nothing waits for what runs in parallel."""
-    parts = parts_of(phases)
-    outermost = (
-        row["duration_us"] or 0.0
-        for row in phases
-        if parts[row["phase_id"]] == "autotune"
-        and parts.get(row["parent_id"]) != "autotune"
-        and not row["aside"]
-    )
-    return sum(outermost) / 1e6
-
-
-def _bought(tables: Tables) -> str:
-    """Whose kernels were chosen."""
-    best = first_rank(rows(tables, "autotune_choices", is_best=True))
-    library = sum(row["backend"] == "aten" for row in best)
-    if not best:
-        return ""
-    if library == len(best):
-        return "The library's own kernel won each time: it would have been used anyway."
-    return f"The library's own kernel won {library} of {len(best)} times."
-
-
-def _slowest(tables: Tables) -> list[Evidence]:
-    """The operations that took longest to time."""
-    best = first_rank(rows(tables, "autotune_choices", is_best=True))
-    best.sort(key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0)))
-    return [
-        from_row(
-            f"{row['op']}({shorten(row['shapes'], 60)}): `{shorten(row['choice'], 60)}` won",
-            "autotune_choices",
-            row,
-        )
-        for row in best[:3]
-    ]

@@ -131,9 +131,23 @@ _GENERAL = _Remedy(
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """One finding a reason."""
+    bypasses = [
+        row
+        for row in rows(tables, "cache_events", event="bypass")
+        if row["reason"] and not _SAID_ELSEWHERE.search(row["reason"])
+    ]
+    split = {row["compile_key"] for row in rows(tables, "graphs", kind="ddp_split")}
+    inductor = {row["compile_key"]: row["reason"] for row in bypasses if row["cache"] == "fx_graph"}
     found: dict[str, list[Row]] = {}
-    for row in _bypasses(tables):
-        found.setdefault(shorten(row["reason"]), []).append(row)
+    for row in bypasses:
+        # Where Inductor's cache was bypassed too, its reason counts: it costs more.
+        if (
+            row["cache"] == "fx_graph"
+            or row["reason"] == inductor.get(row["compile_key"])
+            or row["compile_key"] not in (inductor.keys() | split)
+        ):
+            found.setdefault(shorten(row["reason"]), []).append(row)
+
     for reason, events in found.items():
         inductor_too = any(row["cache"] == "fx_graph" for row in events)
         keys = {row["compile_key"] for row in events}
@@ -141,66 +155,36 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         spent = _starts.backend_seconds(compiles) - _starts.once_seconds(tables, keys)
         if not inductor_too:
             spent = _starts.autograd_seconds(compiles)
-        if spent >= least_seconds:
-            yield _finding(tables, reason, events, compiles, inductor_too=inductor_too, spent=spent)
+        if spent < least_seconds:
+            continue
 
-
-def _bypasses(tables: Tables) -> list[Row]:
-    """Look-ups that this rule is about.
-
-    Where Inductor's cache was bypassed too, its reason counts: it costs more.
-    """
-    found = [
-        row
-        for row in rows(tables, "cache_events", event="bypass")
-        if row["reason"] and not _SAID_ELSEWHERE.search(row["reason"])
-    ]
-    split = {row["compile_key"] for row in rows(tables, "graphs", kind="ddp_split")}
-    inductor = {row["compile_key"]: row["reason"] for row in found if row["cache"] == "fx_graph"}
-    return [
-        row
-        for row in found
-        if row["cache"] == "fx_graph"
-        or row["reason"] == inductor.get(row["compile_key"])
-        or row["compile_key"] not in (inductor.keys() | split)
-    ]
-
-
-def _finding(
-    tables: Tables,
-    reason: str,
-    events: list[Row],
-    compiles: list[Row],
-    *,
-    inductor_too: bool,
-    spent: float,
-) -> Finding:
-    remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
-    graphs = plural(len({row["compile_key"] for row in events}), "compile")
-    what = "torch's compile caches bypass" if inductor_too else "AOTAutograd's cache bypasses"
-    whose = "AOTAutograd and Inductor" if inductor_too else "AOTAutograd"
-    return Finding(
-        code=CODE,
-        rule="ct-cache-bypass",
-        severity=_starts.severity(tables, spent),
-        title=f"{what} {graphs}: {reason.rstrip('.')}",
-        explanation=(
-            f"torch cannot cache these graphs, so every start repeats {seconds(spent)} of "
-            "compilation."
-        ),
-        cost=Cost(seconds=spent, about=f"{whose}, at every start"),
-        confidence="derived",
-        location=_place(tables, remedy, compiles),
-        evidence=tuple(
-            from_row(
-                f"{row['cache']} cache, compile {row['compile_id']}: {reason}", "cache_events", row
-            )
-            for row in events[:2]
-        ),
-        what_to_do=remedy.words,
-        snippet=Snippet("python", remedy.code) if remedy.code else None,
-        about=about(*compiles),
-    )
+        remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
+        what = "torch's compile caches bypass" if inductor_too else "AOTAutograd's cache bypasses"
+        whose = "AOTAutograd and Inductor" if inductor_too else "AOTAutograd"
+        yield Finding(
+            code=CODE,
+            rule="ct-cache-bypass",
+            severity=_starts.severity(tables, spent),
+            title=f"{what} {plural(len(keys), 'compile')}: {reason.rstrip('.')}",
+            explanation=(
+                f"torch cannot cache these graphs, so every start repeats {seconds(spent)} of "
+                "compilation."
+            ),
+            cost=Cost(seconds=spent, about=f"{whose}, at every start"),
+            confidence="derived",
+            location=_place(tables, remedy, compiles),
+            evidence=tuple(
+                from_row(
+                    f"{row['cache']} cache, compile {row['compile_id']}: {reason}",
+                    "cache_events",
+                    row,
+                )
+                for row in events[:2]
+            ),
+            what_to_do=remedy.words,
+            snippet=Snippet("python", remedy.code) if remedy.code else None,
+            about=about(*compiles),
+        )
 
 
 def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | None:

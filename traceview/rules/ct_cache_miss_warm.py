@@ -76,85 +76,19 @@ _REMEDIES = {
     "settings": "Give both starts the same settings and environment variables.",
     "folder": f"Point {_FOLDER} at a folder that outlives the process, the same for all starts.",
 }
+_SAID = {
+    "code": "its code contains a value that differs at each start",
+    "settings": "its code was the same, but the settings were not",
+    "folder": "the first start's entry was gone",
+}
 _SAVED = (
     " Without such a folder, save torch.compiler.save_cache_artifacts() and load it at the start."
 )
 
-
 Why = Literal["code", "settings", "folder"]
+_CODE_OBJECT = ("co_filename", "co_firstlineno", "co_name")
 _MISSED = ("miss", "guard_miss")
 _CACHES = ("fx_graph", "aotautograd")
-
-
-def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
-    """One finding a reason and line."""
-    groups: dict[tuple[str, Location | None], list[_Miss]] = {}
-    for miss in _misses(tables):
-        place = _place(tables, miss)
-        groups.setdefault((miss.why, place), []).append(miss)
-    for (why, place), found in groups.items():
-        spent = sum(_starts.backend_seconds(miss.compiles) for miss in found)
-        if spent >= least_seconds:
-            yield _finding(tables, why, place, found, spent)
-
-
-def _place(tables: Tables, miss: _Miss) -> Location | None:
-    if miss.place:
-        return miss.place
-    region = first(tables, "regions", is_anchor=True)
-    if miss.why == "folder":
-        return _starts.setting_place(tables, _FOLDER, region)
-    return Owners(tables).code(miss.compiles[0]).place
-
-
-def _finding(
-    tables: Tables, why: str, place: Location | None, found: list[_Miss], spent: float
-) -> Finding:
-    compiled = [miss.compiles[0] for miss in found]
-    event, missed = found[0].event, plural(len(found), "compile")
-    called = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
-    said = {
-        "code": "its code contains a value that differs at each start",
-        "settings": "its code was the same, but the settings were not",
-        "folder": "the first start's entry was gone",
-    }
-    return Finding(
-        code=CODE,
-        rule="ct-cache-miss-warm",
-        severity=_starts.severity(tables, spent),
-        title=f"{called} missed the compile cache in the second start",
-        explanation=(
-            f"The first start had compiled and cached it; at the second one {said[why]}. "
-            f"{seconds(spent)} of compilation were repeated."
-        ),
-        cost=Cost(seconds=spent, about="AOTAutograd and Inductor, in the second start"),
-        confidence="measured",
-        location=place,
-        evidence=(
-            *_proof(tables, why, found[0]),
-            from_row(f"{event['cache']} cache: {missed} missed", "cache_events", event),
-        ),
-        what_to_do=_remedy(tables, why),
-        about=about(*compiled),
-    )
-
-
-def _remedy(tables: Tables, why: str) -> str:
-    saved = why == "folder" and not torch_before(tables, (2, 7))
-    return _REMEDIES[why] + (_SAVED if saved else "")
-
-
-def _proof(tables: Tables, why: str, miss: _Miss) -> tuple[Evidence, ...]:
-    if why == "code":
-        return (
-            Evidence(f"first start: {shorten(miss.before)}", "graphs"),
-            Evidence(f"second start: {shorten(miss.after)}", "graphs"),
-        )
-    if why == "settings":
-        changed = _changed_settings(tables)
-        said = "; ".join(changed) if changed else "no recorded setting differs"
-        return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
-    return (Evidence("same graph, same key, but no entry for it", "cache_events"),)
 
 
 class _Miss(msgspec.Struct, frozen=True):
@@ -171,6 +105,75 @@ class _Miss(msgspec.Struct, frozen=True):
     place: Location | None = None
 
 
+def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
+    """One finding a reason and line."""
+    region = first(tables, "regions", is_anchor=True)
+    groups: dict[tuple[Why, Location | None], list[_Miss]] = {}
+    for miss in _misses(tables):
+        place = miss.place
+        if place is None and miss.why == "folder":
+            place = _starts.setting_place(tables, _FOLDER, region)
+        elif place is None:
+            place = Owners(tables).code(miss.compiles[0]).place
+        groups.setdefault((miss.why, place), []).append(miss)
+
+    for (why, place), found in groups.items():
+        spent = sum(_starts.backend_seconds(miss.compiles) for miss in found)
+        if spent < least_seconds:
+            continue
+        compiled = [miss.compiles[0] for miss in found]
+        called = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
+        event = found[0].event
+        saved = why == "folder" and not torch_before(tables, (2, 7))
+        yield Finding(
+            code=CODE,
+            rule="ct-cache-miss-warm",
+            severity=_starts.severity(tables, spent),
+            title=f"{called} missed the compile cache in the second start",
+            explanation=(
+                f"The first start had compiled and cached it; at the second one {_SAID[why]}. "
+                f"{seconds(spent)} of compilation were repeated."
+            ),
+            cost=Cost(seconds=spent, about="AOTAutograd and Inductor, in the second start"),
+            confidence="measured",
+            location=place,
+            evidence=(
+                *_proof(tables, found[0]),
+                from_row(
+                    f"{event['cache']} cache: {plural(len(found), 'compile')} missed",
+                    "cache_events",
+                    event,
+                ),
+            ),
+            what_to_do=_REMEDIES[why] + (_SAVED if saved else ""),
+            about=about(*compiled),
+        )
+
+
+def _proof(tables: Tables, miss: _Miss) -> tuple[Evidence, ...]:
+    if miss.why == "code":
+        return (
+            Evidence(f"first start: {shorten(miss.before)}", "graphs"),
+            Evidence(f"second start: {shorten(miss.after)}", "graphs"),
+        )
+    if miss.why == "folder":
+        return (Evidence("same graph, same key, but no entry for it", "cache_events"),)
+
+    values: dict[str, dict[str, str]] = {"cold": {}, "warm": {}}
+    own = tables["environment"].filter(pl.col("set_by") != "traceview")
+    for row in first_rank(own.to_dicts()):
+        if row["pass"] in values:
+            values[row["pass"]][row["name"]] = row["value"]
+    before, after = values.values()
+    said = "; ".join(
+        f"{name}: {before.get(name)} → {after.get(name)}"
+        for name in sorted(before | after)
+        if before.get(name) != after.get(name)
+    )
+    said = said or "no recorded setting differs"
+    return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
+
+
 def _misses(tables: Tables) -> Iterator[_Miss]:
     """Compiles of the second start that missed what the first had kept for the same inputs."""
     first, second = _Start(tables, "cold"), _Start(tables, "warm")
@@ -182,7 +185,7 @@ def _misses(tables: Tables) -> Iterator[_Miss]:
         before = [
             known
             for known, rows in first.compiles.items()
-            if _code(rows[0]) == _code(compiles[0])
+            if all(rows[0][part] == compiles[0][part] for part in _CODE_OBJECT)
             and first.kept(known)
             and signature(first.texts.get(known, "")) == signature(text)
         ]
@@ -192,21 +195,14 @@ def _misses(tables: Tables) -> Iterator[_Miss]:
             why: Why = "folder" if event["key"] in keys - {None} else "settings"
             yield _Miss(tuple(compiles), event, why)
         elif before:
-            old, new, place = _difference(first.texts[before[0]], text)
-            if old is not None:  # else only sizes inside differ: other data
-                yield _Miss(tuple(compiles), event, "code", old, new, place)
-
-
-def _changed_settings(tables: Tables) -> list[str]:
-    """``name: value → value`` of what the user's settings were at the first and second start."""
-    values: dict[str, dict[str, str]] = {"cold": {}, "warm": {}}
-    own = tables["environment"].filter(pl.col("set_by") != "traceview")
-    for row in first_rank(own.to_dicts()):
-        if row["pass"] in values:
-            values[row["pass"]][row["name"]] = row["value"]
-    before, after = values.values()
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    return [f"{name}: {before.get(name)} → {after.get(name)}" for name in sorted(names)]
+            # The first operation that differs; none where only sizes do: that is other data.
+            pairs = zip(lines(first.texts[before[0]]), lines(text), strict=False)
+            for (old, _), (new, place) in pairs:
+                if statement(old) != statement(new):
+                    line = if_users(*place) if place else None
+                    changed = statement(old), statement(new), line
+                    yield _Miss(tuple(compiles), event, "code", *changed)
+                    break
 
 
 class _Start:
@@ -232,15 +228,3 @@ class _Start:
         """Whether the code of that compile went into Inductor's cache, or was in it."""
         found = [row["event"] for row in self.events.get(key, ()) if row["cache"] == "fx_graph"]
         return bool(found) and set(found) <= {"hit", *_MISSED}
-
-
-def _code(row: Row) -> tuple[object, ...]:
-    return row["co_filename"], row["co_firstlineno"], row["co_name"]
-
-
-def _difference(before: str, after: str) -> tuple[str | None, str | None, Location | None]:
-    """The first operation that differs, in both texts, and the user's line that it came from."""
-    for (old, _), (new, place) in zip(lines(before), lines(after), strict=False):
-        if statement(old) != statement(new):
-            return statement(old), statement(new), if_users(*place) if place else None
-    return None, None, None

@@ -79,6 +79,10 @@ FEWEST_BLOCKS = 8
 LEAST_SECONDS = 3.0
 #: Older ones may not have torch.compiler.nested_compile_region, or not for all that it is asked.
 _NESTED_SINCE = (2, 9)
+_NESTED = (
+    " To keep one graph, call the block through torch.compiler.nested_compile_region instead: "
+    "the block is then compiled once and reused."
+)
 
 #: A call of compiled code takes some ten microseconds on the host, whatever it does: of all blocks
 #: together no more than this part of the compiled step.
@@ -98,6 +102,7 @@ def check(
 ) -> Iterator[Finding]:
     """One finding a function: the compile that cost most."""
     slowest: dict[_recompiles.Frame, Finding] = {}
+    step = step_ms(tables, "compiled")
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     of_key: dict[str, list[Row]] = {}
     for row in rows(tables, "compiles"):
@@ -111,19 +116,15 @@ def check(
         if whole < least_seconds:
             continue
         found = repeated(operations(graph["text"] or ""), fewest_blocks)
-        if found is None or whole * found.share < least_seconds or _too_small(tables, found):
+        if found is None or whole * found.share < least_seconds:
             continue
+        if step is not None and found.count * _ENTRY_MS > _MOST_ENTERING * step:
+            continue  # calling each block by itself would take much of the step
         frame = _recompiles.frame_of(compiles[0])
         known = slowest.get(frame)
         if known is None or whole * found.share > (known.cost.seconds or 0.0):
             slowest[frame] = _finding(tables, compiles, graph, found, whole)
     yield from slowest.values()
-
-
-def _too_small(tables: Tables, found: Blocks) -> bool:
-    """Whether calling each block by itself would take much of the step; not where none is timed."""
-    step = step_ms(tables, "compiled")
-    return step is not None and found.count * _ENTRY_MS > _MOST_ENTERING * step
 
 
 def _finding(
@@ -133,6 +134,7 @@ def _finding(
     each = len(found.operations)
     region = region_of(tables, graph["compile_key"])
     call = compile_call(region) if region else None
+    version = torch_version(tables)
     what, code = _instead(graph["text"] or "", found)
     return Finding(
         code=CODE,
@@ -158,7 +160,8 @@ def _finding(
         ),
         what_to_do=(
             f"Compile {what} instead of the whole model. Nothing fuses across its boundaries then: "
-            f"compare the step's time.{_nested(tables)}"
+            f"compare the step's time."
+            + (_NESTED if version is not None and version >= _NESTED_SINCE else "")
         ),
         snippet=Snippet("python", code),
         also_at=(found.place,) if call and found.place else (),
@@ -176,16 +179,6 @@ def _instead(text: str, found: Blocks) -> tuple[str, str]:
         code = "block.compile()  # the module that the loop calls, instead of torch.compile(model)"
         return f"the module whose forward() is at {short(found.place)}", code
     return f"{function}()", f"{function} = torch.compile({function})  # not what calls it in a loop"
-
-
-def _nested(tables: Tables) -> str:
-    version = torch_version(tables)
-    if version is None or version < _NESTED_SINCE:
-        return ""
-    return (
-        " To keep one graph, call the block through torch.compiler.nested_compile_region instead: "
-        "the block is then compiled once and reused."
-    )
 
 
 class Operation(NamedTuple):

@@ -132,8 +132,14 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
     again_s = sum(found.again_s for found in repeats)
     cost, confidence, grade = _cost(tables, again_s, len(compiles))
     name = names.function(compiles[0]["co_name"])
-    made = Owners(tables).code(compiles[0]).place
     why, explanation, what_to_do = _RESET if slowest.after_resets else _CREATED_AGAIN
+    # The line of the user's that resets most often.
+    places = [(row["file"], row["line"], row["function"]) for row in resets if row["file"]]
+    most = max(places, key=places.count, default=None)
+    if slowest.after_resets and most and most[1] is not None:
+        place: Location | None = Location(*most)
+    else:
+        place = Owners(tables).code(compiles[0]).place
     return Finding(
         code=CODE,
         rule="ct-repeated-same-compile",
@@ -147,7 +153,7 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
         ),
         cost=cost,
         confidence=confidence,
-        location=(_reset_call(resets) if slowest.after_resets else None) or made,
+        location=place,
         evidence=(
             *(
                 [Evidence(f"{plural(len(resets), 'reset')} in this run", "resets")]
@@ -201,10 +207,3 @@ def _steps(tables: Tables, run: Row) -> int:
         if row["is_anchor"]:
             anchors.add(line)
     return max(seen, sum(calls[line] for line in anchors))
-
-
-def _reset_call(resets: list[Row]) -> Location | None:
-    """The line of the user's that resets most often."""
-    places = [(row["file"], row["line"], row["function"]) for row in resets if row["file"]]
-    most = max(places, key=places.count, default=None)
-    return Location(*most) if most and most[1] is not None else None

@@ -74,80 +74,23 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding of each kind."""
     run = first(tables, "runs")
+    if run is None:
+        return
     phases = first_rank(rows(tables, "compile_phases"))
-    setting = next(
-        (
-            row
-            for row in rows(tables, "environment", value="1")
-            if row["name"] in _THREADS and row["set_by"] != "traceview"
-        ),
-        None,
-    )
-    if run and setting:
-        lost = _lost_seconds(phases, run["cpu_count"])
-        if lost >= least_seconds:
-            yield _serial(tables, setting, phases, run, lost)
-    waiting = _hung(run, phases) if run else None
-    if waiting is not None and waiting[1] >= hang_seconds:
-        yield _stuck(tables, *waiting)
+    yield from _serial(tables, run, phases, least_seconds)
 
-
-def _kernels(phases: list[Row]) -> dict[str | None, list[float]]:
-    """Seconds of each kernel that was compiled, by compile."""
-    names = {row["phase_id"]: row["name"] for row in phases}
-    found: dict[str | None, list[float]] = {}
-    for row in phases:
-        compiled = _starts.is_kernel(row["name"], names.get(row["parent_id"]))
-        if compiled and row["duration_us"] is not None:
-            found.setdefault(row["compile_key"], []).append(row["duration_us"] / 1e6)
-    return found
-
-
-def _lost_seconds(phases: list[Row], processors: int | None) -> float:
-    """What one thread took more than one per processor would; 0 where their number is not known."""
-    return sum(
-        sum(own) - max(max(own), sum(own) / min(len(own), processors or 1))
-        for own in _kernels(phases).values()
-    )
-
-
-def _serial(tables: Tables, setting: Row, phases: list[Row], run: Row, lost: float) -> Finding:
-    own = [spent for kernels in _kernels(phases).values() for spent in kernels]
-    name = setting["name"]
-    return Finding(
-        code=CODE,
-        rule="ct-workers",
-        severity=_starts.severity(tables, lost),
-        title=f"{plural(len(own), 'kernel')} compiled one after the other (`{name}` is 1)",
-        explanation=(
-            f"They took {seconds(sum(own))}. {run['cpu_count']} processors could have compiled "
-            "each graph's kernels in parallel."
-        ),
-        cost=Cost(seconds=lost, about="compared with one thread per processor, without a cache"),
-        confidence="derived",
-        location=_starts.setting_place(tables, name, first(tables, "regions", is_anchor=True)),
-        evidence=(
-            Evidence(f"{name} is 1", "environment"),
-            Evidence(f"{seconds(sum(own))} in {plural(len(own), 'kernel')}", "compile_phases"),
-        ),
-        what_to_do=f"Remove `{name}`: torch then uses one thread per processor, at most 32.",
-    )
-
-
-def _hung(run: Row, phases: list[Row]) -> tuple[Row, float] | None:
-    """The wait in which the run was ended, and its seconds."""
+    # The wait in which the run was ended: the last thing that began, and it has no end.
     started = [row for row in phases if row["started_us"] is not None and not row["aside"]]
-    last = max(started, key=lambda row: (row["started_us"], row["phase_id"]), default=None)
+    wait = max(started, key=lambda row: (row["started_us"], row["phase_id"]), default=None)
     known = run["started_us"] is not None and run["wall_s"] is not None
-    if last is None or not known or run["exit_kind"] not in _ENDED:
-        return None
-    if last["name"] != _WAITING or last["duration_us"] is not None:
-        return None
-    return last, run["started_us"] / 1e6 + run["wall_s"] - last["started_us"] / 1e6
-
-
-def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
-    return Finding(
+    if wait is None or not known or run["exit_kind"] not in _ENDED:
+        return
+    if wait["name"] != _WAITING or wait["duration_us"] is not None:
+        return
+    waited = run["started_us"] / 1e6 + run["wall_s"] - wait["started_us"] / 1e6
+    if waited < hang_seconds:
+        return
+    yield Finding(
         code=CODE,
         rule="ct-workers",
         severity="warning",
@@ -171,4 +114,51 @@ def _stuck(tables: Tables, wait: Row, waited: float) -> Finding:
             "is at fault; look at the memory that its workers used."
         ),
         snippet=Snippet("shell", "TORCHINDUCTOR_COMPILE_THREADS=1 python SCRIPT"),
+    )
+
+
+def _serial(tables: Tables, run: Row, phases: list[Row], least_seconds: float) -> Iterator[Finding]:
+    """Kernels that one thread compiled, where more could have."""
+    setting = next(
+        (
+            row
+            for row in rows(tables, "environment", value="1")
+            if row["name"] in _THREADS and row["set_by"] != "traceview"
+        ),
+        None,
+    )
+    if setting is None:
+        return
+    # Seconds of each kernel that was compiled, by compile.
+    names = {row["phase_id"]: row["name"] for row in phases}
+    kernels: dict[str | None, list[float]] = {}
+    for row in phases:
+        compiled = _starts.is_kernel(row["name"], names.get(row["parent_id"]))
+        if compiled and row["duration_us"] is not None:
+            kernels.setdefault(row["compile_key"], []).append(row["duration_us"] / 1e6)
+    # What one thread took more than one per processor would; 0 where their number is not known.
+    lost = sum(
+        sum(own) - max(max(own), sum(own) / min(len(own), run["cpu_count"] or 1))
+        for own in kernels.values()
+    )
+    if lost < least_seconds:
+        return
+    name, every = setting["name"], [spent for own in kernels.values() for spent in own]
+    yield Finding(
+        code=CODE,
+        rule="ct-workers",
+        severity=_starts.severity(tables, lost),
+        title=f"{plural(len(every), 'kernel')} compiled one after the other (`{name}` is 1)",
+        explanation=(
+            f"They took {seconds(sum(every))}. {run['cpu_count']} processors could have "
+            "compiled each graph's kernels in parallel."
+        ),
+        cost=Cost(seconds=lost, about="compared with one thread per processor, without a cache"),
+        confidence="derived",
+        location=_starts.setting_place(tables, name, first(tables, "regions", is_anchor=True)),
+        evidence=(
+            Evidence(f"{name} is 1", "environment"),
+            Evidence(f"{seconds(sum(every))} in {plural(len(every), 'kernel')}", "compile_phases"),
+        ),
+        what_to_do=f"Remove `{name}`: torch then uses one thread per processor, at most 32.",
     )
