@@ -70,6 +70,17 @@ def check(
         return
     if abs(change - 1) >= most_change or min(eager, compiled) < least_share:
         return
+
+    # What these kernels would take at the device's ceilings, if that is known of most of them.
+    limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
+    mine = [row for row in limits if row["category"] in _LIBRARY]
+    known = [row for row in mine if row["floor_ms"] is not None]
+    ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
+    at_ceiling = []
+    if total and ms >= MOST_KNOWN * total:
+        floor = milliseconds(sum(row["floor_ms"] for row in known))
+        text = f"compiled: {milliseconds(ms)} in them, {floor} at the measured ceilings"
+        at_ceiling.append(Evidence(text, "kernel_limits"))
     yield Finding(
         code=CODE,
         rule="ap-gemm-bound",
@@ -87,7 +98,7 @@ def check(
         evidence=(
             Evidence(f"eager: {percent(eager)} of the busy time", "accounting"),
             Evidence(f"compiled: {percent(compiled)} of the busy time", "accounting"),
-            *_at_ceiling(tables),
+            *at_ceiling,
         ),
         what_to_do=(
             "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
@@ -105,15 +116,3 @@ def _share(tables: Tables, stance: str) -> float | None:
         for part in (accounts, busy, [row for row in busy if row["category"] in _LIBRARY])
     )
     return library / total if total and total >= FEWEST_BUSY_SHARE * step else None
-
-
-def _at_ceiling(tables: Tables) -> Iterator[Evidence]:
-    """What these kernels would take at the device's ceilings, if that is known of most of them."""
-    limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
-    mine = [row for row in limits if row["category"] in _LIBRARY]
-    known = [row for row in mine if row["floor_ms"] is not None]
-    ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
-    if total and ms >= MOST_KNOWN * total:
-        floor = milliseconds(sum(row["floor_ms"] for row in known))
-        text = f"compiled: {milliseconds(ms)} in them, {floor} at the measured ceilings"
-        yield Evidence(text, "kernel_limits")

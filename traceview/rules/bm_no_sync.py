@@ -80,6 +80,18 @@ class Pace(msgspec.Struct, frozen=True):
         """Part of the time of that many calls, 0 to 1, that is still queued when they return."""
         return min(1 - self.host / self.device, QUEUE / (self.launches * calls))
 
+    def figure(self, calls: int | None) -> str:
+        """How wrong a figure over that many calls is; None: their number is not known."""
+        if calls is not None:
+            return (
+                f"{percent(self.missing(calls))} of the time of {plural(calls, 'call')} is missing"
+            )
+        enough = round(QUEUE / (self.launches * NOTABLE_SHARE))
+        return (
+            f"a short loop misses {percent(self.missing(1))} of the time, one of {enough:,} calls "
+            "or more less than 5 %"
+        )
+
 
 def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Finding]:
     """One finding for each clock of the script's."""
@@ -106,15 +118,6 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             continue
 
         clock, start, read = timer["clock"], timer["start_line"], timer["read_line"]
-        if calls is not None:
-            missing = percent(pace.missing(calls))
-            wrong = f"{missing} of the time of {plural(calls, 'call')} is missing"
-        else:
-            enough = round(QUEUE / (pace.launches * NOTABLE_SHARE))
-            wrong = (
-                f"a short loop misses {percent(pace.missing(1))} of the time, one of "
-                f"{enough:,} calls or more less than 5 %"
-            )
         yield Finding(
             code=CODE,
             rule="bm-no-sync",
@@ -126,7 +129,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
                 f"{milliseconds(pace.device)} for them. traceview's own figures use the GPU's "
                 "clock."
             ),
-            cost=Cost(about=f"no time, but a wrong figure: {wrong}"),
+            cost=Cost(about=f"no time, but a wrong figure: {pace.figure(calls)}"),
             confidence="derived",
             location=Location(timer["file"], read, timer["function"]),
             evidence=(

@@ -81,8 +81,7 @@ def check(
     interval = f"{ratio(low)} to {ratio(high)}"
     pairs = found["pairs_used"] or 0
     basis = f"{pairs} pairs of blocks" if pairs else "Two runs"
-    # Blocks differ because of the machine where that is known, else because of the script.
-    causes = [*_threads(tables), *_queue(tables)] or [*_spread(tables)]
+    causes = _causes(tables)
     what_to_do = [remedy for _, remedy in causes]
     wanted = math.ceil(pairs * (math.log(high / low) / math.log(GOOD_WIDTH)) ** 2)
     within_reach = pairs < wanted <= MOST_BLOCKS
@@ -120,18 +119,18 @@ def check(
     )
 
 
-def _threads(tables: Tables) -> Iterator[tuple[Evidence, str]]:
+def _causes(tables: Tables) -> list[tuple[Evidence, str]]:
+    """What makes blocks differ and what to do: the machine where that is known, else the script."""
+    found = []
     run = first(tables, "runs")
-    if run is None or run["device_name"] != "cpu" or not run["cpu_count"]:
-        return
-    if (run["cpu_threads"] or 0) > run["cpu_count"]:
-        yield (
-            Evidence(f"{run['cpu_threads']} threads on {run['cpu_count']} CPUs", "runs"),
-            f"Set OMP_NUM_THREADS={run['cpu_count']}, so that threads do not share a CPU.",
+    cpus = run["cpu_count"] if run and run["device_name"] == "cpu" else None
+    if run and cpus and (run["cpu_threads"] or 0) > cpus:
+        found.append(
+            (
+                Evidence(f"{run['cpu_threads']} threads on {cpus} CPUs", "runs"),
+                f"Set OMP_NUM_THREADS={cpus}, so that threads do not share a CPU.",
+            )
         )
-
-
-def _queue(tables: Tables) -> Iterator[tuple[Evidence, str]]:
     timed = [
         row
         for row in first_rank(rows(tables, "blocks"))
@@ -140,18 +139,20 @@ def _queue(tables: Tables) -> Iterator[tuple[Evidence, str]]:
     host = sum(row["host_ms"] for row in timed)
     queued = sum(row["queued_ms"] for row in timed)
     if host and queued > MOST_QUEUED_SHARE * host:
-        yield (
-            Evidence(
-                f"in {percent(queued / host)} of the timed blocks the step's thread was ready to "
-                "run and had no CPU",
-                "blocks",
-            ),
-            "Other work runs on these CPUs: measure on another machine, or on CPUs of its own "
-            "(taskset).",
+        found.append(
+            (
+                Evidence(
+                    f"in {percent(queued / host)} of the timed blocks the step's thread was ready "
+                    "to run and had no CPU",
+                    "blocks",
+                ),
+                "Other work runs on these CPUs: measure on another machine, or on CPUs of its own "
+                "(taskset).",
+            )
         )
+    if found:
+        return found
 
-
-def _spread(tables: Tables) -> Iterator[tuple[Evidence, str]]:
     pairs = [row for row in first_rank(rows(tables, "block_pairs")) if row["used"]]
     wide = []
     for stance in ("eager", "compiled"):
@@ -162,8 +163,11 @@ def _spread(tables: Tables) -> Iterator[tuple[Evidence, str]]:
         if upper - lower > MOST_SPREAD * middle:
             wide.append(f"{stance}: middle half {milliseconds(lower)} to {milliseconds(upper)}")
     if wide:
-        yield (
-            Evidence(f"a step in different blocks, {'; '.join(wide)}", "block_pairs"),
-            "Blocks of the same stance differ: give every step the same work (inputs of one size) "
-            "while measuring, and lock the clocks of a GPU (nvidia-smi -lgc).",
+        found.append(
+            (
+                Evidence(f"a step in different blocks, {'; '.join(wide)}", "block_pairs"),
+                "Blocks of the same stance differ: give every step the same work (inputs of one "
+                "size) while measuring, and lock the clocks of a GPU (nvidia-smi -lgc).",
+            )
         )
+    return found

@@ -93,10 +93,15 @@ def check(tables: Tables) -> Iterator[Finding]:
         if fault is None or (fault.title, place) in seen:
             continue
         seen.add((fault.title, place))
+        # Whether this very error ended the script; if not, whether it compiled anything else.
+        message = region["error"].partition(": ")[2][:_HEAD]
+        severity: Severity = "info" if any(row["calls"] for row in regions) else "warning"
+        if any((row["error_message"] or "")[:_HEAD] == message for row in runs):
+            severity = "error"
         yield Finding(
             code=CODE,
             rule="cap-bad-args",
-            severity=_severity(region, runs, compiled=any(row["calls"] for row in regions)),
+            severity=severity,
             title=fault.title,
             explanation=fault.why,
             cost=Cost(about="nothing of it is compiled"),
@@ -112,14 +117,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=fault.remedy,
             snippet=fault.snippet,
         )
-
-
-def _severity(region: Row, runs: Sequence[Row], *, compiled: bool) -> Severity:
-    """Whether this very error ended the script; if not, whether it compiled anything else."""
-    message = region["error"].partition(": ")[2][:_HEAD]
-    if any((row["error_message"] or "")[:_HEAD] == message for row in runs):
-        return "error"
-    return "info" if compiled else "warning"
 
 
 class _Fault(NamedTuple):

@@ -69,19 +69,11 @@ class _Why(NamedTuple):
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per compiled callable without any graph."""
-    compiles: dict[int, list[Row]] = {}
-    known = {
-        (row["compile_key"], row["is_forward"], row["started_us"]): row
-        for row in rows(tables, "compiles")
-    }
     regions = {
         (row["pass"], row["pid"], row["region_id"]): row
         for row in first_rank(rows(tables, "regions"))
     }
-    for own in tables["compile_regions"].iter_rows(named=True):
-        if (own["pass"], own["pid"], own["region_id"]) in regions:
-            row = known[own["compile_key"], own["is_forward"], own["started_us"]]
-            compiles.setdefault(own["region_id"], []).append(dict(row))
+    compiles = _compiles(tables, set(regions))
     ends = {row["exit_kind"] for row in rows(tables, "runs")}
     in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
     captured = any(
@@ -133,6 +125,20 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=why.remedy,
             snippet=why.snippet,
         )
+
+
+def _compiles(tables: Tables, regions: set[tuple[str, int, int]]) -> dict[int, list[Row]]:
+    """Region id → what was compiled for it, of these regions (pass, process, id)."""
+    known = {
+        (row["compile_key"], row["is_forward"], row["started_us"]): row
+        for row in rows(tables, "compiles")
+    }
+    found: dict[int, list[Row]] = {}
+    for own in tables["compile_regions"].iter_rows(named=True):
+        if (own["pass"], own["pid"], own["region_id"]) in regions:
+            row = known[own["compile_key"], own["is_forward"], own["started_us"]]
+            found.setdefault(own["region_id"], []).append(dict(row))
+    return found
 
 
 def _why(region: Row, broken: Row | None) -> _Why:

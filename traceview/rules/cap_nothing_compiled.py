@@ -80,6 +80,8 @@ _SKIPPED = (
 #: Imports and the way out take seconds on a busy machine.
 LEAST_SECONDS = 10.0
 LEAST_SHARE = 0.50
+#: The line that made a compiled callable, and what of.
+_SITE = ("call_file", "call_line", "target_file", "target_line")
 _MODULES = ("module", "module_compile")
 
 
@@ -128,7 +130,11 @@ def _never_called(
     ms = eager_code.uncalled_ms(tables).get(region["region_id"])
     in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
     ran_in_eager = ms is not None and (in_place or not cut_short)
-    if not (ran_in_eager or _lost(region, regions) or not (called or cut_short)):
+    # It died uncalled, and none took its place: a module may have been loaded again.
+    lost = region["collected_uncalled"] and not any(
+        row["calls"] and all(row[part] == region[part] for part in _SITE) for row in regions
+    )
+    if not (ran_in_eager or lost or not (called or cut_short)):
         return  # its turn may come
     place = compile_call(region)
     if not in_place:
@@ -137,17 +143,6 @@ def _never_called(
     alike = [row for row in regions if not row["calls"] and _target(row) == _target(region)]
     if region is alike[0]:
         yield _passed_by(tables, alike, ms)
-
-
-def _lost(region: Row, regions: list[Row]) -> bool:
-    """Whether it died uncalled, and none took its place: a module may have been loaded again."""
-    called = {_site(row) for row in regions if row["calls"]}
-    return bool(region["collected_uncalled"]) and _site(region) not in called
-
-
-def _site(region: Row) -> tuple[object, ...]:
-    """The line that made it, and what of."""
-    return (region["call_file"], region["call_line"], *_target(region))
 
 
 def _target(region: Row) -> tuple[object, ...]:

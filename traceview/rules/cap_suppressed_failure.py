@@ -53,6 +53,14 @@ _FAKE = """\
 @{name}.register_fake
 def _(x):  # the same parameters as {name}
     return torch.empty_like(x)  # shape, dtype and device of what it returns"""
+_REGISTER = (
+    "Register a fake implementation of {name}, so that torch can trace past it, and turn "
+    "suppression off."
+)
+_SHOW = (
+    "Turn suppression off to see the error. Then fix it, or keep this one function out of the "
+    "graph with @torch.compiler.disable."
+)
 _TURN_OFF = "torch._dynamo.config.suppress_errors = False"
 
 Key = tuple[str | None, int | None]
@@ -118,12 +126,6 @@ def check(tables: Tables) -> Iterator[Finding]:
                     for row in compiles[:2]
                 ),
             ),
-            what_to_do=(
-                f"Register a fake implementation of {op[1]}, so that torch can trace past it, and "
-                "turn suppression off."
-                if op
-                else "Turn suppression off to see the error. Then fix it, or keep this one "
-                "function out of the graph with @torch.compiler.disable."
-            ),
+            what_to_do=_REGISTER.format(name=op[1]) if op else _SHOW,
             snippet=Snippet("python", _FAKE.format(name=op[1]) if op else _TURN_OFF),
         )

@@ -95,7 +95,11 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         if cost.ms_per_step is not None:
             confidence = "derived"
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
-        numbers = _numbers(tables, compile_id)
+        # Python numbers that are all that is symbolic in a compile; none where a size is.
+        symbols = first_rank(rows(tables, "symbols", compile_id=compile_id, event="create"))
+        sources = [row["source_name"] or "" for row in symbols]
+        sized = not all(sources) or any(_OF_TENSOR in source for source in sources)
+        numbers = [] if sized else list(dict.fromkeys(map(_recompiles.plain, sources)))
         each, fix = "size of its inputs", "Pad the inputs to a few sizes"
         if numbers:
             each = f"value of {', '.join(numbers)}"
@@ -158,15 +162,6 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
     return most
 
 
-def _numbers(tables: Tables, compile_id: str) -> list[str]:
-    """Python numbers that are all that is symbolic in a compile; none where a size is."""
-    found = first_rank(rows(tables, "symbols", compile_id=compile_id, event="create"))
-    sources = [row["source_name"] or "" for row in found]
-    if not all(sources) or any(_OF_TENSOR in source for source in sources):
-        return []
-    return list(dict.fromkeys(map(_recompiles.plain, sources)))
-
-
 def _cost(tables: Tables, sizes: int) -> tuple[Cost, Severity]:
     blocks = [
         row
@@ -179,31 +174,27 @@ def _cost(tables: Tables, sizes: int) -> tuple[Cost, Severity]:
     if steps and sizes >= MOST_NEW * steps and slower > 0:
         text = "how much longer a step takes than in eager: most steps meet a new size"
         return Cost(slower, None, text), severity(tables, slower)
-    total, text = _lost_s(tables, blocks, compiled)
-    many = sizes > _INTENDED and total is not None and steps
-    level = severity(tables, 1e3 * (total or 0.0) / steps) if many else "info"
-    return Cost(seconds=total, about=text), level
 
-
-def _lost_s(tables: Tables, blocks: list[Row], steady: float | None) -> tuple[float | None, str]:
-    """Seconds that the sizes cost so far, and what that figure is."""
-    spans = _recordings(tables)
+    # Seconds that the sizes cost so far, and what that figure is.
+    spans, total, text = _recordings(tables), None, "not measured"
     dirty = [row for row in blocks if row["compiles_inside"]]
     first_step = min((row["first_step"] or 0 for row in dirty), default=0)
     others = first_rank(rows(tables, "compile_intervals"))
     only = all(row["trigger"] == _RECORDING for row in others if (row["step"] or 0) >= first_step)
-    if dirty and steady and only:
-        longer = sum(max(0.0, row["duration_ms"] - row["steps"] * steady) for row in dirty)
+    if dirty and compiled and only:
+        longer = sum(max(0.0, row["duration_ms"] - row["steps"] * compiled) for row in dirty)
         inside = sum(row["compiles_inside"] for row in dirty)
+        total = longer / 1e3
         text = (
             f"how much longer timed blocks with {inside} recordings in them took, "
             f"{milliseconds(longer / inside)} per recording"
         )
-        return longer / 1e3, text
-    if spans:
-        total = float(sum(row["duration_ms"] for row in spans))
-        return total / 1e3, "time of the recordings, without the runs that warm up"
-    return None, "not measured"
+    elif spans:
+        total = float(sum(row["duration_ms"] for row in spans)) / 1e3
+        text = "time of the recordings, without the runs that warm up"
+    many = sizes > _INTENDED and total is not None and steps
+    level = severity(tables, 1e3 * (total or 0.0) / steps) if many else "info"
+    return Cost(seconds=total, about=text), level
 
 
 def _recordings(tables: Tables) -> list[Row]:

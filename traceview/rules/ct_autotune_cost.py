@@ -39,6 +39,7 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Row,
     Tables,
     about_region,
     compile_call,
@@ -73,17 +74,7 @@ def check(
     tables: Tables, *, least_seconds: float = LEAST_SECONDS, least_share: float = LEAST_SHARE
 ) -> Iterator[Finding]:
     """At most one finding: all autotuning of the run."""
-    phases = first_rank(rows(tables, "compile_phases"))
-    parts = parts_of(phases)
-    # The outermost spans of autotuning; nothing waits for what runs in parallel.
-    outermost = (
-        row["duration_us"] or 0.0
-        for row in phases
-        if parts[row["phase_id"]] == "autotune"
-        and parts.get(row["parent_id"]) != "autotune"
-        and not row["aside"]
-    )
-    spent = sum(outermost) / 1e6
+    spent = _autotuning_seconds(first_rank(rows(tables, "compile_phases")))
     compiles = first_rank(rows(tables, "compiles"))
     whole = sum(row["duration_us"] or 0.0 for row in compiles) / 1e6
     if not whole or spent < max(least_seconds, least_share * whole):
@@ -141,3 +132,16 @@ def check(
         ),
         about=about_region(region),
     )
+
+
+def _autotuning_seconds(phases: list[Row]) -> float:
+    """Time of the outermost spans of autotuning; nothing waits for what runs in parallel."""
+    parts = parts_of(phases)
+    outermost = (
+        row["duration_us"] or 0.0
+        for row in phases
+        if parts[row["phase_id"]] == "autotune"
+        and parts.get(row["parent_id"]) != "autotune"
+        and not row["aside"]
+    )
+    return sum(outermost) / 1e6

@@ -237,7 +237,16 @@ def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
 
 
 def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
-    for distance in _distances(graph):
+    # The commonest distances between an operation and the next one like it, short ones first.
+    last: dict[Operation, int] = {}
+    found: Counter[int] = Counter()
+    for at, one in enumerate(graph):
+        if one in last:
+            found[at - last[one]] += 1
+        last[one] = at
+    for distance in sorted(distance for distance, _ in found.most_common(_DISTANCES)):
+        if distance < _FEWEST_OPERATIONS:
+            continue
         start, length = _longest_run(graph, distance)
         if length >= distance:
             block = tuple(graph[start : start + distance])
@@ -255,18 +264,6 @@ def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
     for block, count in Counter(stretches).most_common():
         if count > 1 and len(block) >= _FEWEST_OPERATIONS and block[0].place:
             yield Blocks(block, count, len(graph), in_a_row=False)
-
-
-def _distances(graph: Sequence[Operation]) -> list[int]:
-    """The commonest distances between an operation and the next one like it, short ones first."""
-    last: dict[Operation, int] = {}
-    found: Counter[int] = Counter()
-    for at, one in enumerate(graph):
-        if one in last:
-            found[at - last[one]] += 1
-        last[one] = at
-    common = [distance for distance, _ in found.most_common(_DISTANCES)]
-    return sorted(distance for distance in common if distance >= _FEWEST_OPERATIONS)
 
 
 def _longest_run(graph: Sequence[Operation], distance: int) -> tuple[int, int]:

@@ -106,15 +106,7 @@ class _Same(msgspec.Struct, frozen=True, dict=True):
 
 def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator[Finding]:
     """One finding per reason, with every function that is compiled again."""
-    repeats = [found for found in _same(tables) if len(found.compiles) >= fewest_compiles]
-    repeats.sort(key=lambda found: found.again_s, reverse=True)
-    for after_resets in (True, False):
-        if alike := [found for found in repeats if found.after_resets is after_resets]:
-            yield _finding(tables, alike)
-
-
-def _same(tables: Tables) -> Iterator[_Same]:
-    """Frame ids are those of code objects; a reset begins the next epoch."""
+    # Frame ids are those of code objects; a reset begins the next epoch.
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     texts = {row["compile_key"]: row["text"] for row in graphs}
     groups: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
@@ -123,7 +115,12 @@ def _same(tables: Tables) -> Iterator[_Same]:
         if text is not None:
             key = (row["pid"], *_recompiles.frame_of(row), row["co_name"], text)
             groups.setdefault(key, {}).setdefault((row["epoch"], row["frame_id"]), row)
-    return (_Same(list(group.values())) for group in groups.values())
+
+    repeats = [_Same(list(own.values())) for own in groups.values() if len(own) >= fewest_compiles]
+    repeats.sort(key=lambda found: found.again_s, reverse=True)
+    for after_resets in (True, False):
+        if alike := [found for found in repeats if found.after_resets is after_resets]:
+            yield _finding(tables, alike)
 
 
 def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
