@@ -111,16 +111,44 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
     region = region_of(tables, compile_["compile_key"])
     call = compile_call(region) if region else None
+
+    alone, hidden = _is_alone(tables), _hidden_ms(tables)
+    if alone:
+        gained = "This job is one process: there is nothing to reduce, so the splits gain nothing."
+    elif hidden is None:
+        gained = "A profile without a GPU cannot show what the overlap gains."
+    else:
+        overlapped = f"{milliseconds(hidden)} of communication overlapped with compute"
+        gained = f"In the profiled step {overlapped}."
+    # A warning only where the splits are known to gain less than they cost.
+    grade: Severity = "info"
+    gain_ms = 0.0 if alone else hidden
+    if ms is not None and gain_ms is not None and gain_ms < ms:
+        grade = severity(tables, ms - gain_ms)
+
+    # Which of the two stands on the stack first.
+    found = [(n, each.file) for n, each in enumerate(stack(compile_))]
+    entry, ddp = (next((n for n, f in found if f.endswith(end)), None) for end in (_ENTRY, _DDP))
+    order = "compiled under DistributedDataParallel"
+    if entry is not None and ddp is not None:
+        order = f"torch.compile is {'around' if entry < ddp else 'inside'} "
+        order += "DistributedDataParallel here; torch splits in either order"
     remedy, snippet = _remedy(tables, pieces)
+
+    operations = statistics.median(row["op_count"] for row in pieces)
+    text = f"{plural(len(pieces), 'piece')} of {operations:.0f} operations"
+    known = [row["parameter_bytes"] for row in pieces if row["parameter_bytes"] is not None]
+    if known:
+        text += f" and {statistics.median(known) / _MIB:.3g} MiB of parameters"
     return Finding(
         code=CODE,
         rule="dd-ddp-splits",
-        severity=_severity(tables, ms),
+        severity=grade,
         title=f"DDPOptimizer splits {_recompiles.called(compile_)} into {len(pieces)} graphs",
         explanation=(
             "Under DistributedDataParallel torch splits a graph where a gradient bucket is full, "
             "so that the bucket can be reduced while the backward continues. Each piece is "
-            "compiled and entered separately." + _gained(tables)
+            f"compiled and entered separately. {gained}"
         ),
         cost=Cost(
             ms_per_step=ms,
@@ -129,7 +157,11 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
         ),
         confidence="derived",
         location=call or Owners(tables).code(compile_).place,
-        evidence=(_sizes(pieces), *entered, from_row(_order(compile_), "compiles", compile_)),
+        evidence=(
+            from_row(f"{text} each (median)", "ddp_buckets", pieces[0]),
+            *entered,
+            from_row(order, "compiles", compile_),
+        ),
         what_to_do=remedy,
         snippet=snippet,
         about=about(compile_),
@@ -159,14 +191,6 @@ def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, 
     return (lost * mine / whole * (1 - 1 / pieces) if whole and account else None), evidence
 
 
-def _severity(tables: Tables, ms: float | None) -> Severity:
-    """A warning only where the splits are known to gain less than they cost."""
-    hidden = 0.0 if _is_alone(tables) else _hidden_ms(tables)
-    if ms is None or hidden is None or hidden >= ms:
-        return "info"
-    return severity(tables, ms - hidden)
-
-
 def _is_alone(tables: Tables) -> bool:
     """Whether the job is one process to torch.distributed; False where that was not recorded."""
     found = first(tables, "environment", section="torch", name="world_size")
@@ -177,15 +201,6 @@ def _hidden_ms(tables: Tables) -> float | None:
     """Communication of a step that overlapped with compute; None where no device shows it."""
     counts = first(tables, "step_counts", stance="compiled")
     return counts["hidden_communication_ms"] if counts else None
-
-
-def _gained(tables: Tables) -> str:
-    if _is_alone(tables):
-        return " This job is one process: there is nothing to reduce, so the splits gain nothing."
-    hidden = _hidden_ms(tables)
-    if hidden is None:
-        return " A profile without a GPU cannot show what the overlap gains."
-    return f" In the profiled step {milliseconds(hidden)} of communication overlapped with compute."
 
 
 def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
@@ -204,26 +219,3 @@ def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
         "real job."
     )
     return text, Snippet("python", f"DistributedDataParallel(model, bucket_cap_mb={size})")
-
-
-def _sizes(pieces: list[Row]) -> Evidence:
-    operations = statistics.median(row["op_count"] for row in pieces)
-    text = f"{plural(len(pieces), 'piece')} of {operations:.0f} operations"
-    known = [row["parameter_bytes"] for row in pieces if row["parameter_bytes"] is not None]
-    if known:
-        text += f" and {statistics.median(known) / _MIB:.3g} MiB of parameters"
-    return from_row(f"{text} each (median)", "ddp_buckets", pieces[0])
-
-
-def _order(compile_: Row) -> str:
-    """Which of the two stands on the stack first."""
-    files = [frame.file for frame in stack(compile_)]
-    at = [
-        next((n for n, file in enumerate(files) if file.endswith(end)), None)
-        for end in (_ENTRY, _DDP)
-    ]
-    entry, ddp = at
-    if entry is None or ddp is None:
-        return "compiled under DistributedDataParallel"
-    order = "around" if entry < ddp else "inside"
-    return f"torch.compile is {order} DistributedDataParallel here; torch splits in either order"

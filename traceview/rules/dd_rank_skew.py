@@ -151,7 +151,47 @@ def check(
         often = max(functions.values()) >= fewest_compiles
         long = turns[0].seconds >= longest_wait
         grade: Severity = "warning" if often or long else _starts.severity(tables, lost)
-        yield _finding(tables, place, _kind(ranks, turns), turns, lost, grade)
+
+        kind: Kind = "only"
+        if len(ranks) > 1:
+            kind = "cache" if turns[0].waits[0]["found_in_cache"] else "steps"
+        region = region_of(tables, turns[0].compile["compile_key"])
+        call = compile_call(region) if region else None
+        marks = _marks(tables, turns, region) if kind == "steps" else None
+        remedy, snippet = _remedy(kind, marks)
+
+        name, rank = _recompiles.called(turns[0].compile), turns[0].waits[0]["rank"]
+        what = {
+            "only": f"Only rank {rank} compiles {name} here",
+            "cache": f"Rank {rank} compiles {name}, which another rank has in its cache",
+            "steps": f"Ranks compile {name} in different steps",
+        }[kind]
+
+        shown = [from_row(turn.text(), "rank_waits", turn.compile) for turn in turns[:_SHOWN]]
+        more = len(turns) - len(shown)
+        rest = f"{plural(more, 'more compile')} that another rank waited for"
+        yield Finding(
+            code=CODE,
+            rule="dd-rank-skew",
+            severity=grade,
+            title=f"{what}: others wait for {seconds(lost)}",
+            explanation=(
+                "Ranks wait for each other in collectives. A rank that compiles what the others "
+                f"do not compile in that step delays all of them. {_WHY[kind]}"
+            ),
+            cost=Cost(seconds=lost, about="time in which a rank waited while another compiled"),
+            confidence="measured",
+            location=place,
+            evidence=(
+                *shown,
+                *([Evidence(rest, "rank_waits")] if more else []),
+                *_changes(tables, turns),
+            ),
+            what_to_do=remedy,
+            snippet=snippet,
+            also_at=() if call is None or call == place else (call,),
+            about=about(*(turn.compile for turn in turns)),
+        )
 
 
 def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Turn]]]:
@@ -171,54 +211,6 @@ def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Tur
         if own := waits.get(row["compile_key"]):
             turns.setdefault(place, []).append(_Turn(tuple(own), row))
     return {place: (ranks[place], found) for place, found in turns.items()}
-
-
-def _kind(ranks: set[int], turns: list[_Turn]) -> Kind:
-    if len(ranks) == 1:
-        return "only"
-    return "cache" if turns[0].waits[0]["found_in_cache"] else "steps"
-
-
-def _finding(
-    tables: Tables,
-    place: Location | None,
-    kind: Kind,
-    turns: list[_Turn],
-    lost: float,
-    grade: Severity,
-) -> Finding:
-    region = region_of(tables, turns[0].compile["compile_key"])
-    call = compile_call(region) if region else None
-    marks = _marks(tables, turns, region) if kind == "steps" else None
-    remedy, snippet = _remedy(kind, marks)
-    return Finding(
-        code=CODE,
-        rule="dd-rank-skew",
-        severity=grade,
-        title=_title(kind, turns[0], lost),
-        explanation=(
-            "Ranks wait for each other in collectives. A rank that compiles what the others do not "
-            f"compile in that step delays all of them. {_WHY[kind]}"
-        ),
-        cost=Cost(seconds=lost, about="time in which a rank waited while another compiled"),
-        confidence="measured",
-        location=place,
-        evidence=(*_told(turns), *_changes(tables, turns)),
-        what_to_do=remedy,
-        snippet=snippet,
-        also_at=() if call is None or call == place else (call,),
-        about=about(*(turn.compile for turn in turns)),
-    )
-
-
-def _title(kind: Kind, slowest: _Turn, lost: float) -> str:
-    name, rank = _recompiles.called(slowest.compile), slowest.waits[0]["rank"]
-    what = {
-        "only": f"Only rank {rank} compiles {name} here",
-        "cache": f"Rank {rank} compiles {name}, which another rank has in its cache",
-        "steps": f"Ranks compile {name} in different steps",
-    }[kind]
-    return f"{what}: others wait for {seconds(lost)}"
 
 
 def _remedy(kind: Kind, marks: Snippet | None) -> tuple[str, Snippet | None]:
@@ -241,13 +233,6 @@ def _marks(tables: Tables, turns: list[_Turn], region: Row | None) -> Snippet | 
     )
     marks = next(filter(None, sizes), None)
     return Snippet("python", marks) if marks else None
-
-
-def _told(turns: list[_Turn]) -> tuple[Evidence, ...]:
-    shown = [from_row(turn.text(), "rank_waits", turn.compile) for turn in turns[:_SHOWN]]
-    more = len(turns) - len(shown)
-    rest = f"{plural(more, 'more compile')} that another rank waited for"
-    return (*shown, *([Evidence(rest, "rank_waits")] if more else []))
 
 
 def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:

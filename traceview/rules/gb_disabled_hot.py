@@ -81,6 +81,11 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
         elif name == _ASKED:
             what = f"the script calls {name}"
         reason = _REASON.search(row["explanation"] or "")
+        evidence = [*site.evidence()]
+        if spent:
+            inside, whole = milliseconds(_ms(spent)), milliseconds(_ms(step))
+            text = f"{inside} of the {whole} that the profile shows of a compiled step are inside"
+            evidence.append(Evidence(text, "account_details"))
         yield Finding(
             code=CODE,
             rule="gb-disabled-hot",
@@ -97,7 +102,7 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
             location=site.place,
             inside=site.inside,
             about=site.about,
-            evidence=(*site.evidence(), *_proof(spent, step)),
+            evidence=tuple(evidence),
             what_to_do=(
                 "Remove the call if its reason is gone."
                 if name == _ASKED
@@ -157,11 +162,3 @@ def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Conf
         about += f", less {milliseconds(library)} of matrix products and the like"
     about += "; compiling it would save a part of that"
     return Cost(ms_per_step=scale * _ms(spent) - library, about=about), "derived"
-
-
-def _proof(spent: list[Row], step: list[Row]) -> tuple[Evidence, ...]:
-    if not spent:
-        return ()
-    inside, whole = milliseconds(_ms(spent)), milliseconds(_ms(step))
-    text = f"{inside} of the {whole} that the profile shows of a compiled step are inside"
-    return (Evidence(text, "account_details"),)

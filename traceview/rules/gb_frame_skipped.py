@@ -29,12 +29,9 @@ from collections.abc import Iterator
 
 from traceview.rules import _breaks, _costs
 from traceview.rules.kit import (
-    Confidence,
     Cost,
-    Evidence,
     Finding,
     Owners,
-    Row,
     Tables,
     from_row,
     rows,
@@ -50,6 +47,7 @@ NEEDS = frozenset({"break_sites", "compiles"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
+_TRACED = "spent on tracing a function that then stays in eager; what it loses is not known"
 _SKIPS = "torch.compile will skip tracing the frame"
 
 
@@ -66,7 +64,12 @@ def check(tables: Tables) -> Iterator[Finding]:
         name = next(own, None)  # not torch's wrapper around it
         function = names.function(name) if name else "the function"
         opening = function.replace("the ", "The ", 1) if function.startswith("the ") else function
-        why = _cause(site, frames)
+
+        # What could not be traced; where the break says no more than that, as the compile has it.
+        said = next((row["gb_type"] for row in site.rows if row["gb_type"]), None)
+        said = said or site.rows[0]["reason"] or ""
+        reasons = (row["fail_reason"] for row in frames if said.startswith(_SKIPS))
+        why = next(filter(None, reasons), said).partition("\n")[0]
         of_line = site.place is None or any(row["names_line"] for row in site.rows)
         if of_line:
             headline = f"a graph break at {short(site.place)} cannot resume"
@@ -77,7 +80,21 @@ def check(tables: Tables) -> Iterator[Finding]:
         else:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
             cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
-        cost, confidence = _cost(_breaks.cost(tables, site), frames)
+
+        # The eager code between what still compiles, if profiled; else the failed compile.
+        cost, confidence = _breaks.cost(tables, site)
+        if not cost.ms_per_step:
+            spent = [us for row in frames if (us := _costs.own_us(row))]
+            cost = Cost(seconds=sum(spent) / 1e6 if spent else None, about=_TRACED)
+            confidence = "heuristic"
+
+        evidence = [*site.evidence()]
+        for row in [row for row in frames if row["outcome"] == "skipped"][:1]:
+            compiled = names.function(row["co_name"])
+            text = f"compile {row['compile_id']} of {compiled} ended as skipped"
+            if row["duration_us"]:
+                text += f" after {seconds(row['duration_us'] / 1e6)}"
+            evidence.append(from_row(text, "compiles", row))
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
@@ -92,7 +109,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=site.place,
             inside=site.inside,
             about=site.about,
-            evidence=(*site.evidence(), *_outcomes(frames)),
+            evidence=tuple(evidence),
             what_to_do=_remedy(site, why),
         )
 
@@ -109,28 +126,3 @@ def _remedy(site: _breaks.Site, why: str) -> str:
         "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
         "only the loop's body is worth compiling, make it a function and compile that one."
     )
-
-
-def _cause(site: _breaks.Site, frames: list[Row]) -> str:
-    """What could not be traced; where the break says no more than that, as the compile has it."""
-    said = next((row["gb_type"] for row in site.rows if row["gb_type"]), None)
-    said = said or site.rows[0]["reason"] or ""
-    reasons = (row["fail_reason"] for row in frames if said.startswith(_SKIPS))
-    return next(filter(None, reasons), said).partition("\n")[0]
-
-
-def _cost(seen: tuple[Cost, Confidence], frames: list[Row]) -> tuple[Cost, Confidence]:
-    """The eager code between what still compiles, if profiled; else the failed compile."""
-    if seen[0].ms_per_step:
-        return seen
-    spent = [us for row in frames if (us := _costs.own_us(row))]
-    about = "spent on tracing a function that then stays in eager; what it loses is not known"
-    return Cost(seconds=sum(spent) / 1e6 if spent else None, about=about), "heuristic"
-
-
-def _outcomes(frames: list[Row]) -> Iterator[Evidence]:
-    for row in [row for row in frames if row["outcome"] == "skipped"][:1]:
-        text = f"compile {row['compile_id']} of {names.function(row['co_name'])} ended as skipped"
-        if row["duration_us"]:
-            text += f" after {seconds(row['duration_us'] / 1e6)}"
-        yield from_row(text, "compiles", row)

@@ -57,6 +57,15 @@ def check(tables: Tables) -> Iterator[Finding]:
     for site in _breaks.resumable(tables, "io"):
         match = _CALL.search(site.broken or "")
         what = f"`{match[1]}()`" if match else "input or output"
+
+        # The line after ``is_compiling``, where it is one such call and nothing else.
+        source = site.source
+        tree = syntax_tree(source) if source and _CALL.match(source) else None
+        statement = tree.body[0] if tree and len(tree.body) == 1 else None
+        snippet = None
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            guarded = f"+ if not torch.compiler.is_compiling():\n+     {source}"
+            snippet = Snippet("diff", f"- {source}\n{guarded}")
         yield _breaks.finding(
             tables,
             site,
@@ -72,15 +81,5 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "Move it out of the compiled function, or skip it in compiled code: with "
                 "is_compiling() it runs in eager only."
             ),
-            snippet=_snippet(site.source),
+            snippet=snippet,
         )
-
-
-def _snippet(source: str | None) -> Snippet | None:
-    """The line after ``is_compiling``, where it is one such call and nothing else."""
-    tree = syntax_tree(source) if source and _CALL.match(source) else None
-    statement = tree.body[0] if tree and len(tree.body) == 1 else None
-    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-        return None
-    guarded = f"+ if not torch.compiler.is_compiling():\n+     {source}"
-    return Snippet("diff", f"- {source}\n{guarded}")

@@ -77,32 +77,28 @@ def check(tables: Tables) -> Iterator[Finding]:
         if site.callee or site.source:
             shown = f"`{site.callee or shorten(site.source, 60)}`"
         remedy, snippet = _remedy(site)
+
+        # torch's own words for it, and its first hint other than to file an issue.
+        # Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
+        row = site.rows[0]
+        resumed = any(row["resume_functions"] for row in site.rows) or not rows(tables, "compiles")
+        then = "compiles the code after it separately" if resumed else "compiles nothing after it"
+        hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
+        hint = shorten(next(hints, None), 200).rstrip(".")
+        why = (
+            f"Dynamo cannot trace it ({shorten(row['gb_type'])}), so it ends the graph, lets "
+            f"Python run it, and {then}." + (f" torch's hint: {hint}." if hint else "")
+        )
         yield _breaks.finding(
             tables,
             site,
             code=CODE,
             rule="gb-unsupported-call",
             title=_breaks.title(site, shown),
-            explanation=_why(tables, site),
+            explanation=why,
             what_to_do=remedy,
             snippet=snippet,
         )
-
-
-def _why(tables: Tables, site: _breaks.Site) -> str:
-    """torch's own words for it, and its first hint other than to file an issue.
-
-    Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
-    """
-    row = site.rows[0]
-    resumed = any(row["resume_functions"] for row in site.rows) or not rows(tables, "compiles")
-    then = "compiles the code after it separately" if resumed else "compiles nothing after it"
-    hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
-    hint = shorten(next(hints, None), 200).rstrip(".")
-    return (
-        f"Dynamo cannot trace it ({shorten(row['gb_type'])}), so it ends the graph, lets Python "
-        f"run it, and {then}." + (f" torch's hint: {hint}." if hint else "")
-    )
 
 
 def _remedy(site: _breaks.Site) -> tuple[str, Snippet | None]:

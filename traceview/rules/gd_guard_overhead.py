@@ -132,21 +132,45 @@ def check(
     counts, lookup = first(tables, "step_counts", stance="compiled"), _slowest(tables)
     if counts is None or not counts["step_ms"] or lookup is None:
         return
-    spent = _waited(tables, counts, lookup.micros * (lookup.row["calls"] or 0.0) / 1e3)
+    # What of the look-ups holds the step up: on a GPU only that for which it waited.
+    spent = lookup.micros * (lookup.row["calls"] or 0.0) / 1e3
+    if counts["device_busy_ms"] is not None:
+        accounting = first_rank(rows(tables, "accounting", stance="compiled"))
+        idle = (row["profiled_ms"] or 0.0 for row in accounting if row["category"] == _WAITED)
+        spent = min(spent, sum(idle))
     share = min(1.0, spent / counts["step_ms"])
     many = lookup.row["guards"] >= fewest_guards and lookup.micros >= least_us
-    if many and share >= least_share:
-        dear = share >= dear_share or outcome(tables) != "helped"
-        yield _finding(tables, lookup, Cost(spent, None, _ABOUT), share, dear)
+    if not many or share < least_share:
+        return
 
+    dear = share >= dear_share or outcome(tables) != "helped"
 
-def _waited(tables: Tables, counts: Row, looked_ms: float) -> float:
-    """What of the look-ups holds the step up: on a GPU only that for which it waited."""
-    if counts["device_busy_ms"] is None:
-        return looked_ms
-    accounting = first_rank(rows(tables, "accounting", stance="compiled"))
-    idle = [row["profiled_ms"] or 0.0 for row in accounting if row["category"] == _WAITED]
-    return min(looked_ms, sum(idle))
+    place, own = lookup.line(tables["sources"]["file"])
+    regions = first_rank(rows(tables, "regions", region_id=lookup.row["region_id"]))
+    call = compile_call(regions[0]) if regions else None
+    guards, calls = lookup.row["guards"], lookup.row["calls"] or 0.0
+    often = "once" if round(calls, 1) == 1.0 else f"{calls:.3g} times"
+    yield Finding(
+        code=CODE,
+        rule="gd-guard-overhead",
+        severity="warning" if dear else "info",
+        title=(
+            f"Checking {plural(guards, 'guard')} before "
+            f"{_recompiles.called(lookup.owner)} takes {percent(share)} of the compiled step"
+        ),
+        explanation=(
+            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} per step: "
+            "everything that was read during tracing is checked before each call."
+            + (f" {own:,} of the guards come from this line." if own else "")
+        ),
+        cost=Cost(spent, None, _ABOUT),
+        confidence="measured",
+        location=place or call,
+        evidence=tuple(_evidence(tables, lookup)),
+        what_to_do=_remedy(tables, lookup.on_values and own > 0),
+        snippet=None if lookup.on_values or not _filters(tables) else Snippet("python", _SKIP),
+        about=about(lookup.owner),
+    )
 
 
 def _slowest(tables: Tables) -> _Lookup | None:
@@ -161,35 +185,6 @@ def _slowest(tables: Tables) -> _Lookup | None:
     if owner is None:
         return None
     return _Lookup(row, owner, rows(tables, "guards", compile_key=owner["compile_key"]))
-
-
-def _finding(tables: Tables, lookup: _Lookup, cost: Cost, share: float, dear: bool) -> Finding:
-    place, own = lookup.line(tables["sources"]["file"])
-    regions = first_rank(rows(tables, "regions", region_id=lookup.row["region_id"]))
-    call = compile_call(regions[0]) if regions else None
-    guards, calls = lookup.row["guards"], lookup.row["calls"] or 0.0
-    often = "once" if round(calls, 1) == 1.0 else f"{calls:.3g} times"
-    return Finding(
-        code=CODE,
-        rule="gd-guard-overhead",
-        severity="warning" if dear else "info",
-        title=(
-            f"Checking {plural(guards, 'guard')} before "
-            f"{_recompiles.called(lookup.owner)} takes {percent(share)} of the compiled step"
-        ),
-        explanation=(
-            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} per step: everything "
-            "that was read during tracing is checked before each call."
-            + (f" {own:,} of the guards come from this line." if own else "")
-        ),
-        cost=cost,
-        confidence="measured",
-        location=place or call,
-        evidence=(*_evidence(tables, lookup),),
-        what_to_do=_remedy(tables, lookup.on_values and own > 0),
-        snippet=None if lookup.on_values or not _filters(tables) else Snippet("python", _SKIP),
-        about=about(lookup.owner),
-    )
 
 
 def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:

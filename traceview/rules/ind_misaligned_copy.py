@@ -81,8 +81,53 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         cost = _cost(tables, ops, graph)
         if cost is None or cost.ms_per_step is None or not step:
             continue
-        if cost.ms_per_step >= least_share * step:
-            yield _finding(tables, ops, graph, cost)
+        if cost.ms_per_step < least_share * step:
+            continue
+
+        compiles = first_rank(rows(tables, "compiles", compile_id=graph["compile_id"][0]))[:1]
+        owners = Owners(tables)
+        called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+        offset = _offset(tables, ops, graph)
+        sliced = offset[1] if offset else None
+        if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
+            sliced = None
+        calls, copied = graph.item(0, "calls"), graph.select("step", "parent_id").n_unique()
+        evidence = [
+            Evidence(
+                f"{graph.height / copied:.3g} × aten::clone before the first kernel in "
+                f"{copied} of {calls} calls of the graph, none in its code; sizes "
+                f"{graph['input_dims'][0]}",
+                "cpu_ops",
+            ),
+            *([offset[0]] if offset else []),
+        ]
+        copies = _copies(tables, ops, graph)
+        if copies.height:
+            each = milliseconds(float(copies["duration_ns"].sum()) / copies.height / 1e6)
+            evidence.append(Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels"))
+        often = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
+        yield Finding(
+            code=CODE,
+            rule="ind-misaligned-copy",
+            severity=severity(tables, cost.ms_per_step),
+            title=f"An input is copied at {often}: its memory is not aligned to 16 bytes",
+            explanation=(
+                "The code was compiled for inputs that begin at a multiple of 16 bytes. One "
+                "that does not is cloned before the first kernel; eager code reads it where "
+                "it is."
+            ),
+            cost=cost,
+            confidence="derived",
+            location=sliced or called,
+            about=about(*compiles),
+            evidence=tuple(evidence),
+            what_to_do=(
+                "Let the slice begin at a multiple of 16 bytes, or pass the whole tensor and "
+                "slice inside the compiled function. If most inputs are like that, make the "
+                "first call with one: then the code is compiled for them and copies nothing."
+            ),
+            also_at=(called,) if sliced and called else (),
+        )
 
 
 def _first_rank(tables: Tables, name: str) -> pl.DataFrame:
@@ -139,51 +184,6 @@ def _copies(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> pl.DataF
     )
 
 
-def _finding(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame, cost: Cost) -> Finding:
-    compiles = first_rank(rows(tables, "compiles", compile_id=clones["compile_id"][0]))[:1]
-    owners = Owners(tables)
-    called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
-    offset = _offset(tables, ops, clones)
-    sliced = offset[1] if offset else None
-    if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
-        sliced = None
-    calls, copied = clones.item(0, "calls"), clones.select("step", "parent_id").n_unique()
-    evidence = [
-        Evidence(
-            f"{clones.height / copied:.3g} × aten::clone before the first kernel in {copied} of "
-            f"{calls} calls of the graph, none in its code; sizes {clones['input_dims'][0]}",
-            "cpu_ops",
-        ),
-        *([offset[0]] if offset else []),
-    ]
-    copies = _copies(tables, ops, clones)
-    if copies.height:
-        each = milliseconds(float(copies["duration_ns"].sum()) / copies.height / 1e6)
-        evidence.append(Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels"))
-    often = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
-    return Finding(
-        code=CODE,
-        rule="ind-misaligned-copy",
-        severity=severity(tables, cost.ms_per_step),
-        title=f"An input is copied at {often}: its memory is not aligned to 16 bytes",
-        explanation=(
-            "The code was compiled for inputs that begin at a multiple of 16 bytes. One that does "
-            "not is cloned before the first kernel; eager code reads it where it is."
-        ),
-        cost=cost,
-        confidence="derived",
-        location=sliced or called,
-        about=about(*compiles),
-        evidence=tuple(evidence),
-        what_to_do=(
-            "Let the slice begin at a multiple of 16 bytes, or pass the whole tensor and slice "
-            "inside the compiled function. If most inputs are like that, make the first call with "
-            "one: then the code is compiled for them and copies nothing."
-        ),
-        also_at=(called,) if sliced and called else (),
-    )
-
-
 def _offset(
     tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame
 ) -> tuple[Evidence, Location | None] | None:
@@ -202,17 +202,16 @@ def _offset(
         if math.prod(_numbers(given[1])) == elements and size * start % _ALIGNMENT:
             by = ops.filter(pl.col("op_id") == (parent if parent is not None else op_id))["name"][0]
             text = f"{by} made it at storage offset {start} × {size} bytes, which is not aligned"
-            return Evidence(text, "cpu_ops"), _line(tables, by)
+
+            # The user's one line outside compiled calls that ran ``op``; None where there are
+            # several.
+            ran = frame(tables, "line_ops", stance="compiled").filter(
+                pl.col("region").is_null() & pl.col("line").is_not_null(), name=by
+            )
+            lines = ran.select("file", "line").unique()
+            line = Location(*lines.row(0)) if lines.height == 1 else None
+            return Evidence(text, "cpu_ops"), line
     return None
-
-
-def _line(tables: Tables, op: str) -> Location | None:
-    """The user's one line outside compiled calls that ran ``op``; None where there are several."""
-    ran = frame(tables, "line_ops", stance="compiled").filter(
-        pl.col("region").is_null() & pl.col("line").is_not_null(), name=op
-    )
-    lines = ran.select("file", "line").unique()
-    return Location(*lines.row(0)) if lines.height == 1 else None
 
 
 def _texts(text: str | None) -> list[str]:

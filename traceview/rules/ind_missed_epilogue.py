@@ -84,7 +84,55 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     missed = sorted(_missed(tables), key=lambda one: -one.ms)
     ms = sum(one.ms for one in missed)
     if step and missed and ms >= least_share * step:
-        yield _finding(tables, missed, ms, ms / step)
+        share = ms / step
+        products = (location(next(iter(one.note["lines"] or ()), "")) for one in missed)
+        lines = list(dict.fromkeys(filter(None, products)))
+        keys = {one.note["compile_key"] for one in missed}
+        compiles = [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
+        kernels_ms = sum(one.kernels_ms for one in missed)
+        where = f" at {short(lines[0])}" if lines else ""
+        snippet, region = None, first(tables, "regions")
+        if region is not None and region["mode"] is None and region["options"] is None:
+            snippet = _edits.added(_edits.source_line(tables, compile_call(region)), _MODE)
+            snippet = snippet or Snippet("python", f"torch.compile(..., {_MODE})")
+        yield Finding(
+            code=CODE,
+            rule="ind-missed-epilogue",
+            severity="info",
+            title=(
+                f"Matrix products{where} go through memory to a separate kernel: up to "
+                f"{percent(share)} of a step"
+            ),
+            explanation=(
+                "The products are library calls, which do no other work. The kernels right after "
+                f"them take {milliseconds(kernels_ms)} of a step, mostly to read what the "
+                "products wrote."
+            ),
+            cost=Cost(
+                ms,
+                None,
+                "writing and reading the products in between, at the copy bandwidth: the most",
+            ),
+            confidence="derived",
+            location=lines[0] if lines else None,
+            about=about(*compiles),
+            evidence=tuple(
+                from_row(
+                    f"{shorten(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step"
+                    + (f", {plural(one.note['times'], 'product')})" if one.note["times"] else ")"),
+                    "fusion_notes",
+                    one.note,
+                )
+                for one in missed[: MOST_EVIDENCE - 1]
+            ),
+            what_to_do=(
+                f"Try {_MODE}: torch then times both ways for each product and keeps the faster "
+                "one. Compiling takes much longer, and the library may still win: compare the "
+                "step."
+            ),
+            snippet=snippet,
+            also_at=tuple(lines[1:4]),
+        )
 
 
 def _missed(tables: Tables) -> Iterator[_Missed]:
@@ -112,51 +160,3 @@ def _kernel(tables: Tables, note: Row, name: str) -> tuple[float, float] | None:
     if ran.is_empty() or not sites:
         return None
     return float(ran["ms"][0]), float(ran["count"][0]) / sites
-
-
-def _finding(tables: Tables, missed: list[_Missed], ms: float, share: float) -> Finding:
-    # The product's own line comes first in a note's.
-    products = (location(next(iter(one.note["lines"] or ()), "")) for one in missed)
-    lines = list(dict.fromkeys(filter(None, products)))
-    keys = {one.note["compile_key"] for one in missed}
-    compiles = [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
-    kernels_ms = sum(one.kernels_ms for one in missed)
-    where = f" at {short(lines[0])}" if lines else ""
-    snippet, region = None, first(tables, "regions")
-    if region is not None and region["mode"] is None and region["options"] is None:
-        snippet = _edits.added(_edits.source_line(tables, compile_call(region)), _MODE)
-        snippet = snippet or Snippet("python", f"torch.compile(..., {_MODE})")
-    return Finding(
-        code=CODE,
-        rule="ind-missed-epilogue",
-        severity="info",
-        title=(
-            f"Matrix products{where} go through memory to a separate kernel: up to "
-            f"{percent(share)} of a step"
-        ),
-        explanation=(
-            "The products are library calls, which do no other work. The kernels right after them "
-            f"take {milliseconds(kernels_ms)} of a step, mostly to read what the products wrote."
-        ),
-        cost=Cost(
-            ms, None, "writing and reading the products in between, at the copy bandwidth: the most"
-        ),
-        confidence="derived",
-        location=lines[0] if lines else None,
-        about=about(*compiles),
-        evidence=tuple(
-            from_row(
-                f"{shorten(one.note['text'], 150)} ({milliseconds(one.kernels_ms)} of a step"
-                + (f", {plural(one.note['times'], 'product')})" if one.note["times"] else ")"),
-                "fusion_notes",
-                one.note,
-            )
-            for one in missed[: MOST_EVIDENCE - 1]
-        ),
-        what_to_do=(
-            f"Try {_MODE}: torch then times both ways for each product and keeps the faster one. "
-            "Compiling takes much longer, and the library may still win: compare the step."
-        ),
-        snippet=snippet,
-        also_at=tuple(lines[1:4]),
-    )

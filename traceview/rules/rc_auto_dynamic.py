@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from traceview.rules import _recompiles
-from traceview.rules.kit import Cost, Finding, Row, Snippet, Tables, from_row, plural, rows, times
+from traceview.rules.kit import Finding, Snippet, Tables, from_row, plural, rows, times
 
 CODE = "TV205"
 NEEDS = frozenset({"recompile_causes", "compiles"})
@@ -43,7 +43,43 @@ def check(tables: Tables) -> Iterator[Finding]:
     for cause in changed:
         again = compiles.get(cause.rows[-1]["compile_key"])
         if _recompiles.frame_of(cause.row) not in limited and again and again["dynamic_symbols"]:
-            yield _finding(tables, cause, again)
+            # A mark saves the compile for the first value, whose own time is lost among a start's.
+            cost = cause.cost(tables)
+            about = f"{cost.about}; a mark saves the one before, which is as long"
+            # torch takes sizes of 0 and 1 for constants.
+            first_met = {row["old"] for row in cause.rows}
+            marks = "" if first_met & {"0", "1"} else cause.marks()
+            spot = _recompiles.spot(tables, cause)
+            symbols = again["dynamic_symbols"]
+            yield Finding(
+                code=CODE,
+                rule="rc-auto-dynamic",
+                severity="info",
+                title=(
+                    f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
+                    f"{cause.subject} changed ({cause.values()}) and became symbolic"
+                ),
+                explanation=(
+                    "torch compiles in the first value as a constant and makes it symbolic when it "
+                    "changes. It caused no further recompile."
+                ),
+                cost=replace(cost, about=about),
+                confidence="derived",
+                location=spot.place,
+                inside=spot.inside,
+                about=cause.about,
+                evidence=(
+                    *cause.evidence(),
+                    from_row(
+                        f"compile {again['compile_id']} created {plural(symbols, 'symbol')}",
+                        "compiles",
+                        again,
+                    ),
+                ),
+                what_to_do="Nothing."
+                + (" Marking it before the first call saves this compile." if marks else ""),
+                snippet=Snippet("python", marks) if marks else None,
+            )
 
 
 def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
@@ -56,50 +92,7 @@ def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
             yield cause
 
 
-def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
-    """A mark saves the compile for the first value, whose own time is lost among a start's."""
-    cost = cause.cost(tables)
-    return replace(cost, about=f"{cost.about}; a mark saves the one before, which is as long")
-
-
 def _named(tables: Tables, event: str) -> set[tuple[str, str]]:
     """Compile and source of each symbol to which ``event`` happened."""
     found = rows(tables, "symbols", event=event)
     return {(row["compile_key"], _recompiles.plain(row["source_name"])) for row in found}
-
-
-def _finding(tables: Tables, cause: _recompiles.Cause, again: Row) -> Finding:
-    first_met = {row["old"] for row in cause.rows}
-    marks = "" if first_met & {"0", "1"} else cause.marks()  # torch takes these for constants
-    spot = _recompiles.spot(tables, cause)
-    symbols = again["dynamic_symbols"]
-    return Finding(
-        code=CODE,
-        rule="rc-auto-dynamic",
-        severity="info",
-        title=(
-            f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
-            f"{cause.subject} changed ({cause.values()}) and became symbolic"
-        ),
-        explanation=(
-            "torch compiles in the first value as a constant and makes it symbolic when it "
-            "changes. It caused no further recompile."
-        ),
-        cost=_cost(tables, cause),
-        confidence="derived",
-        location=spot.place,
-        inside=spot.inside,
-        about=cause.about,
-        evidence=(
-            *cause.evidence(),
-            from_row(
-                f"compile {again['compile_id']} created {plural(symbols, 'symbol')}",
-                "compiles",
-                again,
-            ),
-        ),
-        what_to_do=(
-            "Nothing. Marking it before the first call saves this compile." if marks else "Nothing."
-        ),
-        snippet=Snippet("python", marks) if marks else None,
-    )

@@ -39,7 +39,6 @@ from collections.abc import Iterator
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
 from traceview.rules.kit import (
-    Evidence,
     Finding,
     Row,
     Tables,
@@ -80,6 +79,11 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             continue
         at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
         name = _name(cause.row)
+        call = compile_call(region) if region else None
+        proof = []
+        if region is not None:
+            text = f"torch.compile at {short(call)} was called {times(calls)}"
+            proof = [from_row(text, "regions", region)]
         yield Finding(
             code=CODE,
             rule="rc-backend-mismatch",
@@ -94,10 +98,10 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             ),
             cost=cost,
             confidence="measured",
-            location=compile_call(region) if region else at.place,
+            location=call if region else at.place,
             inside=None if region else at.inside,
             about=cause.about,
-            evidence=(*_proof(region, calls), *cause.evidence()),
+            evidence=(*proof, *cause.evidence()),
             what_to_do=(
                 f"Make the backend {name} once, outside the function that calls torch.compile, "
                 "and call torch.compile once, before the loop."
@@ -134,10 +138,3 @@ def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:
         return None, 0
     place, calls = made.most_common(1)[0]
     return next(row for row in regions if (row["call_file"], row["call_line"]) == place), calls
-
-
-def _proof(region: Row | None, calls: int) -> tuple[Evidence, ...]:
-    if region is None:
-        return ()
-    at = short(compile_call(region))
-    return (from_row(f"torch.compile at {at} was called {times(calls)}", "regions", region),)

@@ -39,7 +39,7 @@ from itertools import pairwise
 from traceview.derive.facts.recompile_causes import is_of_members
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Row, Snippet, Tables, times
+from traceview.rules.kit import Finding, Snippet, Tables, times
 
 CODE = "TV207"
 NEEDS = frozenset({"recompile_causes"})
@@ -60,7 +60,11 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             continue
         at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
         what = _what(cause)
-        verb = "grows" if _grows(cause) else "changes" if what == "the length" else "change"
+
+        met = (row["old"] for row in cause.rows if row["kind"] == "length")
+        lengths = [int(value) for value in met if value and value.isdecimal()]
+        grows = len(lengths) > 1 and all(a < b for a, b in pairwise(lengths))
+        verb = "grows" if grows else "changes" if what == "the length" else "change"
         yield Finding(
             code=CODE,
             rule="rc-container-length",
@@ -86,19 +90,10 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 
 
 def _what(cause: Cause) -> str:
-    if any(map(_is_of_members, cause.rows)):
+    named = (row for row in cause.rows if row["kind"] in ("keys", "value"))
+    if any(is_of_members(row["guard"] or "") for row in named):
         return _MEMBERS
     return "the keys" if cause.row["kind"] == "keys" else "the length"
-
-
-def _is_of_members(row: Row) -> bool:
-    return row["kind"] in ("keys", "value") and is_of_members(row["guard"] or "")
-
-
-def _grows(cause: Cause) -> bool:
-    met = (row["old"] for row in cause.rows if row["kind"] == "length")
-    lengths = [int(value) for value in met if value and value.isdecimal()]
-    return len(lengths) > 1 and all(a < b for a, b in pairwise(lengths))
 
 
 def _remedy(cause: Cause) -> str:

@@ -43,7 +43,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
     Owners,
     Row,
     Spot,
@@ -76,33 +75,46 @@ def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Fin
     for cause in _recompiles.of_sizes(tables, "pinned"):
         many = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
         pin = next((pin for row in cause.rows for pin in pins(tables, row) if user(pin)), None)
-        yield _finding(tables, cause, pin, many)
+
+        spot = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
+        # Each variant is for one size, and one for all sizes is yet to come.
+        static = cause.row["kind"] == "size"
+        cost = cause.cost(tables, but_one=static and not _were_equal(cause, pin))
+
+        # The line; where only the function is known, not more than that.
+        known = spot.place is not None and spot.place.line != cause.row["co_firstlineno"]
+        who = short(spot.place) if known else "its code"
+
+        if _were_equal(cause, pin):
+            remedy = (
+                "Make the first call with sizes that differ from each other, or set "
+                "torch.fx.experimental._config.use_duck_shape = False before it."
+            )
+        else:
+            remedy = (
+                "Calculate with the size instead of deciding on it or looking it up, or do that "
+                f"before {cause.function} is called and pass the result. Where the sizes are few "
+                f"and known, raise {_recompiles.recompile_limit(tables)} above their number."
+            )
+        yield Finding(
+            code=CODE,
+            rule="rc-dim-specialized",
+            severity=_recompiles.severity(tables, cause, cost) if many else "info",
+            title=(
+                f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: "
+                f"{who} specializes {cause.subject}"
+            ),
+            explanation=_explanation(cause, pin),
+            cost=cost,
+            confidence="measured",
+            location=spot.place,
+            inside=spot.inside,
+            evidence=(*cause.evidence(), *_proof(pin)),
+            what_to_do=remedy,
+            about=cause.about,
+        )
     for failure in _failures.failures(tables, _BROKEN_MARK):
         yield _broken_mark(tables, failure)
-
-
-def _finding(tables: Tables, cause: _recompiles.Cause, pin: Row | None, many: bool) -> Finding:
-    spot = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
-    # Each variant is for one size, and one for all sizes is yet to come.
-    static = cause.row["kind"] == "size"
-    cost = cause.cost(tables, but_one=static and not _were_equal(cause, pin))
-    return Finding(
-        code=CODE,
-        rule="rc-dim-specialized",
-        severity=_recompiles.severity(tables, cause, cost) if many else "info",
-        title=(
-            f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: "
-            f"{_who(cause, spot.place)} specializes {cause.subject}"
-        ),
-        explanation=_explanation(cause, pin),
-        cost=cost,
-        confidence="measured",
-        location=spot.place,
-        inside=spot.inside,
-        evidence=(*cause.evidence(), *_proof(pin)),
-        what_to_do=_remedy(tables, cause, pin),
-        about=cause.about,
-    )
 
 
 def _broken_mark(tables: Tables, failure: _failures.Failure) -> Finding:
@@ -136,12 +148,6 @@ def _broken_mark(tables: Tables, failure: _failures.Failure) -> Finding:
     )
 
 
-def _who(cause: _recompiles.Cause, place: Location | None) -> str:
-    """The line; where only the function is known, not more than that."""
-    known = place is not None and place.line != cause.row["co_firstlineno"]
-    return short(place) if known else "its code"
-
-
 def _explanation(cause: _recompiles.Cause, pin: Row | None) -> str:
     if _were_equal(cause, pin):
         return (
@@ -154,19 +160,6 @@ def _explanation(cause: _recompiles.Cause, pin: Row | None) -> str:
     return (
         f"torch had made the size symbolic, and this line set it to {pin['value']}: the compiled "
         f"code is valid for that size only.{met}"
-    )
-
-
-def _remedy(tables: Tables, cause: _recompiles.Cause, pin: Row | None) -> str:
-    if _were_equal(cause, pin):
-        return (
-            "Make the first call with sizes that differ from each other, or set "
-            "torch.fx.experimental._config.use_duck_shape = False before it."
-        )
-    return (
-        "Calculate with the size instead of deciding on it or looking it up, or do that before "
-        f"{cause.function} is called and pass the result. Where the sizes are few and "
-        f"known, raise {_recompiles.recompile_limit(tables)} above their number."
     )
 
 

@@ -91,21 +91,16 @@ def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
     Around a callable of another library's torch compiles a function of its own as well, which
     recompiles with the user's and is not reported again.
     """
-    found = [
-        (cause, _static_region(tables, cause.row))
-        for cause in _recompiles.of_sizes(tables, "static")
-        if len(cause.rows) >= FEWEST_RECOMPILES
-    ]
+    found: list[tuple[_recompiles.Cause, Row | None]] = []
+    for cause in _recompiles.of_sizes(tables, "static"):
+        if len(cause.rows) >= FEWEST_RECOMPILES:
+            called = region_of(tables, cause.row["compile_key"])
+            static = called is not None and called["dynamic"] == "False"
+            found.append((cause, called if static else None))
     reported = [region for cause, region in found if not cause.row["is_wrapper"]]
     for cause, region in found:
         if not (cause.row["is_wrapper"] and region is not None and region in reported):
             yield cause, region
-
-
-def _static_region(tables: Tables, row: Row) -> Row | None:
-    """The torch.compile call with dynamic=False that the recompiled function belongs to."""
-    region = region_of(tables, row["compile_key"])
-    return region if region is not None and region["dynamic"] == "False" else None
 
 
 def _padded(cause: _recompiles.Cause) -> bool:
@@ -122,6 +117,10 @@ def _finding(
     every = _recompiles.Cause(tuple(row for each in causes for row in each.rows))
     setting = "dynamic=False" if region else f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
     place: Location | None = compile_call(region) if region else None
+    paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
+    if region:
+        marks = cause.marks()
+        paste = marks and f"# before the first call, and without dynamic=False\n{marks}"
     proof = Evidence(
         f"torch.compile({region['name']}, dynamic=False) at {short(place)}" if region else setting,
         "regions" if region else "environment",
@@ -151,7 +150,7 @@ def _finding(
             "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
             f"or pad {cause.source} to a few sizes and keep it static."
         ),
-        snippet=_snippet(cause, region),
+        snippet=Snippet("python", paste) if paste else None,
         weighs=meant,
     )
 
@@ -162,11 +161,3 @@ def _cost(tables: Tables, causes: Sequence[_recompiles.Cause]) -> Cost:
     known = [cost.seconds for cost in costs if cost.seconds is not None]
     about = "; ".join(dict.fromkeys(cost.about for cost in costs))
     return Cost(seconds=sum(known) if known else None, about=about)
-
-
-def _snippet(cause: _recompiles.Cause, region: Row | None) -> Snippet | None:
-    if region is None:
-        return Snippet("python", f"torch._dynamo.config.{DYNAMIC_SWITCH} = True")
-    marks = cause.marks()
-    note = "# before the first call, and without dynamic=False"
-    return Snippet("python", f"{note}\n{marks}") if marks else None

@@ -42,8 +42,8 @@ from msgspec.structs import replace
 
 from traceview.derive.facts.recompile_causes import keys_changed
 from traceview.rules import _recompiles
-from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Cost, Finding, Location, Row, Tables, times
+from traceview.rules._recompiles import FEWEST_RECOMPILES
+from traceview.rules.kit import Finding, Row, Spot, Tables, times
 
 CODE = "TV209"
 NEEDS = frozenset({"recompile_causes"})
@@ -84,8 +84,13 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     for cause in _recompiles.causes(tables, "state"):
         count = cause.recompiles
         states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
-        place, inside, others = _where(tables, cause)
-        many, cost = len(states) > 1, _cost(tables, cause, states)
+        # The calls under another state; else the line, or the library's, that the log names.
+        callers = _recompiles.callers(tables, cause)
+        at = Spot(callers[0]) if callers else _recompiles.spot(tables, cause)
+        many, cost = len(states) > 1, cause.cost(tables)
+        if not set(states) <= _SET_ONCE:
+            at_most = "; at most, since every state that is needed is compiled once"
+            cost = replace(cost, about=cost.about + at_most)
         yield Finding(
             code=CODE,
             rule="rc-global-state",
@@ -100,9 +105,9 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             ),
             cost=cost,
             confidence="measured" if set(states) <= _SET_ONCE else "derived",
-            location=place,
-            inside=inside,
-            also_at=others,
+            location=at.place,
+            inside=at.inside,
+            also_at=tuple(callers[1:]),
             about=cause.about,
             evidence=_recompiles.evidence(tables, cause),
             what_to_do=_remedy(states, count),
@@ -123,24 +128,6 @@ def _states(row: Row) -> Iterator[str]:
     else:
         for name in source.split() or ["torch's state"]:
             yield "autocast" if _AUTOCAST.fullmatch(name) else _STATES.get(name, name)
-
-
-def _where(
-    tables: Tables, cause: Cause
-) -> tuple[Location | None, Location | None, tuple[Location, ...]]:
-    """(the call under another state, the library's line it led to, more such calls)."""
-    callers = _recompiles.callers(tables, cause)
-    if callers:
-        return callers[0], None, tuple(callers[1:])
-    spot = _recompiles.spot(tables, cause)
-    return spot.place, spot.inside, ()
-
-
-def _cost(tables: Tables, cause: Cause, states: list[str]) -> Cost:
-    """A state that is set once compiles once; of the others the job may need more than one."""
-    cost = cause.cost(tables)
-    at_most = "; at most, since every state that is needed is compiled once"
-    return cost if set(states) <= _SET_ONCE else replace(cost, about=cost.about + at_most)
 
 
 def _remedy(states: list[str], count: int) -> str:

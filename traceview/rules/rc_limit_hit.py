@@ -86,59 +86,52 @@ def check(tables: Tables) -> Iterator[Finding]:
             for row in rows(tables, "warnings", kind="recompile_limit")
             if (row["file"], row["line"]) == frame
         ]
-        if compiles or warned:
-            yield _finding(tables, frame, compiles, warned)
+        if not (compiles or warned):
+            continue
 
+        cause = _recompiles.main_cause(tables, frame)
+        name = next((row["co_name"] for row in compiles if row["co_name"]), None)
+        name = name or next((row["function"] for row in warned if row["function"]), None)
+        limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
 
-def _finding(
-    tables: Tables, frame: _recompiles.Frame, compiles: list[Row], warned: list[Row]
-) -> Finding:
-    cause = _recompiles.main_cause(tables, frame)
-    name = next((row["co_name"] for row in compiles if row["co_name"]), None)
-    name = name or next((row["function"] for row in warned if row["function"]), None)
-    limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
-    later = _calls_later(tables, compiles)
-    because = f": {cause.changes(FEW)}" if cause else ""
-    function = names.function(name)
-    file, line = frame
-    place = Location(file, line, name) if file and line is not None else None
-    place = _recompiles.reading(tables, cause).place if cause else place
-    cost, confidence = _cost(tables, compiles)
-    return Finding(
-        code=CODE,
-        rule="rc-limit-hit",
-        severity=_severity(tables, cost, later),
-        title=(
-            f"{_recompiles.opening(function)} hit the recompile limit"
-            f"{f' ({limit})' if limit else ''}{because}"
-        ),
-        explanation=(
-            "torch compiles no further variant: a call that matches none of the compiled ones "
-            "checks them all and then runs in eager, for the rest of the job."
-            + (f" {later:,} calls were seen after the last compile." if later else "")
-            + (_NOTHING_RAN if _entered(tables) == 0 else "")
-        ),
-        cost=cost,
-        confidence=confidence,
-        location=place,
-        about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
-        evidence=_proof(compiles, warned, cause),
-        what_to_do=_remedy(tables, cause),
-    )
-
-
-def _calls_later(tables: Tables, compiles: list[Row]) -> int:
-    """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
-    mine = {row["compile_key"] for row in compiles}
-    owners = {
-        (row["pass"], row["pid"], row["region_id"])
-        for row in tables["compile_regions"].iter_rows(named=True)
-        if row["compile_key"] in mine
-    }
-    regions = first_rank(rows(tables, "regions"))
-    own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
-    calls = sum(row["calls"] or 0 for row in own or regions)
-    return max(0, calls - len(first_rank(compiles)))
+        # Calls of the callables that it was compiled for, beyond one for each of its compiles.
+        mine = {row["compile_key"] for row in compiles}
+        owners = {
+            (row["pass"], row["pid"], row["region_id"])
+            for row in tables["compile_regions"].iter_rows(named=True)
+            if row["compile_key"] in mine
+        }
+        regions = first_rank(rows(tables, "regions"))
+        own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
+        calls = sum(row["calls"] or 0 for row in own or regions)
+        later = max(0, calls - len(first_rank(compiles)))
+        because = f": {cause.changes(FEW)}" if cause else ""
+        function = names.function(name)
+        file, line = frame
+        place = Location(file, line, name) if file and line is not None else None
+        place = _recompiles.reading(tables, cause).place if cause else place
+        cost, confidence = _cost(tables, compiles)
+        yield Finding(
+            code=CODE,
+            rule="rc-limit-hit",
+            severity=_severity(tables, cost, later),
+            title=(
+                f"{_recompiles.opening(function)} hit the recompile limit"
+                f"{f' ({limit})' if limit else ''}{because}"
+            ),
+            explanation=(
+                "torch compiles no further variant: a call that matches none of the compiled "
+                "ones checks them all and then runs in eager, for the rest of the job."
+                + (f" {later:,} calls were seen after the last compile." if later else "")
+                + (_NOTHING_RAN if _entered(tables) == 0 else "")
+            ),
+            cost=cost,
+            confidence=confidence,
+            location=place,
+            about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
+            evidence=_proof(compiles, warned, cause),
+            what_to_do=_remedy(tables, cause),
+        )
 
 
 def _severity(tables: Tables, cost: Cost, later: int) -> Severity:

@@ -66,7 +66,19 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 
 def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float) -> Finding:
     at, name = _recompiles.spot(tables, cause), _CHILD.sub(r".\1", cause.source)
-    instances, count = _instances(tables, cause), cause.recompiles
+    # How many callables with this very code torch.compile was given.
+    frame, regions = _recompiles.frame_of(cause.row), first_rank(rows(tables, "regions"))
+    own = (row for row in regions if (row["target_file"], row["target_line"]) == frame)
+    instances = sum(max(1, row["compile_calls"] or 1) for row in own)
+    count = cause.recompiles
+
+    snippet = "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
+    if instances <= 1 and _PLAIN_NAME.fullmatch(cause.source):
+        buffer = cause.source.removeprefix("self.")
+        snippet = (
+            f'self.register_buffer("{buffer}", torch.tensor(0), persistent=False)'
+            "  # in __init__, instead of the int"
+        )
     cost = cause.cost(tables, but_one=instances > 1)
     differs = "differs between instances" if instances > 1 else "changes between calls"
     return Finding(
@@ -86,24 +98,5 @@ def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float)
         about=cause.about,
         evidence=cause.evidence(),
         what_to_do=_SHARED if instances > 1 else _COUNTED,
-        snippet=_snippet(cause, instances),
+        snippet=Snippet("python", snippet),
     )
-
-
-def _instances(tables: Tables, cause: _recompiles.Cause) -> int:
-    """How many callables with this very code torch.compile was given."""
-    frame = _recompiles.frame_of(cause.row)
-    own = (
-        row
-        for row in first_rank(rows(tables, "regions"))
-        if (row["target_file"], row["target_line"]) == frame
-    )
-    return sum(max(1, row["compile_calls"] or 1) for row in own)
-
-
-def _snippet(cause: _recompiles.Cause, instances: int) -> Snippet:
-    if instances > 1 or not _PLAIN_NAME.fullmatch(cause.source):
-        return Snippet("python", "torch._dynamo.config.allow_unspec_int_on_nn_module = True")
-    name = cause.source.removeprefix("self.")
-    line = f'self.register_buffer("{name}", torch.tensor(0), persistent=False)'
-    return Snippet("python", f"{line}  # in __init__, instead of the int")

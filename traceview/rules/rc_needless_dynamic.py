@@ -65,8 +65,36 @@ def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Findi
         own = symbols.get((region["pass"], region["pid"], region["region_id"]), [])
         met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
         only_sizes = all(_SIZE in row["source_name"] for row in own)
-        if len(met) == 1 and (met[0]["calls"] or 0) >= fewest_calls and own and only_sizes:
-            yield _finding(region, met[0], own)
+        if len(met) != 1 or (met[0]["calls"] or 0) < fewest_calls or not own or not only_sizes:
+            continue
+        sizes, calls = met[0]["sizes"], plural(met[0]["calls"], "call")
+        symbolic = len({row["source_name"] for row in own})
+        yield Finding(
+            code=CODE,
+            rule="rc-needless-dynamic",
+            severity="info",
+            title=(
+                f"dynamic=True for {region['name']}, though its tensors had the same sizes in "
+                f"{calls}"
+            ),
+            explanation=(
+                f"All {calls} that were looked at had tensors of {sizes}, but the graph is "
+                "compiled for any size. What that costs was not measured: only a run without "
+                "dynamic=True shows it."
+            ),
+            cost=Cost(about="not measured"),
+            confidence="derived",
+            location=compile_call(region),
+            evidence=(
+                Evidence(f"{calls} with {sizes}, none with other sizes", "input_sizes"),
+                from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", own[0]),
+            ),
+            what_to_do=(
+                "Leave dynamic= out and compare. If a size changes one day, torch makes it "
+                "symbolic by itself, for one more compile."
+            ),
+            about=about_region(region),
+        )
 
 
 def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
@@ -92,32 +120,3 @@ def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
             region = (row["pass"], row["pid"], row["region_id"])
             found.setdefault(region, []).extend(created.get(row["compile_key"], ()))
     return found
-
-
-def _finding(region: Row, met: Row, sizes: list[Row]) -> Finding:
-    name, place = region["name"], compile_call(region)
-    symbolic = len({row["source_name"] for row in sizes})
-    calls = plural(met["calls"], "call")
-    return Finding(
-        code=CODE,
-        rule="rc-needless-dynamic",
-        severity="info",
-        title=f"dynamic=True for {name}, though its tensors had the same sizes in {calls}",
-        explanation=(
-            f"All {calls} that were looked at had tensors of {met['sizes']}, but the graph is "
-            "compiled for any size. What that costs was not measured: only a run without "
-            "dynamic=True shows it."
-        ),
-        cost=Cost(about="not measured"),
-        confidence="derived",
-        location=place,
-        evidence=(
-            Evidence(f"{calls} with {met['sizes']}, none with other sizes", "input_sizes"),
-            from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", sizes[0]),
-        ),
-        what_to_do=(
-            "Leave dynamic= out and compare. If a size changes one day, torch makes it symbolic by "
-            "itself, for one more compile."
-        ),
-        about=about_region(region),
-    )

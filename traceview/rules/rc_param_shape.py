@@ -59,47 +59,48 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
         cause = _recompiles.Cause(tuple(found))
         names = [name for row in found for name in row["parameters"]]
         own = all("_parameters[" in name for name in names)  # the modules' own
-        if len(found) >= FEWEST_RECOMPILES:
-            many = frame in limited or (len(found) > most_shapes and not own)
-            yield _finding(tables, cause, own, many)
+        if len(found) < FEWEST_RECOMPILES:
+            continue
 
+        many = frame in limited or (len(found) > most_shapes and not own)
 
-def _finding(tables: Tables, cause: _recompiles.Cause, own: bool, many: bool) -> Finding:
-    spot = _recompiles.spot(tables, cause)
-    why = "its modules' parameters differ in shape" if own else "its parameters differ in shape"
-    cost = cause.cost(tables, but_one=not own)
-    return Finding(
-        code=CODE,
-        rule="rc-param-shape",
-        severity=_recompiles.severity(tables, cause, cost) if many else "info",
-        title=(f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: {why}"),
-        explanation=(
-            "torch never makes the sizes of a parameter symbolic, nor those of what is calculated "
-            f"from it (here {cause.source}): every new shape costs a compile of its own."
-        ),
-        cost=cost,
-        confidence="derived" if own else "measured",
-        location=spot.place,
-        inside=spot.inside,
-        evidence=cause.evidence(),
-        what_to_do=_remedy(tables, cause, own),
-        snippet=Snippet("python", f"torch._dynamo.config.{SWITCH} = False"),
-        also_at=tuple(_recompiles.callers(tables, cause)),
-        about=cause.about,
-    )
+        spot = _recompiles.spot(tables, cause)
+        why = "its modules' parameters differ in shape" if own else "its parameters differ in shape"
+        cost = cause.cost(tables, but_one=not own)
 
-
-def _remedy(tables: Tables, cause: _recompiles.Cause, own: bool) -> str:
-    best = "one compile for each is best"
-    raised = f"raise {_recompiles.recompile_limit(tables)} above their number"
-    switched = "the setting holds for the whole process, so other models may get slower"
-    if own:
-        return (
-            f"Nothing, while the shapes are few: {best}. If the limit is reached, {raised}; or "
-            f"make the sizes of parameters symbolic ({switched})."
+        best = "one compile for each is best"
+        raised = f"raise {_recompiles.recompile_limit(tables)} above their number"
+        switched = "the setting holds for the whole process, so other models may get slower"
+        if own:
+            remedy = (
+                f"Nothing, while the shapes are few: {best}. If the limit is reached, "
+                f"{raised}; or make the sizes of parameters symbolic ({switched})."
+            )
+        else:
+            remedy = (
+                f"Pass plain tensors (`parameter.data`) where {cause.function} is called, or "
+                f"make the sizes of parameters symbolic: {switched}. For a few shapes that "
+                f"come back, {best}: then {raised}."
+            )
+        yield Finding(
+            code=CODE,
+            rule="rc-param-shape",
+            severity=_recompiles.severity(tables, cause, cost) if many else "info",
+            title=(
+                f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: {why}"
+            ),
+            explanation=(
+                "torch never makes the sizes of a parameter symbolic, nor those of what is "
+                f"calculated from it (here {cause.source}): every new shape costs a compile "
+                "of its own."
+            ),
+            cost=cost,
+            confidence="derived" if own else "measured",
+            location=spot.place,
+            inside=spot.inside,
+            evidence=cause.evidence(),
+            what_to_do=remedy,
+            snippet=Snippet("python", f"torch._dynamo.config.{SWITCH} = False"),
+            also_at=tuple(_recompiles.callers(tables, cause)),
+            about=cause.about,
         )
-    return (
-        f"Pass plain tensors (`parameter.data`) where {cause.function} is called, or make the "
-        f"sizes of parameters symbolic: {switched}. For a few shapes that come back, {best}: then "
-        f"{raised}."
-    )

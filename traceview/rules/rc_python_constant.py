@@ -53,14 +53,14 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         if count < fewest_recompiles:
             continue
         at, cost = _recompiles.spot(tables, cause), _cost(tables, cause)
+        changes = cause.changes()
+        if cause.is_learning_rate:
+            changes = f"the optimizer's learning rate ({cause.source}) changes"
         yield Finding(
             code=CODE,
             rule="rc-python-constant",
             severity=_recompiles.severity(tables, cause, cost),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: "
-                f"{_changes(cause)}"
-            ),
+            title=(f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {changes}"),
             explanation=_explanation(cause),
             cost=cost,
             # These remedies compile more, too: they save less than the recompiles took.
@@ -90,12 +90,6 @@ def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
     else:
         return cost
     return replace(cost, about=cost.about + at_most)
-
-
-def _changes(cause: _recompiles.Cause) -> str:
-    if cause.is_learning_rate:
-        return f"the optimizer's learning rate ({cause.source}) changes"
-    return cause.changes()
 
 
 def _remedy(cause: _recompiles.Cause) -> str:

@@ -83,7 +83,11 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     for cause in _recompiles.causes(tables, "tensor"):
         count = cause.recompiles
         at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
-        kind, sources = str(cause.row["kind"]), _sources(cause)
+        kind = str(cause.row["kind"])
+        tensors = list(dict.fromkeys(Cause((row,)).source for row in cause.rows))
+        sources = " and ".join(tensors)
+        if len(tensors) > 2:
+            sources = f"{tensors[0]} and {len(tensors) - 1} others"
         what = _recompiles.SUBJECTS[kind].format(source=sources)
         values = _values(cause)
         yield Finding(
@@ -107,14 +111,6 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             what_to_do=_REMEDY[kind].format(source=sources) + ".",
             snippet=_snippet(cause, kind),
         )
-
-
-def _sources(cause: Cause) -> str:
-    """``x``, ``x and y``, or ``x and 3 others``."""
-    names = list(dict.fromkeys(Cause((row,)).source for row in cause.rows))
-    if len(names) < 3:
-        return " and ".join(names)
-    return f"{names[0]} and {len(names) - 1} others"
 
 
 def _values(cause: Cause) -> str:

@@ -96,50 +96,46 @@ def check(
     if len(seen.compiled_ms) < fewest_compiles or p99 is None:
         return
     if p99 >= spike * seen.usual_p99_ms:
-        yield _finding(region, seen, p99)
-
-
-def _finding(region: Row, seen: _Traffic, p99: float) -> Finding:
-    late = seen.compiled_ms
-    return Finding(
-        code=CODE,
-        rule="sv-cold-requests",
-        severity="warning",
-        title=(
-            f"{len(late):,} of {seen.requests:,} requests waited for a compile: 99th percentile "
-            f"{milliseconds(p99)} instead of {milliseconds(seen.usual_p99_ms)}"
-        ),
-        explanation=(
-            "Each was the first with its shapes, and nothing had been compiled for them before the "
-            "first request."
-        ),
-        cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
-        confidence="measured",
-        location=compile_call(region),
-        evidence=(
-            Evidence(
-                f"{plural(len(late), 'call')} compiled after the first one, for "
-                f"{seconds(max(late) / 1e3)} at most",
-                "compile_intervals",
+        late = seen.compiled_ms
+        yield Finding(
+            code=CODE,
+            rule="sv-cold-requests",
+            severity="warning",
+            title=(
+                f"{len(late):,} of {seen.requests:,} requests waited for a compile: 99th "
+                f"percentile {milliseconds(p99)} instead of {milliseconds(seen.usual_p99_ms)}"
             ),
-            Evidence(
-                f"{plural(len(seen.usual_ms), 'call')} without a compile took "
-                f"{milliseconds(statistics.median(seen.usual_ms))} (median), "
-                f"{milliseconds(seen.usual_p99_ms)} (99th percentile)",
-                "calls",
+            explanation=(
+                "Each was the first with its shapes, and nothing had been compiled for them "
+                "before the first request."
             ),
-        ),
-        what_to_do=(
-            "Before the first request, call it once for each expected shape. After that, let other "
-            "shapes run in eager instead of compiling."
-        ),
-        snippet=Snippet(
-            "python",
-            "for example in one_of_each_shape:\n    compiled(example)\n"
-            'torch.compiler.set_stance("eager_on_recompile")',
-        ),
-        about=about_region(region),
-    )
+            cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
+            confidence="measured",
+            location=compile_call(region),
+            evidence=(
+                Evidence(
+                    f"{plural(len(late), 'call')} compiled after the first one, for "
+                    f"{seconds(max(late) / 1e3)} at most",
+                    "compile_intervals",
+                ),
+                Evidence(
+                    f"{plural(len(seen.usual_ms), 'call')} without a compile took "
+                    f"{milliseconds(statistics.median(seen.usual_ms))} (median), "
+                    f"{milliseconds(seen.usual_p99_ms)} (99th percentile)",
+                    "calls",
+                ),
+            ),
+            what_to_do=(
+                "Before the first request, call it once for each expected shape. After that, let "
+                "other shapes run in eager instead of compiling."
+            ),
+            snippet=Snippet(
+                "python",
+                "for example in one_of_each_shape:\n    compiled(example)\n"
+                'torch.compiler.set_stance("eager_on_recompile")',
+            ),
+            about=about_region(region),
+        )
 
 
 class _Traffic(msgspec.Struct, frozen=True):
@@ -176,9 +172,23 @@ def _traffic(tables: Tables, region: Row) -> _Traffic | None:
     usual = [row["host_ms"] for row in _watched(tables, region) if row["host_ms"] is not None]
     if not usual or not _interleaved(tables, late):
         return None
+
+    # Milliseconds of compiling in each call that met one of ``late``.
+    spans = [
+        row
+        for row in first_rank(rows(tables, "compile_intervals"))
+        if row["started_us"] is not None and row["duration_ms"] is not None
+    ]
+    spent: dict[int, float] = {}
+    for compile_ in late:
+        at = compile_["started_us"]
+        own = next((row for row in spans if at is not None and _holds(row, at)), None)
+        if own is not None and own["step"] is not None:
+            spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
+    compile_ms = tuple(spent.values())
     return _Traffic(
         requests=run["steps_seen"] - _starts.eager_steps(tables),
-        compiled_ms=_compile_ms(tables, late),
+        compiled_ms=compile_ms,
         usual_ms=tuple(sorted(usual)),
     )
 
@@ -217,22 +227,6 @@ def _interleaved(tables: Tables, late: list[Row]) -> bool:
             if failed["failed_compile_id"].partition("_")[0] != before:
                 return True
     return False
-
-
-def _compile_ms(tables: Tables, late: list[Row]) -> tuple[float, ...]:
-    """Milliseconds of compiling in each call that met one of ``late``."""
-    spans = [
-        row
-        for row in first_rank(rows(tables, "compile_intervals"))
-        if row["started_us"] is not None and row["duration_ms"] is not None
-    ]
-    spent: dict[int, float] = {}
-    for compile_ in late:
-        at = compile_["started_us"]
-        own = next((row for row in spans if at is not None and _holds(row, at)), None)
-        if own is not None and own["step"] is not None:
-            spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
-    return tuple(spent.values())
 
 
 def _holds(span: Row, at_us: float) -> bool:
