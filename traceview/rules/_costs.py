@@ -23,7 +23,7 @@ LOST_SHARE = 0.20
 
 
 def severity(tables: Tables, ms_per_step: float | None) -> Severity:
-    """Warning where it is dear, or where nobody can say that it is cheap; else info."""
+    """Warning where it costs much, or where the cost is not known; else info."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if ms_per_step is None or compiled is None or not is_timed(tables):
         return "warning"
@@ -35,7 +35,7 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
 
 
 def own_us(compile_: Row) -> float | None:
-    """What a compile takes that nobody records; None where it was not timed.
+    """What a compile takes besides logging; None where it was not timed.
 
     Where torch does not say what the structured log took, that is in it.
     """

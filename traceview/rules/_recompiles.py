@@ -178,7 +178,7 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def is_choice(self) -> bool:
-        """Whether the values are strings, booleans or None: they choose, nobody calculates."""
+        """Whether the values are strings, booleans or None: they choose something."""
         met = [row["old"] for row in self.rows if row["old"] is not None]
         return bool(met) and all(_CHOICE.fullmatch(value) for value in met)
 

@@ -197,7 +197,7 @@ def check(
 def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Turn]]]:
     """The user's line that called it → the ranks that compiled there, and whom others waited for.
 
-    Only lines where somebody waited.
+    Only lines where a rank waited.
     """
     waits: dict[str, list[Row]] = {}
     for row in rows(tables, "rank_waits"):

@@ -104,7 +104,7 @@ def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
 
 
 def _padded(cause: _recompiles.Cause) -> bool:
-    """Whether all sizes look as if somebody had chosen them."""
+    """Whether all sizes look chosen by hand."""
     met = [row[column] for row in cause.rows for column in ("old", "new")]
     sizes = [int(size) for size in met if size is not None and size.isdecimal()]
     return bool(sizes) and all(n % _PADDING == 0 or n & (n - 1) == 0 for n in sizes)
