@@ -158,7 +158,7 @@ def refused(monkeypatch, capfd, tmp_path):
 def test_what_cannot_be_run(refused, tmp_path):
     (tmp_path / "bad.py").write_text("def f(:\n")
     code, said = refused("diagnose", "--", "no.py")
-    assert (code, "no.py can't be opened" in said) == (2, True)
+    assert (code, "Can't open the script no.py" in said) == (2, True)
     code, said = refused("diagnose", "bad.py")
     assert (code, "line 1, so nothing was run" in said) == (2, True)
     code, said = refused("diagnose", "-m", "no_such_module")
