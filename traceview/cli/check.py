@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from traceview.check import Limits
 
-#: Options that replace the file's setting as a whole; figures are merged one by one.
+#: Options that replace the file's setting as a whole; figures are merged each by its name.
 _FIELDS = ("no", "missing", "whole_interval", "allow_failure")
 FORMATS = ("text", "json", "sarif", "junit", "github")
 VIOLATED = 1

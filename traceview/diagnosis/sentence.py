@@ -173,21 +173,19 @@ def _difference(verdict: Verdict) -> str:
     against = [why for why in reversed(reasons) if (why.share or 0.0) < 0][:MOST_PARTS]
     rest = [left] if abs(left) >= LEAST_SHARE * abs(change) else []
     shown = [*along, *against]
-    whole, *parts = together(change, *(why.ms or 0.0 for why in shown), *rest)
+    whole, *parts = together(*map(abs, (change, *(why.ms or 0.0 for why in shown), *rest)))
     shares = all(abs(why.share or 0.0) <= 1.0 for why in shown)
     said = [
         _part(why, ms, shares=shares) for why, ms in zip(shown, parts[: len(shown)], strict=True)
     ]
-    opening = (
-        f"The extra {whole} go to" if change > 0 else f"The {_unsigned(whole)} saved come from"
-    )
+    opening = f"The extra {whole} go to" if change > 0 else f"The {whole} saved come from"
     clauses = [f"{opening} {listed(said[: len(along)])}"]
     if against:
         how = "saved elsewhere" if change > 0 else "lost again"
         clauses.append(f"{how}: {listed(said[len(along) :])}")
     if rest:
         more = "" if left * change > 0 else "another "
-        clauses.append(f"{more}{_unsigned(parts[-1])} unexplained")
+        clauses.append(f"{more}{parts[-1]} unexplained")
     return "; ".join(clauses) + "."
 
 
@@ -195,12 +193,8 @@ def _part(why: Reason, ms: str, *, shares: bool) -> str:
     """``guard checks 0.300 ms (17 %, TV301)``."""
     notes = [percent(abs(why.share or 0.0)) if shares else None, why.finding]
     bracket = ", ".join(filter(None, notes))
-    said = f"{effect(why.effect, why.ms or 0.0, why.what)} {_unsigned(ms)}"
+    said = f"{effect(why.effect, why.ms or 0.0, why.what)} {ms}"
     return f"{said} ({bracket})" if bracket else said
-
-
-def _unsigned(figure: str) -> str:
-    return figure.removeprefix("−")
 
 
 def _cancelled(verdict: Verdict) -> str:

@@ -16,7 +16,7 @@ from traceview.words.numbers import times
 DEAR_SHARE = 0.05
 #: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost …
 DEAR_MS = 0.05
-#: … but what is below 1 % of a step nobody will ever see.
+#: … but what is below 1 % of a step is not seen in any measurement.
 UNSEEN_SHARE = 0.01
 #: In a step that compiling slows down, a fifth of what is lost is worth a warning.
 LOST_SHARE = 0.20

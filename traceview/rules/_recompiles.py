@@ -42,7 +42,7 @@ from traceview.words import names
 
 #: The second recompile of one function shows a pattern; one makes two variants, once.
 FEWEST_RECOMPILES = 2
-#: Nobody notices less than a second in all.
+#: Less than a second in all is not noticed.
 NOTABLE_SECONDS = 1.0
 TENSOR_RATE = (
     "Give the optimizer its learning rate as a tensor; schedulers then change it in place. (Adam "

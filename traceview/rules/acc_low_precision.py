@@ -45,7 +45,7 @@ CODE = "TV701"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
 SEVERITIES = ("warning", "info")
 
-#: bfloat16 keeps a value to 0.4 % of its size; nobody looks for a few roundings more or less.
+#: bfloat16 keeps a value to 0.4 % of its size; a few roundings more or less do not matter.
 NOTICEABLE_SHARE = 0.02
 #: What torch's own comparison allows in low precision.
 WORSE_TIMES = 3.0

@@ -79,7 +79,7 @@ MOST_COMPILED_SHARE = 0.50
 MOST_QUEUED_SHARE = 0.30
 #: … unless it is this much of the step.
 SURE_SHARE = 0.80
-#: Below it, nobody would call it a gain.
+#: A gain below it is not worth a finding.
 NO_GAIN = 1.1
 #: One part that is this much of the whole names it in the title.
 MOST_OF_OUTSIDE = 0.80

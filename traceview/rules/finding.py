@@ -75,7 +75,7 @@ class Finding(msgspec.Struct, frozen=True):
     #: The library's line that the user's own line led to, where that is another one.
     inside: Location | None = None
     #: Whether it stands among the causes by its cost though it is information: most of a step goes
-    #: there, and nobody can say that anything is wrong.
+    #: there, without any sign that something is wrong.
     weighs: bool = False
     #: What follows from this cause; ``traceview.diagnosis`` fills it in.
     symptoms: tuple[Finding, ...] = ()

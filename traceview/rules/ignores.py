@@ -23,7 +23,7 @@ ReadSource = Callable[[str], str | None]
 _COMMENT = re.compile(r"#\s*traceview:\s*ignore(?![\w-])\s*(?:\[([^\]\n]*)\])?")
 _LINE_ENDS = (tokenize.NEWLINE, tokenize.ENDMARKER)
 _NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
-#: Nobody writes more by hand: comments in a run, names in a comment, characters in a file.
+#: More than anyone writes by hand: comments in a run, names in a comment, characters in a file.
 _MOST_COMMENTS, _MOST_WORDS, _MOST_CHARACTERS = 1000, 20, 500_000
 #: Comments without use that are worth naming.
 _MOST_UNUSED = 100

@@ -36,7 +36,7 @@ device once, before the first call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -44,6 +44,7 @@ from traceview.derive.facts.recompile_causes import keys_changed
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
 from traceview.rules.kit import Finding, Row, Spot, Tables, times
+from traceview.words.text import listed
 
 CODE = "TV209"
 NEEDS = frozenset({"recompile_causes"})
@@ -97,11 +98,11 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
             title=(
                 f"{_recompiles.opening(cause.function)} recompiled {times(count)}: "
-                f"{_listed(states)} {'differ' if many else 'differs'} between calls"
+                f"{listed(states)} {'differ' if many else 'differs'} between calls"
             ),
             explanation=(
                 "Compiled code is valid for the state of torch in which it was traced. The calls "
-                f"differ in {_listed(states)}, and each combination is compiled separately."
+                f"differ in {listed(states)}, and each combination is compiled separately."
             ),
             cost=cost,
             confidence="measured" if set(states) <= _SET_ONCE else "derived",
@@ -147,8 +148,3 @@ def _remedy(states: list[str], count: int) -> str:
     if set(states) & _SET_ONCE:
         parts.append("Set it once, before the first compiled call.")
     return " ".join(parts) or "Call it in one state, or compile one function for each."
-
-
-def _listed(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
