@@ -21,7 +21,12 @@ from traceview.schema.columns import TableSpec
 __all__ = ["TableSpec", "all_tables"]
 
 _MODULES = (collected, compiler, profile, derived, explained, facts, postmortem, story)
-_TABLES = {spec.name: spec for module in _MODULES for spec in module.TABLES}
+_TABLES = {
+    spec.name: spec
+    for module in _MODULES
+    for spec in vars(module).values()
+    if isinstance(spec, TableSpec)
+}
 
 
 def all_tables() -> dict[str, TableSpec]:

@@ -283,8 +283,3 @@ NOTES = table(
     Column("what", pl.String, "what was to be done"),
     Column("why", pl.String, "why it was not"),
 )
-
-TABLES = (
-    RUNS, ENVIRONMENT, REGIONS, INPUT_SIZES, BLOCKS, STEPS, CALLS, COMPILE_INTERVALS, PATTERN_COUNTS, GUARD_TIMINGS, RESETS, MEMORY, PROFILE_WINDOWS,
-    CEILINGS, OUTPUT_TRIALS, OUTPUT_CHECKS, SOURCES, NOTES,
-)  # fmt: skip

@@ -26,9 +26,7 @@ class TableSpec(msgspec.Struct, frozen=True):
         return {column.name: column.dtype for column in self.columns}
 
 
-PASS = Column(
-    "pass", pl.String, "which run of the script: cold, warm, baseline (all eager), or logs"
-)
+PASS = Column("pass", pl.String, "which run of the script: cold, warm, baseline (all eager), or logs")
 RANK = Column("rank", pl.Int32, "distributed rank; null where the program was not distributed")
 HEAD = (PASS, RANK)
 RAW = (
@@ -38,6 +36,32 @@ RAW = (
 COMPILE = (
     Column("compile_key", pl.String, "unique name of the compile in this run: pass:pid:epoch:id"),
     Column("compile_id", pl.String, "torch's compile id, attempts joined: 0/0, !0/1/0"),
+)
+CODE = (
+    Column("co_name", pl.String, "code object"),
+    Column("co_filename", pl.String, "its file"),
+    Column("co_firstlineno", pl.Int32, "its first line"),
+)
+#: Exclusive parts of compile seconds.
+PHASES = (
+    Column("dynamo_s", pl.Float64, "tracing: dynamo less AOT"),
+    Column("aot_s", pl.Float64, "AOTAutograd less Inductor"),
+    Column("inductor_s", pl.Float64, "Inductor less code generation"),
+    Column("codegen_s", pl.Float64, "code generation and kernel compilation"),
+)
+RECOMPILED = (
+    Column("co_name", pl.String, "code object that was compiled again"),
+    Column("co_filename", pl.String, "its file"),
+    Column("co_firstlineno", pl.Int32, "its first line"),
+)
+FAILED_GUARD = (
+    Column("source_name", pl.String, "what the guard reads: x, self.step, k"),
+    Column("dim", pl.Int32, "dimension, for size and stride"),
+    Column("old", pl.String, "value the guard expected"),
+    Column("new", pl.String, "value it met; null where the log does not say"),
+    Column("user_file", pl.String, "file that the guard (or its user stack) names"),
+    Column("user_line", pl.Int32, "line there"),
+    Column("user_code", pl.String, "source text that the guard quotes"),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import COMPILE, Column, table
+from traceview.schema.columns import COMPILE, FAILED_GUARD, RECOMPILED, Column, table
 
 _USER = (
     Column("user_file", pl.String, "file of the user's own stack frame nearest to the event"),
@@ -114,20 +114,12 @@ RECOMPILES = table(
     "recompiles",
     "one guard that failed and so led to a recompile (newest cache entry first)",
     *COMPILE,
-    Column("co_name", pl.String, "code object that was compiled again"),
-    Column("co_filename", pl.String, "its file"),
-    Column("co_firstlineno", pl.Int32, "its first line"),
+    *RECOMPILED,
     Column("order", pl.Int32, "0: newest cache entry, the guard that decided"),
     Column("failed_compile_id", pl.String, "the cache entry whose guard failed"),
     Column("guard", pl.String, "the guard as torch wrote it"),
     Column("kind", pl.String, "size, stride, dtype, rank, device, requires_grad, dispatch_keys, value, module_int, type_id, obj_id, length, keys, alias, global_state, shape_guard, backend, other"),
-    Column("source_name", pl.String, "what the guard reads: x, self.step, k"),
-    Column("dim", pl.Int32, "dimension, for size and stride"),
-    Column("old", pl.String, "value the guard expected"),
-    Column("new", pl.String, "value it met; null where the log does not say"),
-    Column("user_file", pl.String, "file that the guard (or its user stack) names"),
-    Column("user_line", pl.Int32, "line there"),
-    Column("user_code", pl.String, "source text that the guard quotes"),
+    *FAILED_GUARD,
     _ORIGIN,
     raw=True,
 )
@@ -323,9 +315,3 @@ UNREADABLE = table(
     Column("first_line", pl.Int64, "1-based line of the first (byte offset for a trace without lines)"),
     Column("example", pl.String, "its first 200 characters"),
 )
-
-TABLES = (
-    COMPILES, COMPILE_PHASES, GUARDS, GRAPH_BREAKS, RECOMPILES, CACHE_EVENTS, GRAPHS,
-    GENERATED_KERNELS, KERNEL_CALLS, FUSIONS, SCHEDULES, PERF_HINTS, INDUCTOR_METRICS,
-    CUDAGRAPH_EVENTS, AUTOTUNE_CHOICES, WARNINGS, SYMBOLS, LOG_RECORDS, UNREADABLE,
-)  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import COMPILE, Column, table
+from traceview.schema.columns import CODE, COMPILE, PHASES, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 
@@ -16,9 +16,7 @@ BLOCK_PAIRS = table(
     "block_pairs",
     "one eager block with the compiled block next to it",
     Column("pid", pl.Int64, "process id"),
-    Column(
-        "anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"
-    ),
+    Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
     Column("pair_index", pl.Int32, "in order of running"),
     Column("eager_ms", pl.Float64, "per step"),
     Column("compiled_ms", pl.Float64, "per step"),
@@ -27,9 +25,7 @@ BLOCK_PAIRS = table(
     Column("clock", pl.String, "device or host"),
     Column("used", pl.Boolean, "part of the figure"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside one of the two blocks"),
-    Column(
-        "left_out", pl.String, "why not: compile inside, other work between the edges, warming up"
-    ),
+    Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
 )
 
 SPEEDUPS = table(
@@ -46,50 +42,23 @@ SPEEDUPS = table(
     Column("pairs_used", pl.Int32, "block pairs behind the figure"),
     Column("pairs_measured", pl.Int32, "block pairs measured"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
-    Column(
-        "compiles_inside",
-        pl.Int64,
-        "compiles inside the blocks behind the figure: 0 unless it never went quiet",
-    ),
+    Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure: 0 unless it never went quiet"),
     Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),
-    Column(
-        "compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"
-    ),
-    Column(
-        "break_even_steps",
-        pl.Int64,
-        "compile_s over seconds saved per step; null: never or unknown",
-    ),
+    Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
+    Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
     Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
-    Column(
-        "job_steps_from",
-        pl.String,
-        "option (--job-steps) or observed (ended by itself after > 60 s)",
-    ),
+    Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s)"),
     Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
-    Column(
-        "reason",
-        pl.String,
-        "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was "
-        "compiled; null otherwise",
-    ),
+    Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was compiled; null otherwise"),
 )
 
 ACCOUNTING = table(
     "accounting",
     "time per step of one category, from the profiler window",
     _STANCE,
-    Column(
-        "category",
-        pl.String,
-        "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained",
-    ),
+    Column("category", pl.String, "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained"),
     Column("kind", pl.String, "busy, idle, overhead, other, machine_speed, unexplained"),
-    Column(
-        "ms",
-        pl.Float64,
-        "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it",
-    ),
+    Column("ms", pl.Float64, "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it"),
     Column("profiled_ms", pl.Float64, "per step, as profiled, overlaps counted once"),
     Column("count", pl.Float64, "executions per step"),
     Column("clock", pl.String, "device or host"),
@@ -99,11 +68,7 @@ STEP_COUNTS = table(
     "step_counts",
     "what one step of a stance does, from the profiler window",
     _STANCE,
-    Column(
-        "steps",
-        pl.Int32,
-        "steps of the window that count: less the first fifth, in which the profiler settles, and on a CPU less those held up",
-    ),
+    Column("steps", pl.Int32, "steps of the window that count: less the first fifth, in which the profiler settles, and on a CPU less those held up"),
     Column("step_ms", pl.Float64, "per step as profiled, less the collector's own work"),
     Column("device_busy_ms", pl.Float64, "per step, union of device intervals; null without a GPU"),
     Column("device_idle_ms", pl.Float64, "per step, step less busy; null without a GPU"),
@@ -113,53 +78,19 @@ STEP_COUNTS = table(
     Column("syncs", pl.Float64, "synchronising calls per step; null without a GPU"),
     Column("compiled_regions", pl.Float64, "Torch-Compiled Region marks per step"),
     Column("cache_lookup_ms", pl.Float64, "TorchDynamo Cache Lookup per step, host"),
-    Column(
-        "call_overhead_ms",
-        pl.Float64,
-        "look-up, pre-graph bytecode and runtime wrappers per step, host",
-    ),
-    Column(
-        "gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"
-    ),
+    Column("call_overhead_ms", pl.Float64, "look-up, pre-graph bytecode and runtime wrappers per step, host"),
+    Column("gap_ms", pl.Float64, "host time per step between compiled regions inside one region call"),
     Column("gaps", pl.Float64, "such gaps per step"),
     Column("timed_step_ms", pl.Float64, "per step without a profiler, median of blocks"),
-    Column(
-        "beside_step_ms",
-        pl.Float64,
-        "per step in the unprofiled blocks right before and after this window, mean; null where none was run",
-    ),
-    Column(
-        "events",
-        pl.Float64,
-        "host events that the profiler wrote per step, on the thread that runs the steps",
-    ),
-    Column(
-        "event_cost_us",
-        pl.Float64,
-        "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks next to it and the timed one; null: this window does not tell",
-    ),
+    Column("beside_step_ms", pl.Float64, "per step in the unprofiled blocks right before and after this window, mean; null where none was run"),
+    Column("events", pl.Float64, "host events that the profiler wrote per step, on the thread that runs the steps"),
+    Column("event_cost_us", pl.Float64, "what one of them cost the host: the least with which the window takes a step that lies between those of the blocks next to it and the timed one; null: this window does not tell"),
     Column("unexplained_ms", pl.Float64, "timed step less all categories"),
-    Column(
-        "page_faults",
-        pl.Float64,
-        "minor faults per step in the timed blocks, median; null where not recorded",
-    ),
+    Column("page_faults", pl.Float64, "minor faults per step in the timed blocks, median; null where not recorded"),
     Column("profiled_page_faults", pl.Float64, "minor faults per step in the window"),
-    Column(
-        "profiler_faults_ms",
-        pl.Float64,
-        "time of the page faults beyond those of the timed blocks, taken off the operators in ms of accounting; null: none",
-    ),
-    Column(
-        "exposed_communication_ms",
-        pl.Float64,
-        "communication while nothing else ran on the device; null without any",
-    ),
-    Column(
-        "hidden_communication_ms",
-        pl.Float64,
-        "communication behind other kernels; null without any",
-    ),
+    Column("profiler_faults_ms", pl.Float64, "time of the page faults beyond those of the timed blocks, taken off the operators in ms of accounting; null: none"),
+    Column("exposed_communication_ms", pl.Float64, "communication while nothing else ran on the device; null without any"),
+    Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
 )
 
 REGION_COSTS = table(
@@ -180,17 +111,12 @@ REGION_COSTS = table(
 COMPILE_COSTS = table(
     "compile_costs",
     "compile seconds of one frame, phases exclusive (they add up)",
-    Column("co_name", pl.String, "code object"),
-    Column("co_filename", pl.String, "its file"),
-    Column("co_firstlineno", pl.Int32, "its first line"),
+    *CODE,
     Column("user_file", pl.String, "user's own location"),
     Column("user_line", pl.Int32, "line there"),
     Column("compiles", pl.Int32, "compiles of the frame"),
     Column("total_s", pl.Float64, "all of it"),
-    Column("dynamo_s", pl.Float64, "tracing: dynamo less AOT"),
-    Column("aot_s", pl.Float64, "AOTAutograd less Inductor"),
-    Column("inductor_s", pl.Float64, "Inductor less code generation"),
-    Column("codegen_s", pl.Float64, "code generation and kernel compilation"),
+    *PHASES,
     Column("first_started_us", pl.Float64, "Unix time of its first compile, µs"),
 )
 
@@ -217,60 +143,15 @@ SCRIPT_TIMERS = table(
     Column("file", pl.String, "user's file"),
     Column("start_line", pl.Int32, "where the clock is read first"),
     Column("read_line", pl.Int32, "where it is read again, after the call"),
-    Column(
-        "call_line", pl.Int32, "line between them that led to the first call, or calls it later"
-    ),
+    Column("call_line", pl.Int32, "line between them that led to the first call, or calls it later"),
     Column("function", pl.String, "function that holds all three, or <module>"),
     Column("clock", pl.String, "time.perf_counter, torch.cuda.Event, timeit.timeit, …"),
-    Column(
-        "calls_in_loop",
-        pl.Boolean,
-        "several calls lie between the two readings (a loop is between)",
-    ),
+    Column("calls_in_loop", pl.Boolean, "several calls lie between the two readings (a loop is between)"),
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
     Column("read_in_loop", pl.Boolean, "read in the loop that makes the calls: a rate as it goes"),
     Column("shown_whole", pl.Boolean, "the script only prints the time"),
-    Column(
-        "waits",
-        pl.Boolean,
-        "false: certainly nothing between the readings waits for a device; null: not known",
-    ),
+    Column("waits", pl.Boolean, "false: certainly nothing between the readings waits for a device; null: not known"),
     Column("calls", pl.Int64, "calls between the readings, if the source shows it; null: not known"),
-)
-
-BACKWARD_CALLS = table(
-    "backward_calls",
-    "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
-    Column("file", pl.String, "user's file"),
-    Column("line", pl.Int32, "line there"),
-    Column("call", pl.String, "what is called there: backward, grad, fit, torch.optim, …"),
-)
-
-HOST_READS = table(
-    "host_reads",
-    "one line of the user's own that copies from a GPU to the host outside of compiled code, and nothing the other way",
-    _STANCE,
-    Column("file", pl.String, "user's file"),
-    Column("line", pl.Int32, "line there"),
-    Column(
-        "asks",
-        pl.String,
-        "what asks for the value in the source: .item(), float(), if, …; null: nothing that can be seen",
-    ),
-    Column("scalars", pl.Float64, "single values a step"),
-    Column("tensors", pl.Float64, "copies of tensors a step"),
-    Column("waited_ms", pl.Float64, "host time a step in calls that wait, as profiled"),
-)
-
-READ_REPLAYS = table(
-    "read_replays",
-    "a step without a profiler, played again without the values that one place reads from the GPU",
-    _STANCE,
-    Column("file", pl.String, "user's file"),
-    Column("line", pl.Int32, "the place's first line, as in host_reads"),
-    Column("last_line", pl.Int32, "its last line"),
-    Column("step_ms", pl.Float64, "the step as played with all it does, device clock"),
-    Column("without_ms", pl.Float64, "the same without the place's reads"),
 )
 
 SETTING_SITES = table(
@@ -290,16 +171,20 @@ SOURCE_LINES = table(
     Column("text", pl.String, "that line of the run's copy"),
 )
 
+BACKWARD_CALLS = table(
+    "backward_calls",
+    "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("call", pl.String, "what is called there: backward, grad, fit, torch.optim, …"),
+)
+
 DDP_BUCKETS = table(
     "ddp_buckets",
     "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt in which it was cut"),
-    Column(
-        "bucket",
-        pl.Int32,
-        "from 0, in the order of the forward; gradients are reduced from the last on",
-    ),
+    Column("bucket", pl.Int32, "from 0, in the order of the forward; gradients are reduced from the last on"),
     Column("op_count", pl.Int32, "operations in it"),
     Column("parameters", pl.Int32, "parameters that it takes, as their names tell"),
     Column("parameter_bytes", pl.Int64, "their bytes; null where a size is not known"),
@@ -312,27 +197,34 @@ RANK_WAITS = table(
     *COMPILE,
     Column("is_forward", pl.Boolean, "false for a backward compiled later"),
     Column("step", pl.Int64, "step that the compiling rank was in"),
-    Column(
-        "waiting_rank",
-        pl.Int32,
-        "the rank that waited; the one that lost most if several did",
-    ),
+    Column("waiting_rank", pl.Int32, "the rank that waited; the one that lost most if several did"),
     Column("started_us", pl.Float64, "Unix time at which the compile began, µs"),
-    Column(
-        "compile_ms",
-        pl.Float64,
-        "host time of the compile, less what the waiting rank compiled meanwhile",
-    ),
-    Column(
-        "wait_ms",
-        pl.Float64,
-        "of it that rank waited: its step took that much longer than usual",
-    ),
-    Column(
-        "found_in_cache",
-        pl.Boolean,
-        "that rank found the same graph in a cache; false: it compiled other code in that step, or none",
-    ),
+    Column("compile_ms", pl.Float64, "host time of the compile, less what the waiting rank compiled meanwhile"),
+    Column("wait_ms", pl.Float64, "of it that rank waited: its step took that much longer than usual"),
+    Column("found_in_cache", pl.Boolean, "that rank found the same graph in a cache; false: it compiled other code in that step, or none"),
+)
+
+HOST_READS = table(
+    "host_reads",
+    "one line of the user's own that copies from a GPU to the host outside of compiled code, and nothing the other way",
+    _STANCE,
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("asks", pl.String, "what asks for the value in the source: .item(), float(), if, …; null: nothing that can be seen"),
+    Column("scalars", pl.Float64, "single values a step"),
+    Column("tensors", pl.Float64, "copies of tensors a step"),
+    Column("waited_ms", pl.Float64, "host time a step in calls that wait, as profiled"),
+)
+
+READ_REPLAYS = table(
+    "read_replays",
+    "a step without a profiler, played again without the values that one place reads from the GPU",
+    _STANCE,
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "the place's first line, as in host_reads"),
+    Column("last_line", pl.Int32, "its last line"),
+    Column("step_ms", pl.Float64, "the step as played with all it does, device clock"),
+    Column("without_ms", pl.Float64, "the same without the place's reads"),
 )
 
 SETTINGS = table(
@@ -341,9 +233,3 @@ SETTINGS = table(
     Column("name", pl.String, "job_steps, assumed_steps, …"),
     Column("value", pl.Float64, "its value"),
 )
-
-TABLES = (
-    BLOCK_PAIRS, SPEEDUPS, ACCOUNTING, STEP_COUNTS, REGION_COSTS, COMPILE_COSTS, KERNEL_GROUPS,
-    SCRIPT_TIMERS, SETTING_SITES, SOURCE_LINES, BACKWARD_CALLS, DDP_BUCKETS, RANK_WAITS,
-    HOST_READS, READ_REPLAYS, SETTINGS,
-)  # fmt: skip

@@ -214,8 +214,3 @@ FIRST_CALLS = table(
     Column("part", pl.String, "dynamo, aot, inductor, scheduling, codegen, kernel_compile, autotune, cudagraph_recording, backward, first_run (running what was compiled, and Python between), unexplained"),
     Column("ms", pl.Float64, "host; the parts add up to the call"),
 )
-
-TABLES = (
-    OP_SOURCES, ACCOUNT_DETAILS, MATCHED_KERNELS, MATCH_GROUPS, WATERFALL, WATERFALL_ROWS,
-    KERNEL_LIMITS, STEP_LIMITS, FUSION_NOTES, GRAPH_PASSES, GUARD_COSTS, CALL_PATH, FIRST_CALLS,
-)  # fmt: skip

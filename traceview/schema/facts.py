@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import COMPILE, RAW, Column, table
+from traceview.schema.columns import COMPILE, FAILED_GUARD, RAW, RECOMPILED, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 _FILE = Column("file", pl.String, "user's own file; null: not known")
@@ -24,94 +24,86 @@ RECOMPILE_CAUSES = table(
     "recompile_causes",
     "one recompile, with the failed guard that decided it",
     *COMPILE,
-    Column(
-        "cause_id",
-        pl.Int32,
-        "recompiles of one pass with the same number have one cause: the same function, kind and source",
-    ),
-    Column("co_name", pl.String, "code object that was compiled again"),
-    Column("co_filename", pl.String, "its file"),
-    Column("co_firstlineno", pl.Int32, "its first line"),
+    Column("cause_id", pl.Int32, "recompiles of one pass with the same number have one cause: the same function, kind and source"),
+    *RECOMPILED,
     Column("function", pl.String, "co_name, or the function that code after a graph break is of"),
     Column("is_wrapper", pl.Boolean, "the code object is torch's own function around the callable"),
     Column("failed_compile_id", pl.String, "the cache entry whose guard failed"),
     Column("guard", pl.String, "the guard as torch wrote it"),
-    Column(
-        "kind",
-        pl.String,
-        "see recompiles; value also where an argument is a tensor in some calls and None in others",
-    ),
-    Column(
-        "family",
-        pl.String,
-        "what changed: size, module_int, constant, resumed (a value handed across a graph break), identity, length, tensor (a property of one), state, backend, other",
-    ),
-    Column(
-        "size_reason",
-        pl.String,
-        "of family size, why the compiled code did not serve the new size: zero_one, parameter, static, pinned, first_change",
-    ),
-    Column(
-        "parameters",
-        pl.List(pl.String),
-        "of size_reason parameter, the parameters whose sizes differ",
-    ),
-    Column("source_name", pl.String, "what the guard reads: x, self.step, k"),
-    Column("dim", pl.Int32, "dimension, for size and stride"),
-    Column("old", pl.String, "value the guard expected"),
-    Column("new", pl.String, "value it met; null where the log does not say"),
-    Column("user_file", pl.String, "file that the guard (or its user stack) names"),
-    Column("user_line", pl.Int32, "line there"),
-    Column("user_code", pl.String, "source text that the guard quotes"),
+    Column("kind", pl.String, "see recompiles; value also where an argument is a tensor in some calls and None in others"),
+    Column("family", pl.String, "what changed: size, module_int, constant, resumed (a value handed across a graph break), identity, length, tensor (a property of one), state, backend, other"),
+    Column("size_reason", pl.String, "of family size, why the compiled code did not serve the new size: zero_one, parameter, static, pinned, first_change"),
+    Column("parameters", pl.List(pl.String), "of size_reason parameter, the parameters whose sizes differ"),
+    *FAILED_GUARD,
     Column("origin", pl.String, "see recompiles"),
     raw=True,
+)
+
+BREAK_SITES = table(
+    "break_sites",
+    "one reason for graph breaks at one line, with all breaks of it",
+    Column("file", pl.String, "user's own file, whose line breaks or calls what breaks; null: not known"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function there"),
+    Column("inside_file", pl.String, "library's file that the line led to; null: the line itself breaks"),
+    Column("inside_line", pl.Int32, "line there"),
+    Column("inside_function", pl.String, "function there"),
+    Column("kinds", pl.List(pl.String), "what breaks: item (a tensor's value becomes a number), data_dependent (control flow on a value), io, dynamic_shape, asked (torch._dynamo.graph_break()), disabled (torch.compiler.disable), backward, optimizer, custom_op (no fake implementation), wrapper (DDP's own code), secondary (follows from another break), other"),
+    Column("gb_id", pl.String, "torch's id (GB0124)"),
+    Column("gb_type", pl.String, "torch's Gb_type"),
+    Column("reason", pl.String, "the whole reason"),
+    Column("explanation", pl.String, "torch's Explanation"),
+    Column("hints", pl.List(pl.String), "torch's Hints"),
+    Column("context", pl.String, "Developer debug context"),
+    Column("times", pl.Int64, "compiles in which it was met"),
+    Column("records", pl.Int64, "records of it in all logs"),
+    Column("names_line", pl.Boolean, "the log names the line, not only the compiled function"),
+    Column("frame_skipped", pl.Boolean, "the whole frame was left in eager because of it"),
+    Column("refused", pl.Boolean, "fullgraph=True made it an error"),
+    Column("in_torch", pl.Boolean, "in torch's own code, and none of the user's was compiled around it"),
+    Column("compile_keys", pl.List(pl.String), "compiles in which it was met"),
+    Column("functions", pl.List(pl.String), "functions that were being compiled, file:line of each"),
+    Column("resume_functions", pl.List(pl.String), "code that Dynamo compiled after the break, file:line of each; empty: none"),
+    Column("user_code", pl.String, "source text of the user's line, where a log quotes it"),
+    Column("broken_code", pl.String, "source text of the line that breaks, be it a library's"),
+    *RAW,
+)
+
+BREAK_COSTS = table(
+    "break_costs",
+    "what the graph breaks at one line cost, in the measured pass of the first rank",
+    Column("file", pl.String, "as in break_sites"),
+    Column("line", pl.Int32, "as in break_sites"),
+    Column("refused", pl.Boolean, "as in break_sites: a line may have a row for each"),
+    Column("ms", pl.Float64, "per step; null: not known"),
+    Column("eager_ms", pl.Float64, "operators of the functions that break there, in no compiled graph"),
+    Column("with_eager", pl.Boolean, "ms holds eager_ms"),
+    Column("fusible_ms", pl.Float64, "per step, the most that fusing across it could save on top"),
+    Column("seconds", pl.Float64, "once: compiles that failed; null: not known, or repeated each step"),
+    Column("basis", pl.String, "parts (Python at the break, and entering compiled code once more), entries (the same, which this torch's profile does not separate), one_part (nothing ran compiled after it), not_measured; where fullgraph=True refuses it: ended (the script), tried (compiled for nothing), tried_each_step"),
+    Column("measured", pl.Boolean, "nothing that matters is estimated"),
+    Column("all_ms", pl.Float64, "per step, what is seen of all breaks together"),
+    Column("lines", pl.Int32, "lines that break: they share what no line shows"),
+    Column("clock", pl.String, "device or host"),
 )
 
 OUTSIDE_WORK = table(
     "outside_work",
     "what one line adds to a compiled step outside of compiled code, most expensive first within its kind",
-    Column(
-        "kind",
-        pl.String,
-        "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them), operators (in no compiled graph)",
-    ),
-    Column(
-        "what",
-        pl.String,
-        "of loading, the DataLoader's iterator; of operators, the optimizer whose step most of them are",
-    ),
+    Column("kind", pl.String, "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them), operators (in no compiled graph)"),
+    Column("what", pl.String, "of loading, the DataLoader's iterator; of operators, the optimizer whose step most of them are"),
     _FILE,
     _LINE,
-    Column(
-        "ms",
-        pl.Float64,
-        "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch",
-    ),
-    Column(
-        "share",
-        pl.Float64,
-        "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same",
-    ),
+    Column("ms", pl.Float64, "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch"),
+    Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )
 
 STEP_SHARES = table(
     "step_shares",
     "where the time of a compiled step goes, as parts of it",
-    Column(
-        "compiled",
-        pl.Float64,
-        "of the host's time as profiled: in compiled callables and their backward, 0 to 1",
-    ),
-    Column(
-        "waiting",
-        pl.Float64,
-        "of timed blocks: the step's thread wanted no processor, 0 to 1; null: not recorded",
-    ),
-    Column(
-        "queued",
-        pl.Float64,
-        "of timed blocks: the step's thread was ready and had no processor, 0 to 1; null: not recorded",
-    ),
+    Column("compiled", pl.Float64, "of the host's time as profiled: in compiled callables and their backward, 0 to 1"),
+    Column("waiting", pl.Float64, "of timed blocks: the step's thread wanted no processor, 0 to 1; null: not recorded"),
+    Column("queued", pl.Float64, "of timed blocks: the step's thread was ready and had no processor, 0 to 1; null: not recorded"),
 )
 
 SCRIPT_ENDS = table(
@@ -119,11 +111,7 @@ SCRIPT_ENDS = table(
     "how one process of the script ended",
     Column("pid", pl.Int64, "process id"),
     Column("by_itself", pl.Boolean, "it came to its own end, without an error"),
-    Column(
-        "after_calls_s",
-        pl.Float64,
-        "from the end of the last compiled call to the end of the script; null: it did not come to its own end, or not every call was recorded",
-    ),
+    Column("after_calls_s", pl.Float64, "from the end of the last compiled call to the end of the script; null: it did not come to its own end, or not every call was recorded"),
 )
 
 READ_PLACES = table(
@@ -145,95 +133,9 @@ OUTPUT_VERDICTS = table(
     "whether the outputs of one compiled callable agree with eager's",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
-    Column(
-        "outcome",
-        pl.String,
-        "agree, random (they do with eager's random numbers), rounding (they do with eager's roundings too), differ, not_compared",
-    ),
-    Column(
-        "judged_run",
-        pl.String,
-        "run of output_checks to judge by: compiled, or fallback_random where random numbers may explain the difference",
-    ),
-    Column(
-        "ladder_agrees",
-        pl.Boolean,
-        "every stage of the compiler agrees with eager's random numbers and roundings; null: not tried",
-    ),
+    Column("outcome", pl.String, "agree, random (they do with eager's random numbers), rounding (they do with eager's roundings too), differ, not_compared"),
+    Column("judged_run", pl.String, "run of output_checks to judge by: compiled, or fallback_random where random numbers may explain the difference"),
+    Column("ladder_agrees", pl.Boolean, "every stage of the compiler agrees with eager's random numbers and roundings; null: not tried"),
     Column("wrong_from", pl.String, "backend of the first stage that does not; null: none"),
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
-)
-
-
-
-BREAK_SITES = table(
-    "break_sites",
-    "one reason for graph breaks at one line, with all breaks of it",
-    Column("file", pl.String, "user's own file, whose line breaks or calls what breaks; null: not known"),
-    Column("line", pl.Int32, "line there"),
-    Column("function", pl.String, "function there"),
-    Column("inside_file", pl.String, "library's file that the line led to; null: the line itself breaks"),
-    Column("inside_line", pl.Int32, "line there"),
-    Column("inside_function", pl.String, "function there"),
-    Column(
-        "kinds",
-        pl.List(pl.String),
-        "what breaks: item (a tensor's value becomes a number), data_dependent (control flow on a value), io, dynamic_shape, asked (torch._dynamo.graph_break()), disabled (torch.compiler.disable), backward, optimizer, custom_op (no fake implementation), wrapper (DDP's own code), secondary (follows from another break), other",
-    ),
-    Column("gb_id", pl.String, "torch's id (GB0124)"),
-    Column("gb_type", pl.String, "torch's Gb_type"),
-    Column("reason", pl.String, "the whole reason"),
-    Column("explanation", pl.String, "torch's Explanation"),
-    Column("hints", pl.List(pl.String), "torch's Hints"),
-    Column("context", pl.String, "Developer debug context"),
-    Column("times", pl.Int64, "compiles in which it was met"),
-    Column("records", pl.Int64, "records of it in all logs"),
-    Column("names_line", pl.Boolean, "the log names the line, not only the compiled function"),
-    Column("frame_skipped", pl.Boolean, "the whole frame was left in eager because of it"),
-    Column("refused", pl.Boolean, "fullgraph=True made it an error"),
-    Column("in_torch", pl.Boolean, "in torch's own code, and none of the user's was compiled around it"),
-    Column("compile_keys", pl.List(pl.String), "compiles in which it was met"),
-    Column("functions", pl.List(pl.String), "functions that were being compiled, file:line of each"),
-    Column(
-        "resume_functions",
-        pl.List(pl.String),
-        "code that Dynamo compiled after the break, file:line of each; empty: none",
-    ),
-    Column("user_code", pl.String, "source text of the user's line, where a log quotes it"),
-    Column("broken_code", pl.String, "source text of the line that breaks, be it a library's"),
-    *RAW,
-)
-
-BREAK_COSTS = table(
-    "break_costs",
-    "what the graph breaks at one line cost, in the measured pass of the first rank",
-    Column("file", pl.String, "as in break_sites"),
-    Column("line", pl.Int32, "as in break_sites"),
-    Column("refused", pl.Boolean, "as in break_sites: a line may have a row for each"),
-    Column("ms", pl.Float64, "per step; null: not known"),
-    Column("eager_ms", pl.Float64, "operators of the functions that break there, in no compiled graph"),
-    Column("with_eager", pl.Boolean, "ms holds eager_ms"),
-    Column("fusible_ms", pl.Float64, "per step, the most that fusing across it could save on top"),
-    Column("seconds", pl.Float64, "once: compiles that failed; null: not known, or repeated each step"),
-    Column(
-        "basis",
-        pl.String,
-        "parts (Python at the break, and entering compiled code once more), entries (the same, which this torch's profile does not separate), one_part (nothing ran compiled after it), not_measured; where fullgraph=True refuses it: ended (the script), tried (compiled for nothing), tried_each_step",
-    ),
-    Column("measured", pl.Boolean, "nothing that matters is estimated"),
-    Column("all_ms", pl.Float64, "per step, what is seen of all breaks together"),
-    Column("lines", pl.Int32, "lines that break: they share what no line shows"),
-    Column("clock", pl.String, "device or host"),
-)
-
-TABLES = (
-    COMPILE_REGIONS,
-    RECOMPILE_CAUSES,
-    BREAK_SITES,
-    BREAK_COSTS,
-    OUTSIDE_WORK,
-    STEP_SHARES,
-    SCRIPT_ENDS,
-    READ_PLACES,
-    OUTPUT_VERDICTS,
 )

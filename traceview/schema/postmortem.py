@@ -57,5 +57,3 @@ TRACES = table(
     Column("other_processes", pl.Int32, "other processes in the same file (a merged trace), which are left out"),
     Column("other_events", pl.Int64, "host events of theirs"),
 )
-
-TABLES = (INPUTS, JOBS, TRACES)

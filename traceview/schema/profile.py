@@ -102,5 +102,3 @@ LINE_OPS = table(
     Column("line", pl.Int32, "line there"),
     Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
 )
-
-TABLES = (KERNELS, KERNEL_LAUNCHES, CPU_OPS, LINE_OPS)

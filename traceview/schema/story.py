@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import COMPILE, Column, table
+from traceview.schema.columns import CODE, COMPILE, PHASES, Column, table
 
 _PID = Column("pid", pl.Int64, "process id")
 _MEMBER = Column("member", pl.String, "the rank, or p4711: a process whose rank is not known")
 _RANKS = Column("ranks", pl.String, "ranks that it is true of, as ranges: 0-16,18-63")
 _COUNT = Column("rank_count", pl.Int32, "how many ranks")
-_CODE = (
-    Column("co_name", pl.String, "code object"),
-    Column("co_filename", pl.String, "its file"),
-    Column("co_firstlineno", pl.Int32, "its first line"),
-)
-_PHASES = (
-    Column("dynamo_s", pl.Float64, "tracing: dynamo less AOT"),
-    Column("aot_s", pl.Float64, "AOTAutograd less Inductor"),
-    Column("inductor_s", pl.Float64, "Inductor less code generation"),
-    Column("codegen_s", pl.Float64, "code generation and kernel compilation"),
-)
 _BASIS = Column("basis", pl.String, "measured, derived or heuristic: how it is known")
 
 CACHE_COMPONENTS = table(
@@ -77,7 +66,7 @@ JOB_RANKS = table(
     _MEMBER,
     Column("pids", pl.List(pl.Int64), "its processes"),
     Column("seconds", pl.Float64, "host seconds of its compiles, nested ones counted once; null: no compile has a duration"),
-    *_PHASES,
+    *PHASES,
     Column("compiles", pl.Int32, "compiles of frames (backwards not counted)"),
     Column("recompiles", pl.Int32, "of them not the first of their code object"),
     Column("graph_breaks", pl.Int32, "graph breaks, one a compile and line; null: not recorded"),
@@ -92,13 +81,13 @@ JOB_RANKS = table(
 JOB_FRAMES = table(
     "job_frames",
     "one code object, over all ranks of a job",
-    *_CODE,
+    *CODE,
     Column("user_file", pl.String, "user's own location"),
     Column("user_line", pl.Int32, "line there"),
     Column("rank_seconds", pl.Float64, "compile seconds, added up over ranks"),
     Column("most_seconds", pl.Float64, "on the rank with most"),
     Column("most_member", pl.String, "that rank"),
-    *_PHASES,
+    *PHASES,
     _RANKS,
     _COUNT,
     Column("compiles", pl.Int32, "compiles on all ranks"),
@@ -111,7 +100,7 @@ JOB_WAITS = table(
     "one compile during which one other rank waited, and did not compile itself",
     *COMPILE,
     _MEMBER,
-    *_CODE,
+    *CODE,
     Column("waiting_member", pl.String, "the rank that waited"),
     Column("started_us", pl.Float64, "Unix time at which that began, µs"),
     Column("seconds", pl.Float64, "how long, of the compile"),
@@ -124,7 +113,7 @@ JOB_DIVERGENCE = table(
     "one group of ranks that agree on something on which not all ranks do",
     Column("difference", pl.Int32, "number of the difference; its groups share it"),
     Column("kind", pl.String, "frames, graph, guards, collectives"),
-    *_CODE,
+    *CODE,
     Column("compile_index", pl.Int32, "n-th compile of the code object, from 0"),
     _RANKS,
     _COUNT,
@@ -166,7 +155,7 @@ JOB_FAILURES = table(
     Column("outcome", pl.String, "failed, limit (recompile limit) or unfinished"),
     Column("fail_type", pl.String, "CompilationMetrics.fail_type"),
     Column("reason", pl.String, "fail_reason, its first 2,000 characters"),
-    *_CODE,
+    *CODE,
     Column("user_file", pl.String, "user's own line: torch's fail_user_frame, else where the frame was called"),
     Column("user_line", pl.Int32, "line there"),
     _RANKS,
@@ -183,7 +172,7 @@ JOB_STRAGGLERS = table(
     Column("median_seconds", pl.Float64, "median over the other ranks"),
     Column("part", pl.String, "cache_miss, more_compiles, slower, other"),
     Column("part_seconds", pl.Float64, "seconds more than the median of the others"),
-    *_CODE,
+    *CODE,
     Column("compiles", pl.Int32, "compiles behind it"),
     _BASIS,
 )
@@ -193,7 +182,7 @@ LATE_COMPILES = table(
     "one compile after the job's start",
     *COMPILE,
     _MEMBER,
-    *_CODE,
+    *CODE,
     Column("late_by", pl.String, "steps, profiler_steps, or time: after the first quiet time of all ranks"),
     Column("after_step", pl.Int64, "step from which on it counts as late; null where steps are not known"),
     Column("after_us", pl.Float64, "Unix time from which on it does; null where steps are known, µs"),
@@ -214,9 +203,3 @@ IDLE_ON_COMPILE = table(
     Column("other_compile_s", pl.Float64, "of the rest, seconds in which another rank compiled"),
     _BASIS,
 )
-
-TABLES = (
-    CACHE_COMPONENTS, CONFIGS, COLLECTIVE_SCHEDULES, COMPILE_DIGESTS,
-    JOB_RANKS, JOB_FRAMES, JOB_WAITS, JOB_DIVERGENCE, CACHE_KEY_DIFFERENCES, JOB_CONFIGS,
-    JOB_FAILURES, JOB_STRAGGLERS, LATE_COMPILES, IDLE_ON_COMPILE,
-)  # fmt: skip
