@@ -37,7 +37,6 @@ their kernels may still be recorded: look at the log again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
@@ -60,6 +59,7 @@ from traceview.rules.kit import (
     shorten,
     step_ms,
 )
+from traceview.torchtext.cudagraphs import run_id, tree_sizes
 from traceview.words import names
 
 CODE = "TV513"
@@ -73,9 +73,6 @@ LEAST_SIZES = 9
 MOST_NEW = 0.50
 #: Servers record this many sizes on purpose, before the first request.
 _INTENDED = 32
-_SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
-_NUMBER = re.compile(r"\d{1,18}")
-_RUN = re.compile(r"^\[([^\]]+)\]")
 #: ``x.size()[0]``, ``x.stride()[0]`` and ``x.storage_offset()``.
 _OF_TENSOR = "()"
 _RECORDING = "cudagraph_recording"
@@ -149,11 +146,10 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
     for row in first_rank(rows(tables, "cudagraph_events")):
         text = row["reason"] or ""
         if row["event"] == "tree":
-            sized = _SIZES.search(text)
-            tree = (tuple(sorted(map(int, _NUMBER.findall(sized[1])))), row) if sized else None
+            sizes = tree_sizes(text)
+            tree = None if sizes is None else (sizes, row)
         elif tree is not None and row["event"] in ("warmup", "record"):
-            run = _RUN.match(text)
-            key = run[1] if run else row["compile_id"] or "", len(tree[0])
+            key = run_id(text) or row["compile_id"] or "", len(tree[0])
             found.setdefault(key, {}).setdefault(*tree)
             tree = None
     most: dict[str, list[Row]] = {}

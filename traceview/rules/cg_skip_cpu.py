@@ -33,7 +33,6 @@ see a split.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -57,36 +56,35 @@ from traceview.rules.kit import (
     shorten,
     step_ms,
 )
+from traceview.torchtext.cudagraphs import partition_reason, partitions_without, skip_cause
 
 CODE = "TV512"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
 SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
-_CREATED = re.compile(r"^Created \d+ graph partitions: \d+ cudagraphable, (?P<without>\d+) non-")
-_WHY = re.compile(r"\breason=(?P<why>.+?), ir=")
 _COPY_WAITS = ("idle_copy_wait", "idle_sync")
 _MOVE = (
     "Move the tensor to the GPU once, before the first call: register_buffer in a module, device= "
     "where it is created, capturable=True in an optimizer. A Python number may stay one."
 )
-#: torch's words for a reason → what it is, and what to do.
+#: What keeps it out of a cudagraph → in words, and what to do.
 _KINDS = {
-    r"DeviceCopy ops": ("a copy between CPU and GPU", _MOVE),
-    r"cpu device|\bcpu ops": ("work on the CPU", _MOVE),
-    r"multiple devices": (
+    "copy": ("a copy between CPU and GPU", _MOVE),
+    "cpu": ("work on the CPU", _MOVE),
+    "devices": (
         "more than one device",
         "Compile one function for each device, and move tensors between them outside.",
     ),
-    r"incompatible op|CUDAGraph-unsafe|cudagraph-unsafe": (
+    "operator": (
         "an operator that cannot be recorded",
         "Call the operator outside of the compiled function, or write it another way.",
     ),
-    r"unbacked binding ops": (
+    "unbacked": (
         "a size that depends on data",
         "Keep it at one size, with a mask instead of a selection, or compute it outside.",
     ),
-    r"Conditional ops": (
+    "cond": (
         "torch.cond",
         "Compute both branches and choose with torch.where, where that is cheap.",
     ),
@@ -123,12 +121,10 @@ def check(tables: Tables) -> Iterator[Finding]:
     for table, row in (
         *(("cudagraph_events", row) for row in kept),
         *(("compiles", row) for row in metrics),
-        *(("cudagraph_events", row) for row in parts if _why(row["reason"])),
+        *(("cudagraph_events", row) for row in parts if partition_reason(row["reason"] or "")),
     ):
         text = row["reason" if table == "cudagraph_events" else "cudagraph_skip_reason"] or ""
-        why = _why(text) or text
-        kind = next((kind for words, kind in _KINDS.items() if re.search(words, why)), None)
-        if kind is not None:
+        if kind := _KINDS.get(skip_cause(text) or ""):
             spot = owners.spot(row) if table == "cudagraph_events" else owners.code(row)
             key = tuple(sorted(owners.about_compiles(row))) or (row["compile_key"],)
             found.setdefault(key, []).append(_Skipped(table, row, text, spot.place, *kind))
@@ -136,20 +132,15 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _finding(tables, owners, group)
 
 
-def _why(text: str | None) -> str | None:
-    found = _WHY.search(text or "")
-    return found["why"] if found else None
-
-
 def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
     lines = [place for place, _ in Counter(one.place for one in group if one.place).most_common()]
     place = lines[0] if lines else None
     shown = [one for one in group if one.place == place]
-    key, split = shown[0].row["compile_key"], bool(_why(shown[0].text))
+    key, split = shown[0].row["compile_key"], partition_reason(shown[0].text) is not None
     parts = [
-        (row, created)
+        (row, without)
         for row in first_rank(rows(tables, "cudagraph_events", event="partition", compile_key=key))
-        if (created := _CREATED.match(row["reason"] or ""))
+        if (without := partitions_without(row["reason"] or "")) is not None
     ]
     explanation = (
         "A cudagraph contains work of one GPU and nothing else, so torch records none of this "
@@ -157,7 +148,7 @@ def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
     )
     if split:
         pieces = plural(sum(row["count"] or 0 for row, _ in parts), "part")
-        without = sum(int(created["without"]) for _, created in parts)
+        without = sum(count for _, count in parts)
         operations = sum(1 for one in group if one.row["compile_key"] == key)
         explanation = (
             f"torch split the graph into {pieces} and records no cudagraph for {without} of them, "

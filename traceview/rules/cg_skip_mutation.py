@@ -24,7 +24,6 @@ and buffers keep their addresses and may be written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from traceview.rules._gain import idle_ms
@@ -41,13 +40,12 @@ from traceview.rules.kit import (
     short,
     shorten,
 )
+from traceview.torchtext.cudagraphs import instances, skip_cause
 
 CODE = "TV510"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
 SEVERITIES = ("warning",)
 GPU_ONLY = True
-
-_COUNT = re.compile(r"\((\d+) instances?\)")
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -68,8 +66,8 @@ def check(tables: Tables) -> Iterator[Finding]:
     if len(found) > 1:  # the same skip as logged without its line
         found.pop(short(None), None)
     for name, group in found.items():
-        count = _COUNT.search(group[0][column])
-        inputs = plural(int(count[1]), "input") if count else "an input"
+        count = instances(group[0][column])
+        inputs = "an input" if count is None else plural(count, "input")
         idle = idle_ms(tables, "launch")
         about = "time of a compiled step in which the GPU waits for launches: the most it can save"
         unknown = "the launches that one cudagraph would replace; not measured"
@@ -96,4 +94,4 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _said(found: list[Row], column: str) -> list[Row]:
-    return [row for row in found if "mutated inputs" in (row[column] or "")]
+    return [row for row in found if skip_cause(row[column] or "") == "mutation"]

@@ -5,49 +5,14 @@ Partition lines are written even where cudagraphs are off and prove nothing; a `
 
 from __future__ import annotations
 
-import re
+import msgspec
 
 from traceview.parse.messages import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at, user_columns
+from traceview.torchtext.cudagraphs import read_event
 from traceview.torchtext.frames import parse_traceback
 
-_ID = r"^(?:\[[^\]]{0,60}\] )?"
-_EVENTS = tuple(
-    (event, re.compile(pattern))
-    for event, pattern in (
-        ("skip", r"^(?:skipping cudagraphs? due to (?!function \d)|disabling cudagraphs )"),
-        (
-            "rerecord_limit",
-            r"^skipping cudagraph due to function (?P<function>\d{1,9}) exceeding "
-            r"max re-recording limit \(=(?P<count>\d{1,9})\)",
-        ),
-        ("tree", _ID + r"Recording cudagraph tree for "),
-        ("record", _ID + r"Recording function="),
-        ("rerecord", _ID + r"Re-recording function="),
-        ("warmup", _ID + r"Running (?:warmup|eager) function="),
-        (
-            "checkpoint",
-            r"^Checkpointing cuda caching allocator state\. Number of checkpoints "
-            r"(?P<count>\d{1,9})",
-        ),
-        ("partition", r"^Created (?P<count>\d{1,9}) graph partitions: "),
-        ("partition", r"^ *Partition \d{1,9}(?::| has )"),
-        ("partition", r"^ {4}\S+: reason="),
-        (
-            "dynamic_shapes",
-            r"^CUDAGraph supports dynamic shapes by recording .*"
-            r"We have observed (?P<count>\d{1,9}) distinct sizes",
-        ),
-        (
-            "overwritten",
-            r"^Error: accessing (?:gradient )?tensor output of CUDAGraphs that has "
-            r"been overwritten",
-        ),
-    )
-)
-_INSTANCES = re.compile(r"\((\d{1,9}) instances\)")
 _STACK_LINE, _STACK_LINES = " " * 9, 200
-_FOUND_FROM = re.compile(r"\.? ?Found from ?:")
 _ADVICE = "torch.compiler.cudagraph_mark_step_begin()"
 _OVERWRITE_LINES = 40
 _HEADS = heads(
@@ -133,22 +98,7 @@ def cudagraph_event(text: str) -> Row | None:
     """Columns of one message without its origin; None for an empty one."""
     if not text.strip():
         return None
-    event, match = "other", None
-    for name, pattern in _EVENTS:
-        match = pattern.match(text)
-        if match is not None:
-            event = name
-            break
-    named = match.groupdict() if match else {}
-    count = named.get("count")
-    if event == "skip" and (instances := _INSTANCES.search(text)):
-        count = instances[1]
-    function = named.get("function")
-    reason = _FOUND_FROM.split(text, maxsplit=1)[0] if event == "skip" else text
     return {
-        "event": event,
-        "reason": reason.strip(),
-        "function_id": int(function) if function else None,
-        "count": int(count) if count else None,
+        **msgspec.structs.asdict(read_event(text)),
         **user_columns(parse_traceback(text)),
     }

@@ -1,0 +1,35 @@
+"""Messages of the cudagraphs logger, as torch 2.6 to 2.13 write them."""
+
+import pytest
+
+from traceview.torchtext.cudagraphs import (
+    partition_reason,
+    partitions_without,
+    read_event,
+    run_id,
+    skip_cause,
+    tree_sizes,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("skipping cudagraphs due to mutated inputs (2 instances). Found from : \n", "mutation"),
+        ("skipping cudagraphs due to cpu device (arg0_1). Found from : \n  mutated inputs", "cpu"),
+        ("    op3: reason=DeviceCopy ops, ir=DeviceCopy(mutated inputs)", "copy"),
+        ("skipping cudagraphs due to something new", None),
+    ],
+)
+def test_a_cause_is_read_from_the_reason_alone(text, cause):
+    assert skip_cause(text) == cause
+
+
+def test_counts_and_ids():
+    assert read_event("skipping cudagraphs due to mutated inputs (2 instances)").count == 2
+    assert partitions_without("Created 3 graph partitions: 2 cudagraphable, 1 non-cuda") == 1
+    assert partitions_without("Created 3 graph partitions") is None
+    assert partition_reason("    op3: reason=cpu ops, ir=x") == "cpu ops"
+    assert run_id("[0/1] Running warmup function=FunctionID(id=0)") == "0/1"
+    assert tree_sizes("[0/1] Recording cudagraph tree for symint key (16, 7)") == (7, 16)
+    assert tree_sizes("Recording cudagraph tree for graph without symints") is None
