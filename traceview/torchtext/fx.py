@@ -42,7 +42,7 @@ VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
 ITEM = "getitem"
 #: Comments above nodes, as a pattern for whole lines.
 COMMENT_LINES = r"(?m)^\s*# File: .*$"
-#: A line that ``Node.is_operation`` holds for, as a pattern for what counts faster than Python.
+#: A line with an operation (a call, or an item taken), for what counts faster than Python.
 OPERATION_LINE = r" +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 
 _PLACE = r"# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,\n]+)"
@@ -134,11 +134,6 @@ class Node:
     inputs: tuple[str, ...] = ()
 
     @property
-    def is_operation(self) -> bool:
-        """Whether it is a call or takes an item, which is what ``node_count`` counts."""
-        return bool(self.op)
-
-    @property
     def is_view(self) -> bool:
         """Whether it moves no data: a view, or one of several results."""
         return self.op in VIEWS or self.op == ITEM
@@ -198,12 +193,33 @@ class Graph:
         """All but the inputs."""
         return [node for node in self.nodes.values() if node.args]
 
+    def add(self, node: Node) -> None:
+        """Add a node with what it reads; a method's first input is what it is called on."""
+        nodes = self.nodes
+        if node.name in nodes:
+            return  # no graph names two nodes alike: without this, one could be made of itself
+        if node.args:
+            if node.op == ITEM:
+                inputs = [node.args.partition("[")[0]]
+            else:
+                inputs = _WORD.findall(node.args)
+                if node.op and (owner := node.target.partition(".")[0]) in nodes:
+                    node.op = f"Tensor.{node.target.rpartition('.')[2]}"
+                    inputs.insert(0, owner)
+            node.inputs = tuple(dict.fromkeys([word for word in inputs if word in nodes]))
+            for source in node.inputs:
+                self.users[source].append(node.name)
+        nodes[node.name] = node
+
     def base(self, name: str) -> tuple[str, int | None]:
         """What ``name`` is a view of, and the bytes that reading the view takes at most."""
         node = self.nodes[name]
         least = node.bytes
-        while node.is_view and node.inputs and not self._picks_result(node):
-            node = self.nodes[node.inputs[0]]
+        while node.is_view and node.inputs:
+            source = self.nodes[node.inputs[0]]
+            if node.op == ITEM and not source.is_view:
+                break  # one of several results (``var_mean[0]``), which has bytes of its own
+            node = source
             if node.bytes is not None and (least is None or node.bytes < least):
                 least = node.bytes
         return node.name, least
@@ -236,10 +252,6 @@ class Graph:
                     seen.add(user)
                     views.append(user)
 
-    def _picks_result(self, node: Node) -> bool:
-        """One of several results of an operation (``var_mean[0]``), which has bytes of its own."""
-        return node.op == ITEM and not self.nodes[node.inputs[0]].is_view
-
 
 def read_graph(text: str) -> Graph:
     """The graph that ``text`` prints, without those inside it; lines of another form are skipped.
@@ -250,7 +262,7 @@ def read_graph(text: str) -> Graph:
     graph = Graph()
     end = _RETURN.search(text)
     for node in _read(text[: end.start()] if end else text):
-        _add(graph, node)
+        graph.add(node)
     if end:
         below = _CLASS.search(text, end.end())
         returned = text[end.end() : below.start() if below else len(text)]
@@ -296,25 +308,6 @@ def _read(text: str) -> Iterator[Node]:
 def _of_sign(sign: str, prefix: str = "") -> str:
     name = _SIGNS.get(sign)
     return f"operator.{prefix}{name.rstrip('_') if prefix else name}" if name else ""
-
-
-def _add(graph: Graph, node: Node) -> None:
-    """Add a node with what it reads; a method's first input is what it is called on."""
-    nodes = graph.nodes
-    if node.name in nodes:
-        return  # no graph names two nodes alike: without this, one could be made of itself
-    if node.args:
-        if node.op == ITEM:
-            inputs = [node.args.partition("[")[0]]
-        else:
-            inputs = _WORD.findall(node.args)
-            if node.op and (owner := node.target.partition(".")[0]) in nodes:
-                node.op = f"Tensor.{node.target.rpartition('.')[2]}"
-                inputs.insert(0, owner)
-        node.inputs = tuple(dict.fromkeys([word for word in inputs if word in nodes]))
-        for source in node.inputs:
-            graph.users[source].append(node.name)
-    nodes[node.name] = node
 
 
 @lru_cache(4096)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+from msgspec.structs import replace
 
 from traceview.torchtext.frames import StackFrame, parse_traceback
 
@@ -118,18 +119,13 @@ def parse_graph_break(text: str) -> GraphBreakText:
     body_start = start.end() if start else (head.end() if head else 0)
     end = _REASON_END.search(text, body_start)
     reason = text[body_start : end.start() if end else len(text)].strip()
-    fields = _fields(reason)
+    found = _first_body(reason)
     at = _STACK.search(text, body_start)
     stack = parse_traceback(text[at.end() :]) if at else ()
-    stack += parse_traceback((fields.explanation or "").partition(_TRACED)[2])
+    stack += parse_traceback((found.explanation or "").partition(_TRACED)[2])
     last = stack[-1] if stack else None
-    return GraphBreakText(
-        reason=reason,
-        gb_type=fields.gb_type,
-        gb_id=fields.gb_id,
-        explanation=fields.explanation,
-        hints=fields.hints,
-        context=fields.context,
+    return replace(
+        found,
         frame_skipped=_SKIPPED.search(text[body_start : end.end() if end else None]) is not None,
         user_file=head["file"] if head else (last.file if last else None),
         user_line=int(head["line"]) if head else (last.line if last else None),
@@ -143,7 +139,7 @@ def gb_id_of(gb_type: str) -> str | None:
     return known or next((gb for words, gb in _IDS_2_6 if gb_type.startswith(words)), None)
 
 
-def _fields(reason: str) -> GraphBreakText:
+def _first_body(reason: str) -> GraphBreakText:
     """Type, id, explanation, hints and context of the first body in ``reason``."""
     body = _PREAMBLE.sub("", reason.split(_SECOND, 1)[0]).strip()
     url = _URL.search(body)
@@ -155,7 +151,9 @@ def _fields(reason: str) -> GraphBreakText:
     values: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
     for mark, end in zip(marks, ends, strict=False):
-        values[mark["name"]].append(_unindent(body[mark.end() : end]))
+        # torch indents the further lines of a field by four spaces
+        text = (line.removeprefix("    ").rstrip() for line in body[mark.end() : end].splitlines())
+        values[mark["name"]].append("\n".join(text).strip())
     return GraphBreakText(
         reason=reason,
         gb_type=gb_type or None,
@@ -164,8 +162,3 @@ def _fields(reason: str) -> GraphBreakText:
         hints=tuple(values["Hint"]),
         context=next(iter(values["Developer debug context"]), None),
     )
-
-
-def _unindent(value: str) -> str:
-    """A field's text without the four spaces that torch indents its further lines by."""
-    return "\n".join(line.removeprefix("    ").rstrip() for line in value.splitlines()).strip()

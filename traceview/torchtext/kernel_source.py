@@ -18,9 +18,9 @@ torch 2.6 to 2.13:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol
 
 from traceview.torchtext.dtypes import dtype_of
 
@@ -100,6 +100,12 @@ class Access:
         known = [n for n in self.places.values() if n is not None]
         return sum(known) if known and len(known) == len(self.places) else None
 
+    def add(self, index: str, places: int | None, *, indexed: bool) -> None:
+        """One more access."""
+        before = self.places.get(index)
+        self.places[index] = places if before is None or places is None else max(before, places)
+        self.indexed |= indexed
+
 
 @dataclass(slots=True)
 class Pointer:
@@ -110,6 +116,16 @@ class Pointer:
     dtype: str | None
     read: Access | None = None
     written: Access | None = None
+
+    def count(self, how: str, index: str, places: int | None, *, indexed: bool) -> None:
+        """One access. What a kernel stored itself it need not fetch: a later load is free."""
+        stored = how != "load"
+        if stored:
+            self.written = self.written or Access()
+            self.written.add(index, places, indexed=indexed)
+        if how.startswith("atomic") or (not stored and self.written is None):
+            self.read = self.read or Access()
+            self.read.add(index, places, indexed=indexed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,34 +143,41 @@ def read_kernel(source: str) -> KernelSource | None:
     head = triton or _CPP_HEAD.search(source)
     if head is None:
         return None
-    pointers = _triton_pointers(source, head) if triton else _cpp_pointers(head)
+    params = head["params"].split(",")
+    if triton:
+        dtypes = dict(_SIGNATURE.findall(source[: head.start()]))
+        names = [part.split(":")[0].split("=")[0].strip() for part in params]
+        pointers = [
+            Pointer(name, at, dtype_of(dtypes[name]))
+            for at, name in enumerate(names)
+            if name in dtypes
+        ]
+    else:
+        pointers = _cpp_pointers(params)
     body = source[head.end() :]
     if _TEMPLATE.search(body):
-        return KernelSource(_whole(pointers, body), template=True, product=_product(body))
+        sizes = {match["name"]: int(match["value"]) for match in _SIZE.finditer(body)}
+        product = (sizes["M"], sizes["N"], sizes["K"]) if sizes.keys() == set("MNK") else None
+        return KernelSource(_whole(pointers, body), template=True, product=product)
     known = {p.name: p for p in pointers if _POINTER.match(p.name)}
-    if triton:
-        _scan_triton(body, known)
-    else:
+    if not triton:
         for alias, name in _CPP_ALIAS.findall(body):  # the same buffer by another name
             if name in known:
                 known[alias] = known[name]
-        _scan_cpp(body, known)
+    code: TritonCode | CppCode = TritonCode() if triton else CppCode()
+    for line in body.splitlines():
+        code.line(line)
+        for name, how, index in code.accesses(line):
+            if pointer := known.get(name):
+                places, indexed = code.places(index)
+                pointer.count(how, index, places, indexed=indexed)
     return KernelSource(_whole([p for p in pointers if known.get(p.name) is p], body))
 
 
-def _triton_pointers(source: str, head: re.Match[str]) -> list[Pointer]:
-    dtypes = dict(_SIGNATURE.findall(source[: head.start()]))
-    names = [part.split(":")[0].split("=")[0].strip() for part in head["params"].split(",")]
-    return [
-        Pointer(name, at, dtype_of(dtypes[name])) for at, name in enumerate(names) if name in dtypes
-    ]
-
-
-def _cpp_pointers(head: re.Match[str]) -> list[Pointer]:
-    parts = [" ".join(part.split()) for part in head["params"].split(",")]
-    found = [_CPP_PARAM.match(part) if len(part) < _LONGEST_PARAM else None for part in parts]
+def _cpp_pointers(params: list[str]) -> list[Pointer]:
     pointers = []
-    for at, param in enumerate(found):
+    for at, text in enumerate(" ".join(part.split()) for part in params):
+        param = _CPP_PARAM.match(text) if len(text) < _LONGEST_PARAM else None
         if param is not None and param["pointer"]:
             pointer = Pointer(param["name"], at, dtype_of(param["type"].strip()))
             if not _POINTER.match(pointer.name):  # a template's X, W, Y: const is what is read
@@ -177,54 +200,6 @@ def _whole(pointers: list[Pointer], body: str) -> tuple[Pointer, ...]:
     return tuple(pointers)
 
 
-def _product(body: str) -> tuple[int, int, int] | None:
-    sizes = {match["name"]: int(match["value"]) for match in _SIZE.finditer(body)}
-    return (sizes["M"], sizes["N"], sizes["K"]) if sizes.keys() == set("MNK") else None
-
-
-def _scan_triton(body: str, known: dict[str, Pointer]) -> None:
-    ranges = TritonRanges()
-    for line in body.splitlines():
-        ranges.line(line)
-        for match in _TRITON_ACCESS.finditer(line):
-            if pointer := known.get(match["name"]):
-                at = match.end("open") if match["open"] else -1
-                index = _balanced(line, at) if match["open"] else match["plain"] or ""
-                _count(pointer, match["how"], index, ranges)
-
-
-def _scan_cpp(body: str, known: dict[str, Pointer]) -> None:
-    ranges = CppRanges()
-    for line in body.splitlines():
-        ranges.line(line)
-        for match in _CPP_ACCESS.finditer(line):
-            if pointer := known.get(match["name"]):
-                index = _balanced(line, match.end("open"))
-                after = line[match.end("open") + len(index) + 1 :]
-                stored = match["link"] == "[" and _ASSIGNED.match(after)
-                how = "atomic" if "atomic" in (match["before"] or "") else ""
-                how = how or ("store" if match["before"] or stored else "load")
-                _count(pointer, how, index, ranges)
-
-
-def _count(pointer: Pointer, how: str, index: str, ranges: Ranges) -> None:
-    """One access. What a kernel stored itself it need not fetch: a load after a store is free."""
-    places, indexed = ranges.places(index)
-    stored = how != "load"
-    if stored:
-        pointer.written = pointer.written or Access()
-        _add(pointer.written, index, places, indexed)
-    if how.startswith("atomic") or (not stored and pointer.written is None):
-        pointer.read = pointer.read or Access()
-        _add(pointer.read, index, places, indexed)
-
-
-def _add(access: Access, index: str, places: int | None, indexed: bool) -> None:
-    before = access.places.get(index)
-    access.places[index] = places if before is None or places is None else max(before, places)
-    access.indexed |= indexed
-
-
 def _balanced(text: str, at: int) -> str:
     """``text`` from ``at`` up to the parenthesis that closes the one before ``at``."""
     depth = 1
@@ -235,24 +210,25 @@ def _balanced(text: str, at: int) -> str:
     return text[at : at + _LONGEST_INDEX]
 
 
-class Ranges(Protocol):
-    """How many places an index expression can name, by its variables' ranges, line by line."""
+class TritonCode:
+    """Accesses, and places by the ranges of index variables.
 
-    def line(self, line: str) -> None:
-        """Take note of what ``line`` says of ranges."""
-
-    def places(self, index: str) -> tuple[int | None, bool]:
-        """Places that ``index`` can name (None: not known), and whether a loaded value decides."""
-
-
-class TritonRanges:
-    """``xnumel = 512``, ``x1 = xindex // 16``, ``x0 = (xindex % 16)``, ``r0_2 = r0_index``."""
+    ``xnumel = 512``, ``x1 = xindex // 16``, ``x0 = (xindex % 16)``, ``r0_2 = r0_index``.
+    """
 
     def __init__(self) -> None:
         self._numels: dict[str, int] = {}
         self._variables: dict[str, tuple[str, int | None]] = {}
 
+    def accesses(self, line: str) -> Iterator[tuple[str, str, str]]:
+        """Pointer, how (``load``, ``store``, ``atomic_add``) and index expression of each."""
+        for match in _TRITON_ACCESS.finditer(line):
+            opened = match["open"]
+            index = _balanced(line, match.end("open")) if opened else match["plain"] or ""
+            yield match["name"], match["how"], index
+
     def line(self, line: str) -> None:
+        """Take note of what ``line`` says of ranges."""
         if match := _NUMEL.match(line):
             self._numels[match["prefix"]] = int(match["value"])
             return
@@ -272,6 +248,7 @@ class TritonRanges:
         return -(-numel // int(divided[1])) if divided and int(divided[1]) else None
 
     def places(self, index: str) -> tuple[int | None, bool]:
+        """Places that ``index`` can name (None: not known), and whether a loaded value decides."""
         if _LOADED.search(index):
             return prod(self._numels.values()) if self._numels else None, True
         by_prefix: dict[str, list[int | None]] = {}
@@ -288,12 +265,20 @@ class TritonRanges:
         return total, False
 
 
-class CppRanges:
-    """Loops that are open; a brace closes them."""
+class CppCode:
+    """The same; ranges are those of the loops that are open. A brace closes them."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, str, int | None]] = []
         self._depth = 0
+
+    def accesses(self, line: str) -> Iterator[tuple[str, str, str]]:
+        for match in _CPP_ACCESS.finditer(line):
+            index = _balanced(line, match.end("open"))
+            after = line[match.end("open") + len(index) + 1 :]
+            stored = match["before"] or (match["link"] == "[" and _ASSIGNED.match(after))
+            how = "atomic" if "atomic" in (match["before"] or "") else ""
+            yield match["name"], how or ("store" if stored else "load"), index
 
     def line(self, line: str) -> None:
         if match := _LOOP.search(line):

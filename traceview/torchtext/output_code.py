@@ -50,9 +50,8 @@ CATEGORIES = {
 #: The profiler's name of a C++ kernel has its graph in front of the name in the code.
 PROFILED_CPP = r"^graph_\d+_(cpp_)"
 
-_DEFINES = " = async_compile."
-_DEFINITION = re.compile(r"(?P<name>\w+) = async_compile\.(?P<how>\w+)\(")
-_QUOTES = ("'''", '"""')
+_DEFINITION = re.compile(r"^(?P<name>\w+) = async_compile\.(?P<how>\w+)\(", re.MULTILINE)
+_QUOTED = re.compile(r"[^\n]*?(?P<quote>'''|\"\"\")")
 _TRITON = re.compile(r"(?:\A|_)triton_(?P<category>poi|red|per|for|tem|spl)_")
 _NODES = re.compile(
     r"^\s*(?:#|//) (?:Topologically Sorted |Unsorted )?Source Nodes: \[(?P<nodes>[^\]\n]*)\], "
@@ -148,9 +147,13 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
     kernels: dict[str, Kernel] = {}
     body: list[str] = []
     at = 0
-    while match := _definition(text, at):
+    while match := _DEFINITION.search(text, at):
         body.append(text[at : match.start()])
-        source, at = _source(text, match.end())
+        source, at = None, match.end()
+        if quoted := _QUOTED.match(text, at):
+            end = text.find(quoted["quote"], quoted.end())
+            source = text[quoted.end() : end] if end >= 0 else None
+            at = end + 3 if end >= 0 else len(text)
         name, above = match["name"], _comments_above(text, match.start())
         category = category_of(name, match["how"])
         if name not in kernels:
@@ -160,17 +163,6 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
     body.append(text[at:])
     calls = _calls("".join(body), kernels)
     return list(kernels.values()), calls
-
-
-def _definition(text: str, at: int) -> re.Match[str] | None:
-    """The next line from ``at`` that begins with the definition of a kernel."""
-    while (found := text.find(_DEFINES, at)) >= 0:
-        start = text.rfind("\n", 0, found) + 1
-        match = _DEFINITION.match(text, start) if start >= at else None
-        if match is not None:
-            return match
-        at = found + len(_DEFINES)
-    return None
 
 
 def category_of(name: str, how: str) -> str | None:
@@ -184,18 +176,6 @@ def category_of(name: str, how: str) -> str | None:
     if match:
         return CATEGORIES[match["category"]]
     return "user_triton" if how == "triton" else None
-
-
-def _source(text: str, at: int) -> tuple[str | None, int]:
-    """The quoted source of the definition that opens before ``at``, and where it ends."""
-    line_end = text.find("\n", at)
-    line_end = len(text) if line_end < 0 else line_end
-    opened = [(i, quote) for quote in _QUOTES if (i := text.find(quote, at, line_end)) >= 0]
-    if not opened:
-        return None, at
-    start, quote = min(opened)
-    end = text.find(quote, start + 3)
-    return (text[start + 3 : end], end + 3) if end >= 0 else (None, len(text))
 
 
 def _comments_above(text: str, end: int) -> _Comments:
