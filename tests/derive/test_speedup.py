@@ -6,7 +6,7 @@ import pytest
 
 from traceview.derive.bootstrap import median_interval, ratio_interval
 from traceview.derive.pairs import block_pairs
-from traceview.derive.speedup import speedups, union_us
+from traceview.derive.speedup import compile_seconds, speedups
 from traceview.tables import Tables, from_rows
 
 RUN = {
@@ -295,8 +295,13 @@ def test_each_rank_has_its_own_row():
     assert found.select("rank", "speedup").rows() == [(0, 2.0), (1, 3.0)]
 
 
-def test_union_of_spans():
-    assert union_us([(0.0, 5.0), (3.0, 4.0), (10.0, 1.0), (None, 3.0), (20.0, None)]) == 8.0
+def test_compiles_that_overlap_count_once():
+    spans = [(0.0, 5.0), (3.0, 4.0), (10.0, 1.0), (None, 3.0), (20.0, None)]
+    rows = [
+        {"pass": "cold", "pid": 1, "started_us": start, "duration_us": length}
+        for start, length in spans
+    ]
+    assert compile_seconds(Tables({"compiles": from_rows("compiles", rows)}), RUN) == 8e-6
 
 
 @pytest.mark.parametrize(

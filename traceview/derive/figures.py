@@ -7,7 +7,6 @@ from the all-eager pass. ``none``: one side or both were not measured; the one t
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 import msgspec
 import polars as pl
@@ -135,16 +134,11 @@ def _side(tables: Tables, run: Row, stance: str) -> _Side | None:
         same = [b for b in usable if b["clock"] == clock]
         times = [ms for ms in map(per_step_ms, same) if ms is not None]
         return _Side(clock, times, sum(int(b["steps"]) for b in same))
-    times = _steady_steps(of_process(tables["steps"], run), stance)
-    return _Side("host", times, len(times)) if times else None
-
-
-def _steady_steps(steps: pl.DataFrame, stance: str) -> list[float]:
-    """Host times of the steps after the last compile, those that were profiled left out."""
-    rows: list[dict[str, Any]] = steps.sort("step").to_dicts()
+    # Host times of the steps after the last compile, those that were profiled left out.
+    rows = of_process(tables["steps"], run).sort("step").to_dicts()
     last = max((r["step"] for r in rows if r["compiles_inside"]), default=None)
     # Each stance settles again after its own start; a compile unsettles both.
     own = [r for r in rows if r["stance"] == stance and r["phase"] != "profile" and r["host_ms"]]
     after = [r["host_ms"] for r in own if last is None or r["step"] > last]
-    unsettled = SETTLING_STEPS if len(after) >= SETTLING_STEPS + ENOUGH_STEPS else 0
-    return after[unsettled:]
+    times = after[SETTLING_STEPS if len(after) >= SETTLING_STEPS + ENOUGH_STEPS else 0 :]
+    return _Side("host", times, len(times)) if times else None

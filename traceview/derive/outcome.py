@@ -35,7 +35,15 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
     """(outcome, reason) of the process of ``run``; the reason is None for a measured outcome."""
     failure = _failure(run, measured)
     if failure:
-        return "failed", failure + _in_eager(tables, run)
+        # What the all-eager pass, if there was one, says about whose failure it is.
+        passes = main_processes(tables, "baseline")
+        eager = next((row for row in passes if row["rank"] == run["rank"]), None)
+        if eager and eager["error_type"] and eager["error_type"] == run["error_type"]:
+            failure += " (all in eager it raises the same)"
+        elif eager and (eager["steps_seen"] or 0) >= (run["steps_seen"] or 0):
+            lived = eager["exit_kind"] == "stopped" or eager["exit_code"] == 0
+            failure += " (all in eager it does not fail)" if lived else ""
+        return "failed", failure
     low, high = measured.speedup_low, measured.speedup_high
     unused = _not_compiled(tables, run)
     if unused:
@@ -62,7 +70,14 @@ def _failure(run: Row, measured: Figures) -> str | None:
         # torch raises ``Unsupported`` to the user only where a graph break is not allowed.
         strict = run["error_type"] == "Unsupported"
         why = "; fullgraph=True makes this graph break an error" if strict else ""
-        return f"the script raised {run['error_type']}{where}{_first_line(run)}{why}"
+        text = (run["error_message"] or "").strip()
+        if text:
+            # torch's own headline is too general without the error that it quotes.
+            quoted = _QUOTED.search(text)
+            cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
+            headline = _TOO_LONG.split(text.splitlines()[0])[0].rstrip(".")
+            text = f": {headline if len(headline) <= 200 else headline[:199] + '…'}{cause}"
+        return f"the script raised {run['error_type']}{where}{text}{why}"
     if kind in ("signal", "killed"):
         number = run["exit_signal"]
         try:
@@ -73,29 +88,6 @@ def _failure(run: Row, measured: Figures) -> str | None:
     if kind == "exit" and code:
         return f"the script ended with exit code {code}"
     return None
-
-
-def _in_eager(tables: Tables, run: Row) -> str:
-    """What the all-eager pass, if there was one, says about whose failure it is."""
-    same = [row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"]]
-    if not same:
-        return ""
-    if same[0]["error_type"] and same[0]["error_type"] == run["error_type"]:
-        return " (all in eager it raises the same)"
-    reached, needed = same[0]["steps_seen"] or 0, run["steps_seen"] or 0
-    lived = same[0]["exit_kind"] == "stopped" or same[0]["exit_code"] == 0
-    return " (all in eager it does not fail)" if lived and reached >= needed else ""
-
-
-def _first_line(run: Row) -> str:
-    """The error's message; torch's own headline is too general without the error that it quotes."""
-    text = (run["error_message"] or "").strip()
-    quoted = _QUOTED.search(text)
-    if not text:
-        return ""
-    cause = f" ({quoted[1].partition('. ')[0][:200]})" if quoted else ""
-    headline = _TOO_LONG.split(text.splitlines()[0])[0].rstrip(".")
-    return f": {headline if len(headline) <= 200 else headline[:199] + '…'}{cause}"
 
 
 def _not_compiled(tables: Tables, run: Row) -> str | None:
@@ -117,30 +109,22 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
     if regions["disable"].fill_null(False).all():
         return "every torch.compile call passes disable=True"
     if (regions["calls"].fill_null(0) == 0).all():
-        return _never_called(regions)
-    return _all_left_in_eager(tables, run)
-
-
-def _never_called(regions: pl.DataFrame) -> str:
-    if regions["error"].is_not_null().all():
-        raised = str(regions["error"][0]).partition(": ")[0]
-        return f"torch.compile raised {raised}, and the script went on in eager"
-    methods = sorted(set(regions["methods_used"].explode().drop_nulls()))
-    if not methods:
-        return "what torch.compile gave back was never called"
-    names = ", ".join(f".{name}()" for name in methods[:3])
-    return f"the compiled module was used only through {names}, which torch.compile left in eager"
-
-
-def _all_left_in_eager(tables: Tables, run: Row) -> str | None:
+        if regions["error"].is_not_null().all():
+            raised = str(regions["error"][0]).partition(": ")[0]
+            return f"torch.compile raised {raised}, and the script went on in eager"
+        methods = sorted(set(regions["methods_used"].explode().drop_nulls()))
+        if not methods:
+            return "what torch.compile gave back was never called"
+        used = ", ".join(f".{name}()" for name in methods[:3])
+        return (
+            f"the compiled module was used only through {used}, which torch.compile left in eager"
+        )
     compiles = of_process(tables["compiles"], run)
     watched = tables.has("compile_intervals")
     if watched and compiles.is_empty() and not of_process(tables["compile_intervals"], run).height:
         return "compiled callables were called, but Dynamo compiled nothing"
-    kept = compiles.filter(~pl.col("outcome").is_in(["skipped", "failed", "limit", "empty"]))
-    if compiles.is_empty() or kept.height:
-        return None
-    return LEFT_IN_EAGER
+    left = compiles["outcome"].is_in(["skipped", "failed", "limit", "empty"])
+    return LEFT_IN_EAGER if compiles.height and left.all() else None
 
 
 def _elsewhere(tables: Tables, run: Row) -> bool:

@@ -9,7 +9,8 @@ blocks of that stance), or where it comes from the time when blocks were still g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -31,6 +32,7 @@ CALLS_TOLERANCE = 0.1
 ENOUGH_TO_JUDGE = 4
 
 Row = Mapping[str, Any]
+_STANCES = ("eager", "compiled")
 
 
 class _Pair(msgspec.Struct):
@@ -48,16 +50,54 @@ class _Pair(msgspec.Struct):
     def compiles(self) -> int:
         return (self.eager["compiles_inside"] or 0) + (self.compiled["compiles_inside"] or 0)
 
+    def row(self) -> dict[str, Any]:
+        """The row of ``block_pairs``."""
+        eager, compiled = per_step_ms(self.eager), per_step_ms(self.compiled)
+        head = ("pass", "rank", "pid", "anchor_region_id", "pair_index")
+        return {key: self.eager[key] for key in head} | {
+            "eager_ms": eager,
+            "compiled_ms": compiled,
+            "speedup": eager / compiled if eager and compiled else None,
+            "steps": self.steps,
+            "clock": self.compiled["clock"],
+            "used": self.left_out is None,
+            "compiles_inside": self.compiles,
+            "left_out": self.left_out,
+        }
+
 
 def block_pairs(tables: Tables) -> pl.DataFrame:
-    """Table ``block_pairs`` of every process and anchor."""
-    processes: dict[tuple[Any, ...], dict[int | None, list[Row]]] = defaultdict(
-        lambda: defaultdict(list)
+    """Table ``block_pairs`` of every process and anchor; only those of the main one can be used."""
+    # Process → anchor → pair index → stance → block.
+    processes: dict[tuple[Any, ...], dict[int | None, dict[int, dict[str, Row]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(dict))
     )
     for block in tables["blocks"].iter_rows(named=True):
-        key = (block["pass"], block["rank"], block["pid"])
-        processes[key][block["anchor_region_id"]].append(block)
-    rows = (row for anchors in processes.values() for row in _process(anchors))
+        anchors = processes[block["pass"], block["rank"], block["pid"]]
+        sides = anchors[block["anchor_region_id"]]
+        if block["pair_index"] is not None and block["stance"] in _STANCES:
+            sides[block["pair_index"]][block["stance"]] = block
+    rows: list[dict[str, Any]] = []
+    for anchors in processes.values():
+        paired = {
+            anchor: [
+                _Pair(side["eager"], side["compiled"])
+                for _, side in sorted(sides.items())
+                if len(side) == 2
+            ]
+            for anchor, sides in anchors.items()
+        }
+        timed = {
+            anchor: sum(b["duration_ms"] or 0.0 for p in pairs for b in (p.eager, p.compiled))
+            for anchor, pairs in paired.items()
+        }
+        main = max(timed, key=lambda anchor: timed[anchor])
+        _judge(paired[main])
+        for anchor, pairs in paired.items():
+            for pair in pairs:
+                if anchor != main:
+                    pair.left_out = "other steps: another region's calls were timed for longer"
+                rows.append(pair.row())
     return from_rows("block_pairs", rows)
 
 
@@ -66,36 +106,6 @@ def per_step_ms(block: Row) -> float | None:
     if not block["steps"] or not block["duration_ms"] or block["duration_ms"] <= 0:
         return None
     return float(block["duration_ms"]) / int(block["steps"])
-
-
-def _process(anchors: Mapping[int | None, list[Row]]) -> Iterator[dict[str, Any]]:
-    """Rows of one process: the pairs of every anchor; only those of the main one can be used."""
-    paired = {anchor: _match(blocks) for anchor, blocks in anchors.items()}
-    timed = {
-        anchor: sum(b["duration_ms"] or 0.0 for p in pairs for b in (p.eager, p.compiled))
-        for anchor, pairs in paired.items()
-    }
-    main = max(timed, key=lambda anchor: timed[anchor])
-    for anchor, pairs in paired.items():
-        if anchor == main:
-            _judge(pairs)
-        else:
-            for pair in pairs:
-                pair.left_out = "other steps: another region's calls were timed for longer"
-        yield from (_row(pair) for pair in pairs)
-
-
-def _match(blocks: Iterable[Row]) -> list[_Pair]:
-    """Blocks of one anchor by pair index; a pair that lacks a stance is no pair."""
-    sides: dict[int, dict[str, Row]] = defaultdict(dict)
-    for block in blocks:
-        if block["pair_index"] is not None and block["stance"] in ("eager", "compiled"):
-            sides[block["pair_index"]][block["stance"]] = block
-    return [
-        _Pair(side["eager"], side["compiled"])
-        for _, side in sorted(sides.items())
-        if len(side) == 2
-    ]
 
 
 def _judge(pairs: list[_Pair]) -> None:
@@ -114,36 +124,39 @@ def _judge(pairs: list[_Pair]) -> None:
                 pair.left_out = f"{pair.compiles} compile(s) ended inside"
     kept = quiet or readable
     # Small blocks are noisy: judged with the others, they would pass for other work.
-    _leave_out_small(kept)
-    _leave_out_other_work([pair for pair in kept if pair.left_out is None])
+    largest = max((pair.steps for pair in kept), default=0)
+    small = [pair for pair in kept if pair.steps < FULL_SIZE * largest]
+    if len(kept) - len(small) >= ENOUGH_FULL_SIZE:
+        for pair in small:
+            pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
+    full = [pair for pair in kept if pair.left_out is None]
+    if len(full) >= ENOUGH_TO_JUDGE:
+        _leave_out_other_work(full)
 
 
 def _leave_out_other_work(pairs: list[_Pair]) -> None:
-    """Leave out pairs with a block whose work differs from that of the other blocks."""
-    if len(pairs) < ENOUGH_TO_JUDGE:
-        return
-    calls = [_calls_per_step(b) for pair in pairs for b in (pair.eager, pair.compiled)]
+    """Leave out pairs with a block whose work differs from that of the other blocks.
+
+    By region calls of a step, and by its time: robust z-score, and ratio.
+    z = 0.6745 · |x − median| / MAD (B. Iglewicz and D. Hoaglin, "How to Detect and Handle
+    Outliers", 1993).
+    """
+    blocks: dict[str, list[Row]] = {s: [getattr(pair, s) for pair in pairs] for s in _STANCES}
+    calls = [_calls_per_step(block) for block in chain(*blocks.values())]
     known = [value for value in calls if value is not None]
     usual_calls = median(known) if known else None
-    host = {
-        stance: [_host_per_step(getattr(pair, stance)) for pair in pairs]
-        for stance in ("eager", "compiled")
-    }
-    for pair in pairs:
-        for stance in ("eager", "compiled"):
-            block: Row = getattr(pair, stance)
-            odd = _odd_calls(block, usual_calls) or _odd_time(block, host[stance])
+    for stance, mine in blocks.items():
+        # The host's time shows foreign work anywhere.
+        times = [float(b["host_ms"] or b["duration_ms"]) / int(b["steps"]) for b in mine]
+        middle = median(times)
+        spread = median(abs(time - middle) for time in times)
+        for pair, block, ms in zip(pairs, mine, times, strict=True):
+            odd = _odd_calls(block, usual_calls)
+            ratio = max(ms / middle, middle / ms)
+            if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * spread:
+                odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
             if odd:
                 pair.left_out = f"other work between the edges of the {stance} block: {odd}"
-
-
-def _calls_per_step(block: Row) -> float | None:
-    return None if block["region_calls"] is None else block["region_calls"] / block["steps"]
-
-
-def _host_per_step(block: Row) -> float:
-    """Host time of a step, which shows foreign work anywhere; else the block's own clock."""
-    return float(block["host_ms"] or block["duration_ms"]) / int(block["steps"])
 
 
 def _odd_calls(block: Row, usual: float | None) -> str | None:
@@ -156,43 +169,5 @@ def _odd_calls(block: Row, usual: float | None) -> str | None:
     return f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
 
 
-def _odd_time(block: Row, others: list[float]) -> str | None:
-    """Why a block's step time is no sample of ``others``: robust z-score and ratio.
-
-    z = 0.6745 · |x − median| / MAD (B. Iglewicz and D. Hoaglin, "How to Detect and Handle
-    Outliers", 1993).
-    """
-    value, middle = _host_per_step(block), median(others)
-    spread = median(abs(other - middle) for other in others)
-    ratio = max(value / middle, middle / value)
-    if ratio <= RATIO or 0.6745 * abs(value - middle) <= ROBUST_Z * spread:
-        return None
-    return f"{value:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
-
-
-def _leave_out_small(pairs: list[_Pair]) -> None:
-    """Leave out the pairs measured while blocks were growing, if enough full-size ones remain."""
-    if not pairs:
-        return
-    largest = max(pair.steps for pair in pairs)
-    small = [pair for pair in pairs if pair.steps < FULL_SIZE * largest]
-    if len(pairs) - len(small) < ENOUGH_FULL_SIZE:
-        return
-    for pair in small:
-        pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
-
-
-def _row(pair: _Pair) -> dict[str, Any]:
-    eager, compiled = per_step_ms(pair.eager), per_step_ms(pair.compiled)
-    both = eager is not None and compiled is not None
-    head = ("pass", "rank", "pid", "anchor_region_id", "pair_index")
-    return {key: pair.eager[key] for key in head} | {
-        "eager_ms": eager,
-        "compiled_ms": compiled,
-        "speedup": eager / compiled if both and eager and compiled else None,
-        "steps": pair.steps,
-        "clock": pair.compiled["clock"],
-        "used": pair.left_out is None,
-        "compiles_inside": pair.compiles,
-        "left_out": pair.left_out,
-    }
+def _calls_per_step(block: Row) -> float | None:
+    return None if block["region_calls"] is None else block["region_calls"] / block["steps"]

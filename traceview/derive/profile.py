@@ -28,6 +28,22 @@ from traceview.torchtext.marks import STEP
 Row = dict[str, Any]
 #: Part of a step below which what the profiler took is not worth a sentence.
 SHOWN = 0.02
+#: Time that is the profiler's own: field of an ``Account``, what it is, why it is not shown.
+_OWN_TIMES = (
+    (
+        "faults_ns",
+        "page faults",
+        "{more:,.0f} more memory pages were touched for the first time than in timed steps, since "
+        "its blocks split freed memory; operators are shown without that time, each in proportion "
+        "to its own",
+    ),
+    (
+        "waits_ns",
+        "waits in collectives",
+        "ranks wait in them for each other, and the profiler slows every rank's host down; "
+        "communication is shown without that time",
+    ),
+)
 
 
 class _Profiled(msgspec.Struct, frozen=True):
@@ -41,6 +57,45 @@ class _Profiled(msgspec.Struct, frozen=True):
     beside_ms: list[float]
     faults: Faults
     account: Account
+
+    def counts(self) -> Row:
+        """The row of ``step_counts``."""
+        window, mine = self.window, self.account
+        between = gaps(window)
+        gap_ns = None if between is None else (between["end"] - between["start"]).sum()
+        threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
+        work = window.kernels if window.on_device else window.working_operators
+        row = {
+            **window.head,
+            "steps": window.steps,
+            "step_ms": window.ms_per_step(mine.span_ns),
+            "timed_step_ms": self.step_ms,
+            "beside_step_ms": mean(self.beside_ms) if self.beside_ms else None,
+            "events": window.per_step(_events(window, threads)),
+            "event_cost_us": mine.cost.us,
+            "page_faults": self.faults.timed,
+            "profiled_page_faults": self.faults.profiled,
+            "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
+            "unexplained_ms": window.ms_per_step(mine.cost.left),
+            "kernels": window.per_step(work.height),
+            "compiled_regions": window.per_step(compiled_regions(window)),
+            "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),
+            "call_overhead_ms": window.ms_per_step(call_overhead_ns(window)),
+            "gap_ms": window.ms_per_step(gap_ns),
+            "gaps": None if between is None else window.per_step(between.height),
+        }
+        if not window.on_device:
+            return row
+        busy, talk = busy_ns(window.main_kernels), communication(window.main_kernels)
+        return row | {
+            "device_busy_ms": window.ms_per_step(busy),
+            "device_idle_ms": window.ms_per_step(mine.span_ns - busy),
+            "launches": _calls(window, "launch", "graph_launch"),
+            "graph_launches": _calls(window, "graph_launch"),
+            "syncs": _calls(window, "sync"),
+            "exposed_communication_ms": window.ms_per_step(talk.exposed if talk else None),
+            "hidden_communication_ms": window.ms_per_step(talk.hidden if talk else None),
+        }
 
 
 def profile_tables(
@@ -62,7 +117,32 @@ def profile_tables(
         _profiled(tables, window, step_ms or {}, graphs_hold_kernels=written and not seen)
         for window in accounted
     ]
-    made = _tables(tables, profiled) if profiled else {}
+    made = {}
+    if profiled:
+        origins, known = Origins(tables), compile_ids(tables)
+        accounts = [(one.window, one.account) for one in profiled]
+        speeds = (
+            machine_speed(one.window, one.account, one.step_ms)
+            for one in profiled
+            if one.step_ms is not None and one.beside_ms and one.window.steps
+        )
+        rows = (row for window, mine in accounts for row in accounting(window, mine))
+        groups = (row for window in accounted for row in kernel_groups(window, origins, known))
+        counts = from_rows("step_counts", (one.counts() for one in profiled))
+        read = copies(tables, counts)
+        replays = (
+            row
+            for window, mine in accounts
+            for row in read_replays(tables, window, mine, window.own(read).to_dicts())
+        )
+        details = pl.concat(account_details(tables, window, mine) for window, mine in accounts)
+        made = {
+            "accounting": from_rows("accounting", chain(rows, speeds)),
+            "step_counts": counts,
+            "kernel_groups": from_rows("kernel_groups", groups),
+            "read_replays": from_rows("read_replays", replays),
+            "account_details": details,
+        }
     notes = from_rows("notes", _notes(found, profiled))
     if not notes.is_empty():
         made["notes"] = pl.concat([tables["notes"], notes]).unique(maintain_order=True)
@@ -96,34 +176,6 @@ def _profiled(
     return _Profiled(window, timed, beside, faults, mine)
 
 
-def _tables(tables: Tables, profiled: Sequence[_Profiled]) -> dict[str, pl.DataFrame]:
-    origins, known = Origins(tables), compile_ids(tables)
-    accounts = [(one.window, one.account) for one in profiled]
-    speeds = (
-        machine_speed(one.window, one.account, one.step_ms)
-        for one in profiled
-        if one.step_ms is not None and one.beside_ms and one.window.steps
-    )
-    accounted = (row for window, mine in accounts for row in accounting(window, mine))
-    groups = (row for window, _ in accounts for row in kernel_groups(window, origins, known))
-    counts = from_rows("step_counts", map(_counts, profiled))
-    read = copies(tables, counts)
-    replays = (
-        row
-        for window, mine in accounts
-        for row in read_replays(tables, window, mine, window.own(read).to_dicts())
-    )
-    return {
-        "accounting": from_rows("accounting", chain(accounted, speeds)),
-        "step_counts": counts,
-        "kernel_groups": from_rows("kernel_groups", groups),
-        "read_replays": from_rows("read_replays", replays),
-        "account_details": pl.concat(
-            account_details(tables, window, mine) for window, mine in accounts
-        ),
-    }
-
-
 def _notes(found: Sequence[Window], profiled: Sequence[_Profiled]) -> Iterator[Row]:
     """What the windows could not be read as they are for, and what was the profiler's own."""
     for window in found:
@@ -132,57 +184,18 @@ def _notes(found: Sequence[Window], profiled: Sequence[_Profiled]) -> Iterator[R
         yield from (
             {**head, "what": f"{what} {of_window}", "why": why} for what, why in window.notes
         )
-    for one in profiled:
-        more = (one.faults.profiled or 0.0) - (one.faults.timed or 0.0)
-        why = (
-            f"{more:,.0f} more memory pages were touched for the first time than in timed steps, "
-            "since its blocks split freed memory; operators are shown without that time, each in "
-            "proportion to its own"
-        )
-        yield from _own_time(one, one.account.faults_ns, "page faults", why)
-    for one in profiled:
-        why = (
-            "ranks wait in them for each other, and the profiler slows every rank's host down; "
-            "communication is shown without that time"
-        )
-        yield from _own_time(one, one.account.waits_ns, "waits in collectives", why)
-
-
-def _own_time(one: _Profiled, ns: float, what: str, why: str) -> Iterator[Row]:
-    """Time that is the profiler's own, where it is a part of the step that shows."""
-    window = one.window
-    if ns > SHOWN * (one.account.cost.timed or inf):
-        taken = f"{window.ms_per_step(ns):.3g} ms of the profiled {window.stance} step"
-        what = f"{taken} are the profiler's own: {what}"
-        yield {"pass": window.pass_name, "rank": window.rank, "what": what, "why": why}
-
-
-def _counts(one: _Profiled) -> Row:
-    window, mine = one.window, one.account
-    between = gaps(window)
-    gap_ns = None if between is None else (between["end"] - between["start"]).sum()
-    threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
-    work = window.kernels if window.on_device else window.working_operators
-    return {
-        **window.head,
-        "steps": window.steps,
-        "step_ms": window.ms_per_step(mine.span_ns),
-        "timed_step_ms": one.step_ms,
-        "beside_step_ms": mean(one.beside_ms) if one.beside_ms else None,
-        "events": window.per_step(_events(window, threads)),
-        "event_cost_us": mine.cost.us,
-        "page_faults": one.faults.timed,
-        "profiled_page_faults": one.faults.profiled,
-        "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
-        "unexplained_ms": None if mine.cost.left is None else window.ms_per_step(mine.cost.left),
-        "kernels": window.per_step(work.height),
-        "compiled_regions": window.per_step(compiled_regions(window)),
-        "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),
-        "call_overhead_ms": window.ms_per_step(call_overhead_ns(window)),
-        "gap_ms": None if gap_ns is None else window.ms_per_step(gap_ns),
-        "gaps": None if between is None else window.per_step(between.height),
-        **(_device_counts(window, mine.span_ns) if window.on_device else {}),
-    }
+    for ns_of, what, why in _OWN_TIMES:
+        for one in profiled:
+            window, ns = one.window, getattr(one.account, ns_of)
+            if ns > SHOWN * (one.account.cost.timed or inf):
+                more = (one.faults.profiled or 0.0) - (one.faults.timed or 0.0)
+                taken = f"{window.ms_per_step(ns):.3g} ms of the profiled {window.stance} step"
+                yield {
+                    "pass": window.pass_name,
+                    "rank": window.rank,
+                    "what": f"{taken} are the profiler's own: {what}",
+                    "why": why.format(more=more),
+                }
 
 
 def _events(window: Window, of: pl.Expr | None = None) -> int:
@@ -190,20 +203,6 @@ def _events(window: Window, of: pl.Expr | None = None) -> int:
     of = pl.lit(True) if of is None else of
     marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP)
     return window.ops.filter(of & marks).height + window.launches.filter(of).height
-
-
-def _device_counts(window: Window, span: float) -> Row:
-    kernels = window.main_kernels
-    busy, talk = busy_ns(kernels), communication(kernels)
-    return {
-        "device_busy_ms": window.ms_per_step(busy),
-        "device_idle_ms": window.ms_per_step(span - busy),
-        "launches": _calls(window, "launch", "graph_launch"),
-        "graph_launches": _calls(window, "graph_launch"),
-        "syncs": _calls(window, "sync"),
-        "exposed_communication_ms": None if talk is None else window.ms_per_step(talk.exposed),
-        "hidden_communication_ms": None if talk is None else window.ms_per_step(talk.hidden),
-    }
 
 
 def _calls(window: Window, *kinds: str) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -66,14 +66,16 @@ class _Rank:
         """The step that it was in; None before the first one."""
         return next((step for time, step in reversed(self._edges) if time <= time_us), None)
 
-    def lost_us(self, spans: Sequence[Interval]) -> float:
-        """How much of ``spans``, in which it compiled nothing, it waited.
+    def lost_us(self, span: Interval) -> float:
+        """How much of ``span``, its own compiles aside, it waited.
 
         It waits in a step for as long as the step takes more than usual, its compiles aside.
         """
         lost = 0.0
         for (start, step), (end, following) in pairwise(self._edges):
-            if inside := shared((start, end), spans):
+            part = max(start, span[0]), min(end, span[1])
+            inside = part[1] - part[0] - shared(part, self.spans)
+            if inside > 0:
                 own = shared((start, end), self.spans)
                 excess = end - start - own - (following - step) * self._usual_us
                 lost += min(inside, max(0.0, excess))
@@ -91,11 +93,14 @@ def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[st
         for row in other.by_code.get(_code(compile_), ())
         if other.step_at(row["started_us"]) == step or shared(_span(row), [_span(compile_)])
     ]
-    if same and not _found_by(same, compile_, lookups):
-        return None
-    alone = _without(_span(compile_), other.spans)
-    alone_us = sum(end - start for start, end in alone)
-    lost_us = other.lost_us(alone)
+    if same:  # it waited only if it found in a cache what this one had to compile
+        own = lookups.get(compile_["compile_key"], set())
+        others = [lookups.get(row["compile_key"], set()) for row in same]
+        if "miss" not in own or any("hit" not in them or "miss" in them for them in others):
+            return None
+    start, end = span = _span(compile_)
+    alone_us = end - start - shared(span, other.spans)
+    lost_us = other.lost_us(span)
     if not lost_us or lost_us < _STILL * alone_us:
         return None
     return {
@@ -110,30 +115,12 @@ def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[st
     }
 
 
-def _found_by(same: Sequence[Row], compile_: Row, lookups: Mapping[str, set[str]]) -> bool:
-    """Whether the other rank found in a cache what this one had to compile."""
-    own = lookups.get(compile_["compile_key"], set())
-    others = [lookups.get(row["compile_key"], set()) for row in same]
-    return "miss" in own and all("hit" in them and "miss" not in them for them in others)
-
-
 def _code(row: Row) -> Code:
     return row["co_filename"], row["co_firstlineno"], row["co_name"]
 
 
 def _span(row: Row) -> Interval:
     return int(row["started_us"]), int(row["started_us"] + row["duration_us"])
-
-
-def _without(span: Interval, taken: Sequence[Interval]) -> list[Interval]:
-    """``span`` less what ``taken`` covers (disjoint, in order)."""
-    left, (start, end) = [], span
-    for since, till in taken:
-        if start < since and since < end:
-            left.append((start, since))
-        if since < end and till > start:
-            start = till
-    return [*left, *([(start, end)] if start < end else [])]
 
 
 def _edges(steps: pl.DataFrame, blocks: pl.DataFrame) -> Iterator[tuple[int, int]]:

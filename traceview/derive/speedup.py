@@ -8,12 +8,13 @@ Break-even: compile seconds over the seconds that a step saves, rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import polars as pl
 from msgspec.structs import asdict
 
 from traceview.derive.figures import Figures, figures
+from traceview.derive.intervals import union
 from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
@@ -58,26 +59,18 @@ def compile_seconds(tables: Tables, run: Row) -> float | None:
     callbacks, the union of the compiles of the structured log.
     """
     spans = of_process(tables["compile_intervals"], run)
-    if spans.height:
-        pairs = zip(spans["started_us"], spans["duration_ms"] * 1e3, strict=True)
-        return union_us(pairs) / 1e6
     compiles = of_process(tables["compiles"], run)
-    if compiles.height:
-        if compiles["duration_us"].is_null().all():
-            return None  # the only one never ended
-        return union_us(zip(compiles["started_us"], compiles["duration_us"], strict=True)) / 1e6
-    recorded = tables.has("compile_intervals") or tables.has("compiles")
-    return 0.0 if recorded else None
-
-
-def union_us(spans: Iterable[tuple[float | None, float | None]]) -> float:
-    """Length of the union of (start, duration) spans; a span that lacks either is left out."""
-    total, end = 0.0, -math.inf
-    known = sorted((s, d) for s, d in spans if s is not None and d is not None and d > 0)
-    for start, duration in known:
-        total += max(0.0, start + duration - max(start, end))
-        end = max(end, start + duration)
-    return total
+    duration = pl.col("duration_us")
+    if spans.height:
+        compiles, duration = spans, pl.col("duration_ms") * 1e3
+    elif compiles.is_empty():
+        recorded = tables.has("compile_intervals") or tables.has("compiles")
+        return 0.0 if recorded else None
+    elif compiles["duration_us"].is_null().all():
+        return None  # the only one never ended
+    start = pl.col("started_us")
+    covered = union(compiles.select(start=start, end=start + duration).drop_nulls())
+    return float((covered["end"] - covered["start"]).sum()) / 1e6
 
 
 def break_even(compile_s: float | None, measured: Figures) -> int | None:

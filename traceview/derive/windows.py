@@ -121,9 +121,9 @@ class Window(msgspec.Struct, frozen=True):
         """``value`` of the window per step; None where no steps are known."""
         return value / self.steps if self.steps else None
 
-    def ms_per_step(self, ns: float) -> float | None:
-        """Nanoseconds of the window as milliseconds per step."""
-        return self.per_step(ns / 1e6)
+    def ms_per_step(self, ns: float | None) -> float | None:
+        """Nanoseconds of the window as milliseconds per step; None where they are not known."""
+        return None if ns is None else self.per_step(ns / 1e6)
 
 
 def far_longer(

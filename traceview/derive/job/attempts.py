@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.compile_costs import PHASES, exclusive_phases
+from traceview.derive.compile_costs import PHASES, exclusive_phases, with_nested
 from traceview.derive.intervals import Interval, merge
 from traceview.tables import Tables
 
@@ -160,7 +160,7 @@ def phases_of(spans: list[Span]) -> dict[str, float]:
 
 def attempt(tables: Tables, name: str) -> Attempt:
     """The compiles of pass ``name``."""
-    compiles = tables["compiles"].filter(pl.col("pass") == name).select(_COLUMNS)
+    compiles = with_nested(tables["compiles"].filter(pl.col("pass") == name).select(_COLUMNS))
     rows = with_member(compiles).sort("started_us", nulls_last=True, maintain_order=True).to_dicts()
     by_member: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -180,34 +180,17 @@ def attempt(tables: Tables, name: str) -> Attempt:
 
 def _spans(rows: list[Row]) -> Iterator[Span]:
     """Of one member, in order of start."""
-    inside = _nested(rows)
     counts: dict[Code, int] = defaultdict(int)
-    for number, row in enumerate(rows):
+    for row in rows:
         code = (row["co_name"], row["co_filename"], row["co_firstlineno"])
         forward = row["is_forward"] is not False
         index = counts[code] if forward else max(0, counts[code] - 1)
         counts[code] += forward
         duration = row["duration_us"]
-        phases = exclusive_phases(row, inside.get(number, 0.0))
+        phases = exclusive_phases(row, row["nested_us"])
         timed = duration is not None or row["dynamo_us"] is not None
         start = row["started_us"]
         end = start + duration if start is not None and duration is not None else None
         own = sum(phases.values()) if timed else None
         again = (row["frame_compile_id"] or 0) > 0
         yield Span(row["member"], code, index, again, forward, start, end, own, phases, row)
-
-
-def _nested(rows: list[Row]) -> dict[int, float]:
-    """Number of a row → time of the compiles directly inside it, µs."""
-    inside: dict[int, float] = defaultdict(float)
-    open_: list[tuple[int, float, int | None]] = []
-    for number, row in enumerate(rows):
-        start, duration = row["started_us"], row["duration_us"]
-        if start is None or duration is None:
-            continue
-        open_ = [item for item in open_ if item[1] > start]
-        around = [item for item in open_ if item[2] == row["pid"] and start + duration <= item[1]]
-        if around:
-            inside[around[-1][0]] += duration
-        open_.append((number, start + duration, row["pid"]))
-    return inside
