@@ -8,7 +8,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -87,8 +87,7 @@ def _environment(most_text: int) -> jinja2.Environment:
 def environment(package: str, most_text: int, known: Mapping[str, Any]) -> jinja2.Environment:
     """The templates of ``package``, which know ``known`` besides numbers and names.
 
-    Autoescape on, undefined names are errors. Every printed value is cleaned of control characters
-    and cut to ``most_text`` characters.
+    Every printed value is cleaned of control characters and cut to ``most_text`` characters.
     """
 
     def shown(value: object) -> object:
@@ -98,21 +97,34 @@ def environment(package: str, most_text: int, known: Mapping[str, Any]) -> jinja
             return clean(value, most_text)
         return value
 
+    made = templates(package, shown)
+    made.globals.update(known)
+    made.filters["prose"] = lambda text: _prose(clean(text, most_text))
+    made.filters["inline"] = lambda text: _inline(clean(text, most_text))
+    made.filters["path"] = _breakable
+    made.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
+    return made
+
+
+def templates(
+    package: str, finalize: Callable[[object], object], keep_trailing_newline: bool = False
+) -> jinja2.Environment:
+    """The templates of ``package``, which know numbers and names and print what ``finalize`` gives.
+
+    Autoescape on, undefined names are errors.
+    """
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         bytecode_cache=_template_cache(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=shown,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=keep_trailing_newline,
     )
-    made.globals.update(fmt=fmt, names=names, **known)
-    made.filters["prose"] = lambda text: _prose(clean(text, most_text))
-    made.filters["inline"] = lambda text: _inline(clean(text, most_text))
+    made.globals.update(fmt=fmt, names=names)
     made.filters["capfirst"] = lambda text: text[:1].upper() + text[1:]
-    made.filters["path"] = _breakable
-    made.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
     return made
 
 

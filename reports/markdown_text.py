@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from traceview.words import numbers as fmt
 from traceview.words.text import clean, one_line
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
@@ -27,11 +26,6 @@ def within_limit(parts: Iterable[str], cut: str) -> str:
 def details(title: str, body: str) -> str:
     """A folded part; empty without a body."""
     return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n" if body else ""
-
-
-def more(total: int, what: str, shown: int = ROWS) -> str:
-    """How many rows a table has no room for; empty if none."""
-    return f"\n{fmt.count(total - shown)} more {what} are in the report.\n" if total > shown else ""
 
 
 def escape(text: str, limit: int = CELL) -> str:

@@ -1,11 +1,8 @@
 """The story of a job: what a post-mortem's report adds to that of one rank.
 
 words       names and phrases
-pictures    compile seconds by rank
-timeline    all ranks on one axis
-terminal    a screen of lines
-markdown    a ticket
+pictures    compile seconds by rank, all ranks on one axis
 
-The HTML page is ``templates/job.html.j2``. All of them write ``Diagnosis.job`` down and compute
-nothing but places on a picture.
+The pages are ``templates/job.html.j2`` and ``templates/report.md.j2``. All of them write
+``Diagnosis.job`` down and compute nothing but places on a picture.
 """
