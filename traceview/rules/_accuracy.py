@@ -38,7 +38,7 @@ class Compared(msgspec.Struct, frozen=True):
     @property
     def place(self) -> Location | None:
         """The torch.compile call."""
-        return compile_call(self.region) if self.region else None
+        return compile_call(self.region)
 
     def of(self, run: str) -> list[Row]:
         """The outputs of one run; none where it failed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import itemgetter
 
 from traceview.derive.facts.rows import Row, first_rank, rows
@@ -43,10 +43,15 @@ def own_us(compile_: Row) -> float | None:
     return None if whole is None else max(0.0, whole - (compile_["logging_us"] or 0.0))
 
 
+def own_seconds(compiles: Iterable[Row]) -> float | None:
+    """Seconds of these compiles besides logging; None where none of them was timed."""
+    known = [us for row in compiles if (us := own_us(row)) is not None]
+    return sum(known) / 1e6 if known else None
+
+
 def compile_seconds(tables: Tables, keys: Collection[str]) -> float | None:
     """Seconds of the compiles with these ``compile_key``s, first rank; None where not recorded."""
-    known = [us for row in _compiles(tables, keys) if (us := own_us(row)) is not None]
-    return sum(known) / 1e6 if known else None
+    return own_seconds(_compiles(tables, keys))
 
 
 def _compiles(tables: Tables, keys: Collection[str]) -> list[Row]:

@@ -55,28 +55,37 @@ def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
         if found := pattern.search(_message(row)):
             kinds.setdefault(found[0], []).append((found, row))
     for matches in kinds.values():
-        yield _failure(matches)
-
-
-def _failure(matches: list[tuple[re.Match[str], Row]]) -> Failure:
-    found = matches[0][0]
-    runs = [row for _, row in matches if "error_type" in row]
-    compiles = [row for _, row in matches if "fail_reason" in row]
-    traced = (_traced(row) for row in (*compiles, *runs))
-    raised = (_raised(row) for row in (*runs, *compiles))
-    return Failure(
-        found,
-        next(filter(None, (*traced, *raised)), None),
-        (
-            *(Evidence(f"{row['error_type']}: {shorten(found[0], 300)}", "runs") for row in runs),
-            *(
-                from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
-                for row in compiles[:2]
+        found = matches[0][0]
+        ended = [row for _, row in matches if "error_type" in row]
+        failed = [row for _, row in matches if "fail_reason" in row]
+        traced = (_traced(row) for row in (*failed, *ended))
+        raised = (*map(raised_at, ended), *map(code_object, failed))
+        yield Failure(
+            found,
+            next(filter(None, (*traced, *raised)), None),
+            (
+                *(error(row, shorten(found[0], 300)) for row in ended),
+                *map(failed_compile, failed[:2]),
             ),
-        ),
-        about(*compiles),
-        ended=bool(runs),
-    )
+            about(*failed),
+            ended=bool(ended),
+        )
+
+
+def error(run: Row, message: str) -> Evidence:
+    """The error that ended a run, with its ``message`` or a part of it."""
+    return Evidence(f"{run['error_type']}: {message}", "runs")
+
+
+def failed_compile(row: Row) -> Evidence:
+    """A compile that failed, with the name of its error."""
+    return from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
+
+
+def raised_at(run: Row) -> Location | None:
+    """The user's innermost line in the traceback that ended a run."""
+    file, line = run["error_file"], run["error_line"]
+    return Location(file, line, run["error_function"]) if file and line is not None else None
 
 
 def _message(row: Row) -> str:
@@ -90,11 +99,3 @@ def _traced(row: Row) -> Location | None:
     if at is None or at.line is None:
         return None
     return Location(at.file, at.line, at.function)
-
-
-def _raised(row: Row) -> Location | None:
-    """The user's innermost line in the traceback; of a compile, its code object."""
-    if "fail_reason" in row:
-        return code_object(row)
-    file, line = row["error_file"], row["error_line"]
-    return Location(file, line, row["error_function"]) if file and line is not None else None

@@ -384,7 +384,7 @@ def spot(tables: Tables, cause: Cause) -> Spot:
     if own.place and own.inside:
         return Spot(own.place, found or own.inside)
     region = region_of(tables, cause.row["compile_key"])
-    call = compile_call(region) if region else None
+    call = compile_call(region)
     return Spot(call or found, found)
 
 

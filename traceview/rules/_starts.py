@@ -100,7 +100,7 @@ def setting_place(tables: Tables, name: str, region: Row | None) -> Location | N
     found = first_rank(rows(tables, "setting_sites", name=name))
     if found and found[0]["line"] is not None:
         return Location(found[0]["file"], found[0]["line"], found[0]["function"])
-    return compile_call(region) if region else None
+    return compile_call(region)
 
 
 def options(region: Row) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def check(
         ),
         cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
-        location=compile_call(region) if region else None,
+        location=compile_call(region),
         evidence=(
             Evidence(launched, "step_counts"),
             Evidence(

@@ -121,7 +121,7 @@ def _finding(tables: Tables, found: Row, steps: int, title: str) -> Finding:
         ),
         cost=cost,
         confidence="derived",
-        location=compile_call(region) if region else None,
+        location=compile_call(region),
         evidence=(Evidence(proof, "speedups"),),
         what_to_do=remedy,
     )

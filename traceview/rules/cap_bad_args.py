@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -59,6 +59,17 @@ _BACKEND = re.compile(
     r"backend='(?P<name>[^']+)' raised:\s*TypeError: \S+\(\) got an unexpected keyword argument "
     r"'(?P<word>mode|options)'"
 )
+#: What torch says of the arguments of torch.compile.
+_BOTH = re.compile(r"Either mode or options can be specified")
+_NO_BACKEND = re.compile(r"Invalid backend: ['\"](?P<name>[^'\"]*)['\"]")
+_NO_OPTION = re.compile(
+    r"Unexpected optimization option (?P<name>.+?), known options are (?P<known>.*)"
+)
+_OTHER_TYPE = re.compile(
+    r"Unexpected type of attr (?P<name>\S+), got (?P<got>\w+) should be (?P<wanted>\w+)"
+)
+_NO_MODE = re.compile(r"Unrecognized mode=(?P<name>.*?), should be one of: (?P<known>.*)")
+_NO_KEYWORD = re.compile(r"\bcompile\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 #: Keywords of torch.compile in every torch that traceview supports.
 _KEYWORDS = ("fullgraph", "dynamic", "backend", "mode", "options", "disable")
 #: Backends of torch's own tests are registered as all others are.
@@ -130,94 +141,60 @@ class _Fault(NamedTuple):
 
 def _fault(region: Row) -> _Fault | None:
     """What the error of a torch.compile call says; None if it is not about the arguments."""
-    for pattern, explain in _MESSAGES:
-        if found := pattern.search(region["error"] or ""):
-            return explain(region, found)
+    error = region["error"] or ""
+    if _BOTH.search(error):
+        mode = region["mode"] or "default"
+        merged = f'{{**torch._inductor.list_mode_options("{mode}"), {_own_options(region)}}}'
+        return _Fault(
+            f"torch.compile({region['name']}) takes mode= or options=, not both",
+            "A mode is itself a set of options, so torch takes either and refuses both.",
+            "Put the mode's options and your own into one dict.",
+            Snippet("python", f"torch.compile(..., options={merged})"),
+        )
+    if found := _NO_BACKEND.search(error):
+        names = [each for each in region["backends_offered"] or () if not each.endswith(_FOR_TESTS)]
+        instead, meant = _close(found["name"], names)
+        advice = f'Write backend="{instead}".' if instead else "Remove backend=."
+        return _Fault(
+            f'backend="{found["name"]}" is no backend of this torch{meant}',
+            "torch.compile looks backends up by name: its own, those of installed packages, and "
+            "those that the script registered before."
+            + (f" There are: {', '.join(names)}." if names else ""),
+            f"{advice} If the name is another package's, that is not installed or not imported "
+            "yet.",
+        )
+    if found := _NO_OPTION.search(error):
+        known = _QUOTED.findall(found["known"])
+        instead, meant = _close(found["name"].replace("-", "_"), known)
+        return _Fault(
+            f'options= has "{found["name"]}", which Inductor does not know{meant}',
+            f"Options are Inductor's own settings ({len(known):,} in this torch), with dots for "
+            'nested ones: "triton.cudagraphs".',
+            (f'Write "{instead}".' if instead else "Remove it.")
+            + " torch._inductor.list_options() lists all of them.",
+        )
+    if found := _OTHER_TYPE.search(error):
+        return _Fault(
+            f'options= gives "{found["name"]}" a {found["got"]}, and it is a {found["wanted"]}',
+            "Inductor checks that a setting keeps the type of its default.",
+            f'Give "{found["name"]}" a value of type {found["wanted"]}.',
+        )
+    if found := _NO_MODE.search(error):
+        known = [name.strip() for name in found["known"].split(",")]
+        instead, meant = _close(found["name"].replace("_", "-"), known)
+        return _Fault(
+            f'mode="{found["name"]}" is no mode of torch.compile{meant}',
+            f"This torch has the modes {', '.join(known)}.",
+            f'Write mode="{instead}".' if instead else "Remove mode=.",
+        )
+    if found := _NO_KEYWORD.search(error):
+        instead, meant = _close(found["name"], _KEYWORDS)
+        return _Fault(
+            f"torch.compile has no argument {found['name']}={meant}",
+            f"It takes {', '.join(_KEYWORDS)}, and a few more in newer versions.",
+            f"Write {instead}=." if instead else "Remove it.",
+        )
     return None
-
-
-def _both(region: Row, _found: re.Match[str]) -> _Fault:
-    mode = region["mode"] or "default"
-    merged = f'{{**torch._inductor.list_mode_options("{mode}"), {_own_options(region)}}}'
-    return _Fault(
-        f"torch.compile({region['name']}) takes mode= or options=, not both",
-        "A mode is itself a set of options, so torch takes either and refuses both.",
-        "Put the mode's options and your own into one dict.",
-        Snippet("python", f"torch.compile(..., options={merged})"),
-    )
-
-
-def _backend(region: Row, found: re.Match[str]) -> _Fault:
-    name = found["name"]
-    offered = [each for each in region["backends_offered"] or () if not each.endswith(_FOR_TESTS)]
-    instead = _close(name, offered)
-    advice = f'Write backend="{instead}".' if instead else "Remove backend=."
-    return _Fault(
-        f'backend="{name}" is no backend of this torch{_did_you_mean(instead)}',
-        "torch.compile looks backends up by name: its own, those of installed packages, and those "
-        "that the script registered before."
-        + (f" There are: {', '.join(offered)}." if offered else ""),
-        f"{advice} If the name is another package's, that is not installed or not imported yet.",
-    )
-
-
-def _option(_region: Row, found: re.Match[str]) -> _Fault:
-    name, known = found["name"], _QUOTED.findall(found["known"])
-    instead = _close(name.replace("-", "_"), known)
-    return _Fault(
-        f'options= has "{name}", which Inductor does not know{_did_you_mean(instead)}',
-        f"Options are Inductor's own settings ({len(known):,} in this torch), with dots for nested "
-        'ones: "triton.cudagraphs".',
-        (f'Write "{instead}".' if instead else "Remove it.")
-        + " torch._inductor.list_options() lists all of them.",
-    )
-
-
-def _type(_region: Row, found: re.Match[str]) -> _Fault:
-    return _Fault(
-        f'options= gives "{found["name"]}" a {found["got"]}, and it is a {found["wanted"]}',
-        "Inductor checks that a setting keeps the type of its default.",
-        f'Give "{found["name"]}" a value of type {found["wanted"]}.',
-    )
-
-
-def _mode(_region: Row, found: re.Match[str]) -> _Fault:
-    known = [name.strip() for name in found["known"].split(",")]
-    instead = _close(found["name"].replace("_", "-"), known)
-    return _Fault(
-        f'mode="{found["name"]}" is no mode of torch.compile{_did_you_mean(instead)}',
-        f"This torch has the modes {', '.join(known)}.",
-        f'Write mode="{instead}".' if instead else "Remove mode=.",
-    )
-
-
-def _keyword(_region: Row, found: re.Match[str]) -> _Fault:
-    instead = _close(found["name"], _KEYWORDS)
-    return _Fault(
-        f"torch.compile has no argument {found['name']}={_did_you_mean(instead)}",
-        f"It takes {', '.join(_KEYWORDS)}, and a few more in newer versions.",
-        f"Write {instead}=." if instead else "Remove it.",
-    )
-
-
-_MESSAGES: tuple[tuple[re.Pattern[str], Callable[[Row, re.Match[str]], _Fault]], ...] = (
-    (re.compile(r"Either mode or options can be specified"), _both),
-    (re.compile(r"Invalid backend: ['\"](?P<name>[^'\"]*)['\"]"), _backend),
-    (
-        re.compile(
-            r"Unexpected optimization option (?P<name>.+?), known options are (?P<known>.*)"
-        ),
-        _option,
-    ),
-    (
-        re.compile(
-            r"Unexpected type of attr (?P<name>\S+), got (?P<got>\w+) should be (?P<wanted>\w+)"
-        ),
-        _type,
-    ),
-    (re.compile(r"Unrecognized mode=(?P<name>.*?), should be one of: (?P<known>.*)"), _mode),
-    (re.compile(r"\bcompile\(\) got an unexpected keyword argument '(?P<name>\w+)'"), _keyword),
-)
 
 
 def _own_options(region: Row) -> str:
@@ -232,9 +209,7 @@ def _own_options(region: Row) -> str:
     return ", ".join(f"{json.dumps(str(key))}: {value!r}" for key, value in given.items())
 
 
-def _close(name: str, known: Sequence[str]) -> str | None:
-    return next(iter(get_close_matches(name, known, n=1)), None)
-
-
-def _did_you_mean(instead: str | None) -> str:
-    return f' (did you mean "{instead}"?)' if instead else ""
+def _close(name: str, known: Sequence[str]) -> tuple[str | None, str]:
+    """The one of ``known`` that was meant, and the question for a title."""
+    instead = next(iter(get_close_matches(name, known, n=1)), None)
+    return instead, f' (did you mean "{instead}"?)' if instead else ""

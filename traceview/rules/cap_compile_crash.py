@@ -33,12 +33,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from traceview.derive.facts.breaks import errors_suppressed
-from traceview.derive.facts.places import region_of
-from traceview.rules import _recompiles
+from traceview.rules import _failures, _recompiles
 from traceview.rules.cap_toolchain_missing import is_lack
 from traceview.rules.kit import (
     Cost,
-    Evidence,
     Finding,
     Owners,
     Row,
@@ -46,7 +44,7 @@ from traceview.rules.kit import (
     Tables,
     about,
     first_rank,
-    from_row,
+    region_of,
     rows,
     shorten,
 )
@@ -114,17 +112,10 @@ def check(tables: Tables) -> Iterator[Finding]:
             about=about(*compiles),
             evidence=(
                 *(
-                    Evidence(
-                        f"{row['error_type']}: {shorten(row['error_message'] or '', 200)}", "runs"
-                    )
+                    _failures.error(row, shorten(row["error_message"] or "", 200))
                     for row in ended[:1]
                 ),
-                *(
-                    from_row(
-                        f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row
-                    )
-                    for row in compiles[:2]
-                ),
+                *map(_failures.failed_compile, compiles[:2]),
             ),
             what_to_do=_OWN_REMEDY if own else _REMEDY,
             snippet=None if own else Snippet("python", f"{leave_out}\n    ...\n\n# {repro}"),

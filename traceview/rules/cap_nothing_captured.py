@@ -92,7 +92,6 @@ def check(tables: Tables) -> Iterator[Finding]:
         breaks = [row for row in rows(tables, "break_sites") if keys & set(row["compile_keys"])]
         broken = next((row for row in breaks if row["frame_skipped"]), next(iter(breaks), None))
         why = _why(region, broken)
-        spent = [us for row in found if (us := _costs.own_us(row)) is not None]
         yield Finding(
             code=CODE,
             rule="cap-nothing-captured",
@@ -100,7 +99,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=why.title,
             explanation=why.words,
             cost=Cost(
-                seconds=sum(spent) / 1e6 if spent else None,
+                seconds=_costs.own_seconds(found),
                 about="spent on tracing; what compiling would save is not known",
             ),
             confidence="heuristic",

@@ -37,6 +37,7 @@ Compile what replaces it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import polars as pl
 
@@ -83,34 +84,64 @@ LEAST_SHARE = 0.50
 #: The line that made a compiled callable, and what of.
 _SITE = ("call_file", "call_line", "target_file", "target_line")
 _MODULES = ("module", "module_compile")
+#: What most of these findings have in common.
+_finding = partial(
+    Finding,
+    code=CODE,
+    rule="cap-nothing-compiled",
+    severity="warning",
+    cost=_EAGER,
+    confidence="measured",
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for a global switch, otherwise one per region without effect."""
     regions = first_rank(rows(tables, "regions"))
+    # Switches that turn compiling off for the whole process: fact, remedy, table.
+    env = rows(tables, "environment", section="env", name="TORCH_COMPILE_DISABLE")
+    switches = [
+        (f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment")
+        for row in env
+        if row["value"] not in (None, "", "0")
+    ]
     runs = rows(tables, "runs")
-    switched_off = _switch(tables, runs)
-    if switched_off and regions:
-        yield _forced(compile_call(regions[0]), *switched_off)
+    if any(row["dynamo_disabled"] for row in runs):
+        remedy = "Leave torch._dynamo.config.disable at False."
+        switches.append(("torch._dynamo.config.disable is set", remedy, "runs"))
+    if any(row["user_stance"] == "force_eager" for row in runs):
+        remedy = 'Set it back with torch.compiler.set_stance("default").'
+        switches.append(('torch.compiler.set_stance("force_eager")', remedy, "runs"))
+    if switches and regions:
+        yield _forced(compile_call(regions[0]), *switches[0])
         return
-    cut_short = not all(row["by_itself"] for row in rows(tables, "script_ends"))
+
     rest = None if is_timed(tables) else _rest_s(tables)
     for region in regions:
-        place = compile_call(region)
         if region["disable"]:
+            place = compile_call(region)
             fact = f"torch.compile({region['name']}, disable=True) at {short(place)}"
             removed = _edits.without(_edits.source_line(tables, place), "disable")
             yield _forced(place, fact, "Remove disable=True.", "regions", removed)
         elif region["calls"]:
-            if _nothing_compiled(tables, region):
-                yield _passed_over(region, place)
-            elif rest is not None:
-                yield _left_behind(region, place, rest)
+            yield from _called(tables, region, rest)
+        elif region["error"] is None and region["methods_used"] and region["kind"] in _MODULES:
+            yield _bypassed(region)
         elif region["error"] is None:
-            if region["methods_used"] and region["kind"] in _MODULES:
-                yield _bypassed(region, place)
-            else:
-                yield from _never_called(tables, region, regions, cut_short=cut_short)
+            yield from _never_called(tables, region, regions)
+
+
+def _forced(
+    place: Location | None, fact: str, remedy: str, table: str, change: Snippet | None = None
+) -> Finding:
+    return _finding(
+        title=f"Compiling is switched off: {fact}",
+        explanation="The script calls torch.compile, but every call runs the original Python code.",
+        location=place,
+        evidence=(Evidence(fact, table),),
+        what_to_do=remedy,
+        snippet=change,
+    )
 
 
 def _rest_s(tables: Tables) -> float | None:
@@ -124,102 +155,68 @@ def _rest_s(tables: Tables) -> float | None:
     return after if after >= max(LEAST_SECONDS, LEAST_SHARE * runs[0]["wall_s"]) else None
 
 
-def _never_called(
-    tables: Tables, region: Row, regions: list[Row], *, cut_short: bool
-) -> Iterator[Finding]:
-    ms = eager_code.uncalled_ms(tables).get(region["region_id"])
-    in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
-    ran_in_eager = ms is not None and (in_place or not cut_short)
-    # It died uncalled, and none took its place: a module may have been loaded again.
-    lost = region["collected_uncalled"] and not any(
-        row["calls"] and all(row[part] == region[part] for part in _SITE) for row in regions
-    )
-    if not (ran_in_eager or lost or not (called or cut_short)):
-        return  # its turn may come
-    place = compile_call(region)
-    if not in_place:
-        yield _dropped(region, place, _edits.source_line(tables, place))
-        return
-    alike = [row for row in regions if not row["calls"] and _target(row) == _target(region)]
-    if region is alike[0]:
-        yield _passed_by(tables, alike, ms)
+def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding]:
+    """Nothing of it is compiled; else the script goes on without it for ``rest`` seconds."""
+    name, often = region["name"], times(region["calls"])
+    in_place, file = region["kind"] == "module_compile", region["target_file"] or "an unknown file"
+    torchs = in_place and in_torch(Location(file, 1))
+    recorded, empty = tables.has("compile_intervals"), False
+    if recorded and not rows(tables, "compile_intervals") and not rows(tables, "compiles"):
+        empty = True
+    elif recorded and torchs:
+        # Of other callables each call may be served by what was compiled for another one.
+        alike = {each["region_id"] for each in _of_target(rows(tables, "regions"), region)}
+        calls = rows(tables, "calls", stance="compiled")
+        inside = [row["compiles_inside"] for row in calls if row["region_id"] in alike]
+        empty = bool(inside) and not any(inside)
+    if empty:
+        yield _finding(
+            title=f"{name} is called {often}, and nothing of it is compiled",
+            explanation=_IN_TORCH if torchs else _SKIPPED,
+            location=compile_call(region),
+            evidence=(
+                Evidence(f"defined in {file}, called {often}", "regions"),
+                Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
+            ),
+            what_to_do=(
+                "Use torch.compile(module) and call what it returns: it starts at the module's own "
+                "call. Or put the layers into an nn.Module class of your own."
+                if in_place
+                else "Compile a function or module of your own that makes these calls."
+            ),
+            snippet=Snippet("python", "model = torch.compile(model)") if in_place else None,
+        )
+    elif rest is not None:
+        text = f"all in eager, the script goes on for {seconds(rest)} after the last call"
+        yield _finding(
+            title=f"{name} is called {often} compiled, then never again in the rest of the script",
+            explanation=(
+                "The script does not go on with what torch.compile returned: another object "
+                "replaced it, the original is called instead, or its work was done."
+            ),
+            confidence="heuristic",
+            location=compile_call(region),
+            evidence=(Evidence(text, "calls"),),
+            what_to_do=(
+                "Compile what replaces it, too. New weights can be loaded into the compiled module "
+                "itself, with load_state_dict: that compiles nothing again."
+            ),
+        )
 
 
-def _target(region: Row) -> tuple[object, ...]:
-    return region["target_file"], region["target_line"]
-
-
-def _nothing_compiled(tables: Tables, region: Row) -> bool:
-    """Whether nothing was compiled at all, or in no call of a module of torch's own, in place.
-
-    Of other callables each call may be served by what was compiled for another one.
-    """
-    if not tables.has("compile_intervals"):
-        return False
-    if not rows(tables, "compile_intervals") and not rows(tables, "compiles"):
-        return True
-    file = region["target_file"]
-    if region["kind"] != "module_compile" or not file or not in_torch(Location(file, 1)):
-        return False
-    alike = {row["region_id"] for row in rows(tables, "regions") if _target(row) == _target(region)}
-    calls = [row for row in rows(tables, "calls", stance="compiled") if row["region_id"] in alike]
-    return bool(calls) and not any(row["compiles_inside"] for row in calls)
-
-
-def _switch(tables: Tables, runs: list[Row]) -> tuple[str, str, str] | None:
-    """(fact, remedy, table) of a switch that turns compiling off for the whole process."""
-    for row in rows(tables, "environment", section="env"):
-        if row["name"] == "TORCH_COMPILE_DISABLE" and row["value"] not in (None, "", "0"):
-            return f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment"
-    if any(row["dynamo_disabled"] for row in runs):
-        remedy = "Leave torch._dynamo.config.disable at False."
-        return "torch._dynamo.config.disable is set", remedy, "runs"
-    if any(row["user_stance"] == "force_eager" for row in runs):
-        remedy = 'Set it back with torch.compiler.set_stance("default").'
-        return 'torch.compiler.set_stance("force_eager")', remedy, "runs"
-    return None
-
-
-def _forced(
-    place: Location | None, fact: str, remedy: str, table: str, change: Snippet | None = None
-) -> Finding:
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
-        severity="warning",
-        title=f"Compiling is switched off: {fact}",
-        explanation="The script calls torch.compile, but every call runs the original Python code.",
-        cost=_EAGER,
-        confidence="measured",
-        location=place,
-        evidence=(Evidence(fact, table),),
-        what_to_do=remedy,
-        snippet=change,
-    )
-
-
-def _bypassed(region: Row, place: Location | None) -> Finding:
-    methods = sorted(set(region["methods_used"]))
-    method = methods[0]
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
-        severity="warning",
+def _bypassed(region: Row) -> Finding:
+    """Methods of the module are called, and not the module itself."""
+    method, *others = sorted(set(region["methods_used"]))
+    fetched = f"fetched through it: {', '.join([method, *others])}"
+    return _finding(
         title=f"{region['name']} is compiled, but only .{method}() is called: it stays in eager",
         explanation=(
             "torch.compile(module) compiles what runs when the module itself is called. Other "
             "methods are passed on to the original module and run in eager, and so does what "
             "they call."
         ),
-        cost=_EAGER,
-        confidence="measured",
-        location=place,
-        evidence=(
-            Evidence(
-                f"compiled module called 0 times; fetched through it: {', '.join(methods)}",
-                "regions",
-            ),
-        ),
+        location=compile_call(region),
+        evidence=(Evidence(f"compiled module called 0 times; {fetched}", "regions"),),
         what_to_do=(
             f"Compile the method that is called, .{method}. If it calls the module itself, as "
             "self(x), module.compile() is enough: it works in place and covers calls from within."
@@ -228,16 +225,51 @@ def _bypassed(region: Row, place: Location | None) -> Finding:
     )
 
 
-def _passed_by(tables: Tables, alike: list[Row], ms: float | None) -> Finding:
-    """Modules of one class, compiled in place; ``ms`` of a step are in all their ``forward``."""
-    region, places = alike[0], [place for row in alike if (place := compile_call(row))]
-    runs = "" if ms is None else f", and forward() takes {milliseconds(ms)} of a step"
+def _never_called(tables: Tables, region: Row, regions: list[Row]) -> Iterator[Finding]:
+    ms = eager_code.uncalled_ms(tables).get(region["region_id"])
+    in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
+    cut_short = not all(row["by_itself"] for row in rows(tables, "script_ends"))
+    ran_in_eager = ms is not None and (in_place or not cut_short)
+    # It died uncalled, and none took its place: a module may have been loaded again.
+    died = bool(region["collected_uncalled"])
+    lost = died and not any(
+        row["calls"] and all(row[part] == region[part] for part in _SITE) for row in regions
+    )
+    if not (ran_in_eager or lost or not (called or cut_short)):
+        return  # its turn may come
+    name, place = region["name"], compile_call(region)
+    if not in_place:
+        own = region["kind"] in _MODULES
+        paste = Snippet("python", "model.compile()" if own else "f = torch.compile(f)")
+        end = "freed without a call" if died else "still alive"
+        yield _finding(
+            title=f"The result of torch.compile({name}) is never called",
+            explanation=(
+                "torch.compile does not change its argument; it returns a compiled callable. "
+                f"That one was {'discarded' if died else 'not called'}, so the original {name} "
+                "runs in eager."
+            ),
+            location=place,
+            evidence=(Evidence(f"called {times(0)}, {end}", "regions"),),
+            what_to_do=(
+                "Call the module's own compile(), which works in place."
+                if own
+                else "Assign what torch.compile returns, and call that."
+            ),
+            snippet=_edits.kept(_edits.source_line(tables, place), in_place=own) or paste,
+        )
+        return
+
+    # Modules of one class are one finding; ``ms`` of a step are in the ``forward`` of them all.
+    alike = [row for row in _of_target(regions, region) if not row["calls"]]
+    if region is not alike[0]:
+        return
     about = "time of its forward() in eager; compiling saves a part of it"
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
+    runs = "" if ms is None else f", and forward() takes {milliseconds(ms)} of a step"
+    places = [at for row in alike if (at := compile_call(row))]
+    yield _finding(
         severity=severity(tables, ms),
-        title=f"{region['name']}.compile() has no effect: the module itself is never called",
+        title=f"{name}.compile() has no effect: the module itself is never called",
         explanation=(
             "module.compile() compiles what runs when the module itself is called. Calling "
             "module.forward(x) bypasses that, and the module's hooks."
@@ -252,87 +284,7 @@ def _passed_by(tables: Tables, alike: list[Row], ms: float | None) -> Finding:
     )
 
 
-def _dropped(region: Row, place: Location | None, line: str | None) -> Finding:
-    died = bool(region["collected_uncalled"])
-    in_place = region["kind"] in _MODULES
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
-        severity="warning",
-        title=f"The result of torch.compile({region['name']}) is never called",
-        explanation=(
-            "torch.compile does not change its argument; it returns a compiled callable. "
-            + ("That one was discarded" if died else "That one was not called")
-            + f", so the original {region['name']} runs in eager."
-        ),
-        cost=_EAGER,
-        confidence="measured",
-        location=place,
-        evidence=(
-            Evidence(
-                f"called {times(0)}, " + ("freed without a call" if died else "still alive"),
-                "regions",
-            ),
-        ),
-        what_to_do=(
-            "Call the module's own compile(), which works in place."
-            if in_place
-            else "Assign what torch.compile returns, and call that."
-        ),
-        snippet=_edits.kept(line, in_place=in_place)
-        or Snippet("python", "model.compile()" if in_place else "f = torch.compile(f)"),
-    )
-
-
-def _left_behind(region: Row, place: Location | None, rest: float) -> Finding:
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
-        severity="warning",
-        title=(
-            f"{region['name']} is called {times(region['calls'])} compiled, then never again in "
-            "the rest of the script"
-        ),
-        explanation=(
-            "The script does not go on with what torch.compile returned: another object replaced "
-            "it, the original is called instead, or its work was done."
-        ),
-        cost=_EAGER,
-        confidence="heuristic",
-        location=place,
-        evidence=(
-            Evidence(
-                f"all in eager, the script goes on for {seconds(rest)} after the last call", "calls"
-            ),
-        ),
-        what_to_do=(
-            "Compile what replaces it, too. New weights can be loaded into the compiled module "
-            "itself, with load_state_dict: that compiles nothing again."
-        ),
-    )
-
-
-def _passed_over(region: Row, place: Location | None) -> Finding:
-    in_place = region["kind"] == "module_compile"
-    file = region["target_file"] or "an unknown file"
-    return Finding(
-        code=CODE,
-        rule="cap-nothing-compiled",
-        severity="warning",
-        title=f"{region['name']} is called {times(region['calls'])}, and nothing of it is compiled",
-        explanation=_IN_TORCH if in_place and in_torch(Location(file, 1)) else _SKIPPED,
-        cost=_EAGER,
-        confidence="measured",
-        location=place,
-        evidence=(
-            Evidence(f"defined in {file}, called {times(region['calls'])}", "regions"),
-            Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
-        ),
-        what_to_do=(
-            "Use torch.compile(module) and call what it returns: it starts at the module's own "
-            "call. Or put the layers into an nn.Module class of your own."
-            if in_place
-            else "Compile a function or module of your own that makes these calls."
-        ),
-        snippet=Snippet("python", "model = torch.compile(model)") if in_place else None,
-    )
+def _of_target(regions: list[Row], region: Row) -> list[Row]:
+    """Those of the same function or class."""
+    target = ("target_file", "target_line")
+    return [row for row in regions if all(row[part] == region[part] for part in target)]

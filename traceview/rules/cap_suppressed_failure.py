@@ -92,7 +92,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         found = next(filter(None, (_QUOTED.search(text or "") for text in texts)), None)
         cause = found[1] if found else None
         op = _NO_FAKE.search(cause or "")
-        spent = [us for row in compiles if (us := _costs.own_us(row)) is not None]
+
         yield Finding(
             code=CODE,
             rule="cap-suppressed-failure",
@@ -107,7 +107,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 + (f" The error: {shorten(cause, 300)}" if cause else "")
             ),
             cost=Cost(
-                seconds=sum(spent) / 1e6 if spent else None,
+                seconds=_costs.own_seconds(compiles),
                 about="spent on the compile that failed; what it would have saved is not known",
             ),
             confidence="heuristic",

@@ -28,11 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.rules import _failures
 from traceview.rules.kit import (
     Cost,
-    Evidence,
     Finding,
-    Location,
     Snippet,
     Tables,
     first_rank,
@@ -67,9 +66,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     if not (logged or ended):
         return
     made = user(logged[0]) if logged else None
-    read = None
-    if ended and ended[0]["error_file"] is not None and ended[0]["error_line"] is not None:
-        read = Location(*(ended[0][f"error_{part}"] for part in ("file", "line", "function")))
+    read = _failures.raised_at(ended[0]) if ended else None
     text = ended[0]["error_message"] if ended else logged[0]["reason"]
     of_gradient = "gradient tensor output" in text
     where = f" at {short(read)}" if read else ""
@@ -90,10 +87,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         confidence="measured",
         location=read or made,
         evidence=(
-            *(
-                Evidence(f"{run['error_type']}: {shorten(run['error_message'])}", "runs")
-                for run in ended
-            ),
+            *(_failures.error(run, shorten(run["error_message"])) for run in ended),
             *(from_row(shorten(row["reason"]), "cudagraph_events", row) for row in logged),
         ),
         what_to_do=_GRADIENTS if of_gradient else _RESULTS,

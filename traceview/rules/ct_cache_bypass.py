@@ -194,5 +194,5 @@ def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | N
             return found
     if remedy.settings:
         region = first(tables, "regions", is_anchor=True)
-        return compile_call(region) if region else None
+        return compile_call(region)
     return Owners(tables).code(compiles[0]).place if compiles else None

@@ -133,7 +133,7 @@ def _finding(
     cost = whole * found.share
     each = len(found.operations)
     region = region_of(tables, graph["compile_key"])
-    call = compile_call(region) if region else None
+    call = compile_call(region)
     version = torch_version(tables)
     what, code = _instead(graph["text"] or "", found)
     return Finding(

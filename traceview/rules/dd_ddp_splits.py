@@ -110,7 +110,7 @@ def _graphs(tables: Tables) -> Iterator[list[Row]]:
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
     region = region_of(tables, compile_["compile_key"])
-    call = compile_call(region) if region else None
+    call = compile_call(region)
 
     alone, hidden = _is_alone(tables), _hidden_ms(tables)
     if alone:

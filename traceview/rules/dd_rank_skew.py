@@ -156,7 +156,7 @@ def check(
         if len(ranks) > 1:
             kind = "cache" if turns[0].waits[0]["found_in_cache"] else "steps"
         region = region_of(tables, turns[0].compile["compile_key"])
-        call = compile_call(region) if region else None
+        call = compile_call(region)
         marks = _marks(tables, turns, region) if kind == "steps" else None
         remedy, snippet = _remedy(kind, marks)
 

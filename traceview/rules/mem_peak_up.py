@@ -91,7 +91,7 @@ def check(
         explanation=f"The compiled step needs {size(most)} more on {device}. {why}",
         cost=Cost(about=f"{size(most)} of device memory"),
         confidence="measured",
-        location=compile_call(region) if region else None,
+        location=compile_call(region),
         evidence=(
             Evidence(f"compiled blocks: peak {size(compiled)} allocated on {device}", "memory"),
             Evidence(f"eager blocks: peak {size(eager)} allocated on {device}", "memory"),

@@ -79,7 +79,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             continue
         at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
         name = _name(cause.row)
-        call = compile_call(region) if region else None
+        call = compile_call(region)
         proof = []
         if region is not None:
             text = f"torch.compile at {short(call)} was called {times(calls)}"

@@ -38,7 +38,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
     Row,
     Snippet,
     Tables,
@@ -116,7 +115,7 @@ def _finding(
     cause, cost = causes[0], _cost(tables, causes)
     every = _recompiles.Cause(tuple(row for each in causes for row in each.rows))
     setting = "dynamic=False" if region else f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
-    place: Location | None = compile_call(region) if region else None
+    place = compile_call(region)
     paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
     if region:
         marks = cause.marks()

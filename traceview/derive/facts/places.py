@@ -165,9 +165,9 @@ def code_object(row: Row) -> Location | None:
     return _location(row["co_filename"], row["co_firstlineno"], row.get("co_name"))
 
 
-def compile_call(row: Row) -> Location | None:
-    """The torch.compile call of a region."""
-    return _location(row["call_file"], row["call_line"], row["call_function"])
+def compile_call(row: Row | None) -> Location | None:
+    """The torch.compile call of a region; None where it is not known, or there is no region."""
+    return _location(row["call_file"], row["call_line"], row["call_function"]) if row else None
 
 
 def about(*found: Mapping[str, Any]) -> frozenset[str]:
