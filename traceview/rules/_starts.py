@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import polars as pl
@@ -14,6 +14,7 @@ from traceview.rules.kit import (
     Severity,
     Tables,
     compile_call,
+    first,
     first_rank,
     frame,
     rows,
@@ -95,12 +96,19 @@ def eager_steps(tables: Tables) -> int:
     return timed + sum(row["steps"] or 0 for row in windows)
 
 
-def setting_place(tables: Tables, name: str, region: Row | None) -> Location | None:
-    """The first line of the user's that names the setting, else the torch.compile call."""
-    found = first_rank(rows(tables, "setting_sites", name=name))
-    if found and found[0]["line"] is not None:
-        return Location(found[0]["file"], found[0]["line"], found[0]["function"])
-    return compile_call(region)
+def setting_line(tables: Tables, *names: str) -> Location | None:
+    """The first line of the user's that names the setting, or the first of these that has one."""
+    for name in names:
+        found = first_rank(rows(tables, "setting_sites", name=name))
+        if found and found[0]["line"] is not None:
+            return Location(found[0]["file"], found[0]["line"], found[0]["function"])
+    return None
+
+
+def setting_place(tables: Tables, *names: str) -> Location | None:
+    """``setting_line``, else the torch.compile call that is measured."""
+    anchor = first(tables, "regions", is_anchor=True)
+    return setting_line(tables, *names) or compile_call(anchor)
 
 
 def options(region: Row) -> dict[str, Any]:
@@ -110,12 +118,3 @@ def options(region: Row) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def option(tables: Tables, wanted: Mapping[str, str]) -> Row | None:
-    """The first of ``options=`` that has the wanted value, as a row of environment has it."""
-    for region in first_rank(rows(tables, "regions")):
-        for name, value in options(region).items():
-            if name in wanted and wanted[name] == str(value):
-                return {"name": name, "value": str(value)}
-    return None

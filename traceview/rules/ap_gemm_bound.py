@@ -65,11 +65,21 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: the step as a whole."""
     change = slowdown(tables)
-    eager, compiled = (_share(tables, stance) for stance in ("eager", "compiled"))
-    if change is None or eager is None or compiled is None:
+    if change is None or abs(change - 1) >= most_change:
         return
-    if abs(change - 1) >= most_change or min(eager, compiled) < least_share:
+    # Library kernels' part of the busy time.
+    shares = []
+    for stance in ("eager", "compiled"):
+        accounts = first_rank(rows(tables, "accounting", stance=stance))
+        busy = [row for row in accounts if row["kind"] == "busy"]
+        step, total = (sum(row["ms"] or 0.0 for row in part) for part in (accounts, busy))
+        if not total or total < FEWEST_BUSY_SHARE * step:
+            return
+        library = sum(row["ms"] or 0.0 for row in busy if row["category"] in _LIBRARY)
+        shares.append(library / total)
+    if min(shares) < least_share:
         return
+    eager, compiled = shares
 
     # What these kernels would take at the device's ceilings, if that is known of most of them.
     limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
@@ -105,14 +115,3 @@ def check(
             'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
         ),
     )
-
-
-def _share(tables: Tables, stance: str) -> float | None:
-    """Library kernels' part of the busy time; None where the step is not mostly busy."""
-    accounts = first_rank(rows(tables, "accounting", stance=stance))
-    busy = [row for row in accounts if row["kind"] == "busy"]
-    step, total, library = (
-        sum(row["ms"] or 0.0 for row in part)
-        for part in (accounts, busy, [row for row in busy if row["category"] in _LIBRARY])
-    )
-    return library / total if total and total >= FEWEST_BUSY_SHARE * step else None

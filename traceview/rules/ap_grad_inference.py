@@ -82,24 +82,9 @@ def check(tables: Tables) -> Iterator[Finding]:
     if calls.is_empty() or ops["name"].str.contains(_BACKWARD).any():
         return
 
-    saved, count = _saved(tables)
-    evidence = [
-        from_row(
-            f"compile {joint[0]['compile_id']}: a joint graph of forward and backward",
-            "graphs",
-            joint[0],
-        ),
-        Evidence("no backward ran in the profiled steps", "cpu_ops"),
-    ]
-    if count and saved is not None and saved >= LEAST_BYTES:
-        text = f"a call keeps {plural(count, 'tensor')} of {size(saved)} in all for the backward"
-        evidence.append(Evidence(text, "graphs"))
-    ms, rate, step = _autograd_ms(tables, calls), _gb_s(tables), step_ms(tables, "compiled")
-    if ms is not None:
-        text = f"autograd's part of the calls: {milliseconds(ms)} of a step"
-        evidence.append(Evidence(text, "cpu_ops"))
-        if saved is not None and rate:
-            ms += saved / (rate * 1e6)
+    proof = f"compile {joint[0]['compile_id']}: a joint graph of forward and backward"
+    ms, details = _cost(tables, calls)
+    step = step_ms(tables, "compiled")
     regions = first_rank(rows(tables, "regions"))
     region = max(regions, key=lambda row: row["calls"] or 0, default=None)
     yield Finding(
@@ -117,7 +102,11 @@ def check(tables: Tables) -> Iterator[Finding]:
         cost=Cost(ms, None, "autograd's part of the calls and writing what it saves, at most"),
         confidence="derived",
         location=(first_call(region) or compile_call(region)) if region else None,
-        evidence=tuple(evidence),
+        evidence=(
+            from_row(proof, "graphs", joint[0]),
+            Evidence("no backward ran in the profiled steps", "cpu_ops"),
+            *details,
+        ),
         what_to_do=(
             "Wrap all of the calls in torch.no_grad(): a change of the mode compiles again. "
             "Their results then carry no gradients."
@@ -127,21 +116,9 @@ def check(tables: Tables) -> Iterator[Finding]:
     )
 
 
-def _autograd_ms(tables: Tables, calls: pl.DataFrame) -> float | None:
-    """Host time of a step in autograd's own part of compiled calls, on the step as timed."""
-    counts = first(tables, "step_counts", stance="compiled")
-    step = step_ms(tables, "compiled")
-    if counts is None or step is None or not counts["steps"] or not counts["step_ms"]:
-        return None
-    # The median: a call that loses its CPU meanwhile is no sample.
-    median = float(calls.select(pl.col("self_ns").median()).item() or 0.0)
-    each = median - 1e3 * (counts["event_cost_us"] or 0.0)
-    profiled = max(0.0, each) * calls.height / 1e6 / float(counts["steps"])
-    return profiled * min(1.0, step / float(counts["step_ms"]))
-
-
-def _saved(tables: Tables) -> tuple[int | None, int]:
-    """(bytes, tensors) that one call of every forward keeps, its inputs and results left out."""
+def _cost(tables: Tables, calls: pl.DataFrame) -> tuple[float | None, list[Evidence]]:
+    """Milliseconds of a step in autograd's part of compiled calls and in writing what it saves."""
+    # Bytes that one call of every forward keeps, its inputs and results left out.
     joint = {row["compile_key"]: row for row in rows(tables, "graphs", kind="aot_joint")}
     sizes: list[int | None] = []
     for row in first_rank(rows(tables, "graphs", kind="aot_forward")):
@@ -150,17 +127,28 @@ def _saved(tables: Tables) -> tuple[int | None, int]:
         results = read_graph(whole["text"] or "").outputs if whole else frozenset()
         kept = {graph.base(name)[0] for name in graph.outputs - results if name in graph.nodes}
         sizes += [graph.nodes[name].bytes for name in kept if graph.nodes[name].op]
-    return added(sizes) if sizes else 0, len(sizes)
+    saved, details = added(sizes) if sizes else 0, []
+    if sizes and saved is not None and saved >= LEAST_BYTES:
+        text = f"a call keeps {plural(len(sizes), 'tensor')} of {size(saved)} in all"
+        details.append(Evidence(f"{text} for the backward", "graphs"))
 
+    counts, step = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
+    if counts is None or step is None or not counts["steps"] or not counts["step_ms"]:
+        return None, details
+    # The median: a call that loses its CPU meanwhile is no sample.
+    median = float(calls.select(pl.col("self_ns").median()).item() or 0.0)
+    each = max(0.0, median - 1e3 * (counts["event_cost_us"] or 0.0))
+    ms = each * calls.height / 1e6 / counts["steps"] * min(1.0, step / counts["step_ms"])
+    text = f"autograd's part of the calls: {milliseconds(ms)} of a step"
+    details.append(Evidence(text, "cpu_ops"))
 
-def _gb_s(tables: Tables) -> float | None:
-    """The rate at which saved tensors are written: as copied, else the slowest kernel's own."""
+    # Saved tensors are written as fast as a copy, else as the slowest kernel's own rate.
     copy = first(tables, "ceilings", kind="copy")
-    if copy and copy["value"]:
-        return float(copy["value"])
     kernels = [
         row
         for row in first_rank(rows(tables, "kernel_limits", stance="compiled"))
         if row["gb_s"] and row["category"].startswith("generated")
     ]
-    return max(kernels, key=lambda row: row["ms"])["gb_s"] if kernels else None
+    slowest = max(kernels, key=lambda row: row["ms"], default=None)
+    rate = (copy and copy["value"]) or (slowest and slowest["gb_s"])
+    return ms + (saved / (rate * 1e6) if saved is not None and rate else 0.0), details

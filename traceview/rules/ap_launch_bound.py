@@ -88,7 +88,7 @@ _CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
 #: Older ones may not know TORCHINDUCTOR_CUDAGRAPH_OR_ERROR.
 _RAISES_SINCE = (2, 10)
 _MORE_WORK = "give each launch more work with a larger batch."
-_REMEDY = (
+_RECORD = (
     "Record the launches as a cudagraph, or give each launch more work with a larger batch. A "
     "cudagraph needs fixed shapes and no writes into inputs, keeps its memory, and the next call "
     "overwrites its results: clone what you keep."
@@ -114,8 +114,7 @@ def check(
     if busy / step >= most_busy_share or launch < least_launch_share * idle:
         return
     region = first(tables, "regions")
-    instead = _instead(tables, counts, region)
-    what_to_do, snippet = instead or (_REMEDY, _snippet(tables, region))
+    may_gain, what_to_do, snippet = _remedy(tables, counts, region)
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
     in_graphs = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
     launched = f"{launches(counts['launches'] or 0.0)} per step"
@@ -127,7 +126,7 @@ def check(
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
-        severity="info" if instead else severity(tables, launch),
+        severity=severity(tables, launch) if may_gain else "info",
         title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step",
         explanation=(
             f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
@@ -150,32 +149,28 @@ def check(
     )
 
 
-def _instead(tables: Tables, counts: Row, region: Row | None) -> tuple[str, Snippet | None] | None:
-    """What to do, and to run, where asking for a cudagraph would gain nothing; None elsewhere."""
+def _remedy(tables: Tables, counts: Row, region: Row | None) -> tuple[bool, str, Snippet | None]:
+    """Whether asking for a cudagraph may gain anything; what to do, and to run or to write."""
     if counts["graph_launches"]:
-        return f"Cudagraphs are replayed already: {_MORE_WORK}", None
-    if region is None or region["mode"] not in _CUDAGRAPH_MODES:
-        if counts["launches"] is not None and counts["launches"] <= FEW_LAUNCHES:
-            return f"There are too few launches for a cudagraph to help: {_MORE_WORK}", None
-        return None
-    asked = f'mode="{region["mode"]}" asks for cudagraphs and none was replayed'
-    skipped = first(tables, "cudagraph_events", event="skip")
-    if skipped is None:
-        log = Snippet("shell", "TORCH_LOGS=+cudagraphs python SCRIPT")
-        return f"{asked}: torch's log shows which graphs it records.", log
-    why = f"torch skipped a graph due to {shorten(skipped['reason']).rpartition('due to ')[2]}"
-    version = torch_version(tables)
-    if version is None or version < _RAISES_SINCE:
-        return f"{asked}: {why}.", None
-    return (
-        f"{asked}: {why}. The command fails at the first graph that is skipped.",
-        Snippet("shell", "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT"),
-    )
-
-
-def _snippet(tables: Tables, region: Row | None) -> Snippet | None:
+        return False, f"Cudagraphs are replayed already: {_MORE_WORK}", None
+    if region is not None and region["mode"] in _CUDAGRAPH_MODES:
+        asked = f'mode="{region["mode"]}" asks for cudagraphs and none was replayed'
+        skipped = first(tables, "cudagraph_events", event="skip")
+        if skipped is None:
+            log = Snippet("shell", "TORCH_LOGS=+cudagraphs python SCRIPT")
+            return False, f"{asked}: torch's log shows which graphs it records.", log
+        why = f"torch skipped a graph due to {shorten(skipped['reason']).rpartition('due to ')[2]}"
+        version = torch_version(tables)
+        if version is None or version < _RAISES_SINCE:
+            return False, f"{asked}: {why}.", None
+        fails = f"{asked}: {why}. The command fails at the first graph that is skipped."
+        raising = "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT"
+        return False, fails, Snippet("shell", raising)
+    if counts["launches"] is not None and counts["launches"] <= FEW_LAUNCHES:
+        return False, f"There are too few launches for a cudagraph to help: {_MORE_WORK}", None
     if region is None or region["mode"] is not None or region["options"] is not None:
-        return None
+        return True, _RECORD, None
+
     # Under dynamic=False each size would be recorded separately.
     own = rows(tables, "compile_regions", pid=region["pid"], region_id=region["region_id"])
     static = rows(tables, "recompile_causes", size_reason="static")
@@ -184,4 +179,4 @@ def _snippet(tables: Tables, region: Row | None) -> Snippet | None:
     line = _edits.source_line(tables, compile_call(region))
     asked = 'mode="reduce-overhead"'
     diff = _edits.added(line, asked, dropped="dynamic" if varies else None)
-    return diff or Snippet("python", f"torch.compile(..., {asked})")
+    return True, _RECORD, diff or Snippet("python", f"torch.compile(..., {asked})")

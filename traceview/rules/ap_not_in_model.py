@@ -49,7 +49,7 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
-    Severity,
+    Row,
     Tables,
     first,
     first_rank,
@@ -126,40 +126,35 @@ def check(
     outside = sum(part.ms for part in found)
     least = max(LEAST_MS, least_share * step)
     if outside >= least:
-        yield _outside(tables, found, outside, step, inside, warn_share)
+        yield _outside(tables, found, outside, step, shares, warn_share)
     elif is_timed(tables):  # where no code is compiled, all operators are outside of it
         left = step * (1 - (inside or 1.0)) - outside
-        if min(eager.ms, left) >= least and not _has_a_cause(tables, eager):
-            yield _eager(eager, step, inside)
+        if min(eager.ms, left) >= least:
+            yield from _eager(tables, eager, step, inside)
 
 
-def _has_a_cause(tables: Tables, eager: Part) -> bool:
-    """Whether operators are in eager because something went wrong, which other rules report.
+def _eager(tables: Tables, part: Part, step: float, inside: float | None) -> Iterator[Finding]:
+    """Operators in eager: information, since the optimizer is expensive in many a step.
 
-    The compiled callable is never called, a function hit the recompile limit, a frame was skipped,
-    or nothing runs compiled after a graph break.
+    None where they are in eager because something went wrong, which other rules report: the
+    compiled callable is never called, a function hit the recompile limit, a frame was skipped, or
+    nothing runs compiled after a graph break.
     """
-    if eager.what:
-        return False  # an optimizer's step
-    files = {place.file for place in eager.places}
-    skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
-    if eager_code.uncalled_ms(tables) or files & skipped:
-        return True
-    regions = first_rank(rows(tables, "regions"))
-    for limited in _recompiles.limited_frames(tables):
-        mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
-        known = [ms for row in mine if (ms := eager_code.ms_of(tables, row)) is not None]
-        if not known or max(known) >= LEAST_OF_OUTSIDE * eager.ms:
-            return True
-    left = (row["eager_ms"] or 0.0 for row in rows(tables, "break_costs"))
-    return any(ms >= eager.ms / 2 for ms in left)
-
-
-def _eager(part: Part, step: float, inside: float | None) -> Finding:
-    """Operators in eager: information, since the optimizer is expensive in many a step."""
+    if not part.what:  # an optimizer's step has no such cause
+        files = {place.file for place in part.places}
+        skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
+        left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
+        if eager_code.uncalled_ms(tables) or files & skipped or max(left, default=0) >= part.ms / 2:
+            return
+        regions = first_rank(rows(tables, "regions"))
+        for limited in _recompiles.limited_frames(tables):
+            mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
+            known = [ms for row in mine if (ms := eager_code.ms_of(tables, row)) is not None]
+            if not known or max(known) >= LEAST_OF_OUTSIDE * part.ms:
+                return
     at = f" ({short(part.places[0])})" if part.places else ""
     whose = f"{part.what}.step()" if part.what else "operators outside of compiled code"
-    return Finding(
+    yield Finding(
         code=CODE,
         rule="ap-not-in-model",
         severity="info",
@@ -189,13 +184,18 @@ def _outside(
     found: list[Part],
     outside: float,
     step: float,
-    inside: float | None,
+    shares: Row | None,
     warn_share: float,
 ) -> Finding:
     named = [part for part in found if part.ms >= LEAST_OF_OUTSIDE * outside]
     most, share = named[0], min(1.0, outside / step)
-    waits = _waits(tables, most, share)
-    severity: Severity = "warning" if share > warn_share and waits is False else "info"
+    # Whether the largest part is mostly waiting; None: not known. A loader that makes the step
+    # wait is worth fixing whatever it waits for itself.
+    waits = None if most.kind == "python" else False
+    if most.kind == "python" and shares is not None and shares["waiting"] is not None:
+        # A thread that loses its CPU all the time stands still anywhere.
+        sure = shares["queued"] <= MOST_QUEUED_SHARE or share >= SURE_SHARE
+        waits = shares["waiting"] * step >= most.ms / 2 or (False if sure else None)
     where = [place for part in named for place in part.places]
     if waits:
         what = "waiting outside of the model"
@@ -214,10 +214,11 @@ def _outside(
                 f" and is {ratio(eager / step)} as fast compiled. If all the rest took no time, it "
                 f"would be {ratio(eager / outside)} as fast."
             )
+    inside = shares["compiled"] if shares else None
     return Finding(
         code=CODE,
         rule="ap-not-in-model",
-        severity=severity,
+        severity="warning" if share > warn_share and waits is False else "info",
         title=f"{percent(share)} of a compiled step is {what}{at}: compiling cannot shorten that",
         explanation=ceiling,
         cost=Cost(outside, None, "current time of a compiled step outside of the model"),
@@ -228,22 +229,6 @@ def _outside(
         also_at=tuple(dict.fromkeys(where[1:4])),
         weighs=not waits,
     )
-
-
-def _waits(tables: Tables, part: Part, share: float) -> bool | None:
-    """Whether the largest part is mostly waiting; None where that is not known.
-
-    A loader that makes the step wait is worth fixing whatever it waits for itself.
-    """
-    if part.kind != "python":
-        return False
-    shares, step = first(tables, "step_shares"), step_ms(tables, "compiled")
-    if shares is None or shares["waiting"] is None or not step:
-        return None
-    if shares["waiting"] * step >= part.ms / 2:
-        return True
-    # A thread that loses its CPU all the time stands still anywhere.
-    return False if shares["queued"] <= MOST_QUEUED_SHARE or share >= SURE_SHARE else None
 
 
 def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[Evidence]:

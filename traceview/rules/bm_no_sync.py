@@ -76,6 +76,25 @@ class Pace(msgspec.Struct, frozen=True):
     host: float
     launches: float
 
+    @classmethod
+    def of(cls, tables: Tables) -> Pace | None:
+        """None where a step waits for the device by itself, or where that is not known."""
+        counts = first(tables, "step_counts", stance="compiled")
+        found = speedup(tables)
+        if not counts or counts["syncs"] != 0 or not counts["launches"] or not found:
+            return None
+        most = QUEUE / counts["launches"]  # in longer blocks a full queue may have held the host
+        blocks = first_rank(rows(tables, "blocks", stance="compiled", clock="device"))
+        hosts = [
+            row["host_ms"] / row["steps"]
+            for row in blocks
+            if row["host_ms"] and row["steps"] and row["steps"] <= most
+            if not row["compiles_inside"]
+        ]
+        if not hosts or not found["compiled_ms"]:
+            return None
+        return cls(found["compiled_ms"], median(hosts), counts["launches"])
+
     def missing(self, calls: int) -> float:
         """Part of the time of that many calls, 0 to 1, that is still queued when they return."""
         return min(1 - self.host / self.device, QUEUE / (self.launches * calls))
@@ -95,7 +114,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Finding]:
     """One finding for each clock of the script's."""
-    pace = _pace(tables)
+    pace = Pace.of(tables)
     if pace is None or pace.device < least_ratio * pace.host:
         return
     run = first(tables, "runs")
@@ -151,20 +170,3 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             ),
             snippet=Snippet("python", "torch.cuda.synchronize()  # before the clock is read"),
         )
-
-
-def _pace(tables: Tables) -> Pace | None:
-    """None where a step waits for the device by itself, or where that is not known."""
-    counts = first(tables, "step_counts", stance="compiled")
-    found = speedup(tables)
-    if not counts or counts["syncs"] != 0 or not counts["launches"] or not found:
-        return None
-    most = QUEUE / counts["launches"]  # in longer blocks a full queue may have held the host
-    hosts = [
-        row["host_ms"] / row["steps"]
-        for row in first_rank(rows(tables, "blocks", stance="compiled", clock="device"))
-        if row["host_ms"] and row["steps"] and row["steps"] <= most and not row["compiles_inside"]
-    ]
-    if not hosts or not found["compiled_ms"]:
-        return None
-    return Pace(found["compiled_ms"], median(hosts), counts["launches"])

@@ -125,12 +125,8 @@ def _causes(tables: Tables) -> list[tuple[Evidence, str]]:
     run = first(tables, "runs")
     cpus = run["cpu_count"] if run and run["device_name"] == "cpu" else None
     if run and cpus and (run["cpu_threads"] or 0) > cpus:
-        found.append(
-            (
-                Evidence(f"{run['cpu_threads']} threads on {cpus} CPUs", "runs"),
-                f"Set OMP_NUM_THREADS={cpus}, so that threads do not share a CPU.",
-            )
-        )
+        proof = Evidence(f"{run['cpu_threads']} threads on {cpus} CPUs", "runs")
+        found.append((proof, f"Set OMP_NUM_THREADS={cpus}, so that threads do not share a CPU."))
     timed = [
         row
         for row in first_rank(rows(tables, "blocks"))
@@ -139,35 +135,22 @@ def _causes(tables: Tables) -> list[tuple[Evidence, str]]:
     host = sum(row["host_ms"] for row in timed)
     queued = sum(row["queued_ms"] for row in timed)
     if host and queued > MOST_QUEUED_SHARE * host:
-        found.append(
-            (
-                Evidence(
-                    f"in {percent(queued / host)} of the timed blocks the step's thread was ready "
-                    "to run and had no CPU",
-                    "blocks",
-                ),
-                "Other work runs on these CPUs: measure on another machine, or on CPUs of its own "
-                "(taskset).",
-            )
-        )
+        text = "of the timed blocks the step's thread was ready to run and had no CPU"
+        remedy = "Other work runs on these CPUs: measure on another machine, or on CPUs of its own"
+        proof = Evidence(f"in {percent(queued / host)} {text}", "blocks")
+        found.append((proof, f"{remedy} (taskset)."))
     if found:
         return found
 
     pairs = [row for row in first_rank(rows(tables, "block_pairs")) if row["used"]]
     wide = []
-    for stance in ("eager", "compiled"):
-        times = [row[f"{stance}_ms"] for row in pairs]
-        if len(times) < FEWEST_BLOCKS:
-            continue
-        lower, middle, upper = quantiles(times, n=4)
+    for stance in ("eager", "compiled") if len(pairs) >= FEWEST_BLOCKS else ():
+        lower, middle, upper = quantiles((row[f"{stance}_ms"] for row in pairs), n=4)
         if upper - lower > MOST_SPREAD * middle:
             wide.append(f"{stance}: middle half {milliseconds(lower)} to {milliseconds(upper)}")
-    if wide:
-        found.append(
-            (
-                Evidence(f"a step in different blocks, {'; '.join(wide)}", "block_pairs"),
-                "Blocks of the same stance differ: give every step the same work (inputs of one "
-                "size) while measuring, and lock the clocks of a GPU (nvidia-smi -lgc).",
-            )
-        )
-    return found
+    remedy = (
+        "Blocks of the same stance differ: give every step the same work (inputs of one size) "
+        "while measuring, and lock the clocks of a GPU (nvidia-smi -lgc)."
+    )
+    text = f"a step in different blocks, {'; '.join(wide)}"
+    return [(Evidence(text, "block_pairs"), remedy)] if wide else []

@@ -39,7 +39,6 @@ from typing import NamedTuple
 
 from traceview.rules._gain import idle_ms
 from traceview.rules.kit import (
-    Confidence,
     Cost,
     Finding,
     Location,
@@ -64,6 +63,10 @@ SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 _COPY_WAITS = ("idle_copy_wait", "idle_sync")
+_SAVED = (
+    "time of a compiled step in which the GPU waits for launches and for the graph's copies: the "
+    "most it could save"
+)
 _MOVE = (
     "Move the tensor to the GPU once, before the first call: register_buffer in a module, device= "
     "where it is created, capturable=True in an optimizer. A Python number may stay one."
@@ -128,11 +131,25 @@ def check(tables: Tables) -> Iterator[Finding]:
             spot = owners.spot(row) if table == "cudagraph_events" else owners.code(row)
             key = tuple(sorted(owners.about_compiles(row))) or (row["compile_key"],)
             found.setdefault(key, []).append(_Skipped(table, row, text, spot.place, *kind))
+
+    # Idle time that a recorded graph would not have: no more than the step less its kernels.
+    cost = Cost(about="the launches that a cudagraph would replace; not measured")
+    launch, step = idle_ms(tables, "launch"), step_ms(tables, "compiled")
+    counts = first(tables, "step_counts", stance="compiled")
+    if launch is not None and counts is not None and step is not None:
+        details = first_rank(rows(tables, "account_details", stance="compiled", clock="device"))
+        copies = sum(
+            row["ms"] or 0.0
+            for row in details
+            if row["category"] in _COPY_WAITS and row["in_graph"]
+        )
+        most = min(launch + copies, max(0.0, step - (counts["device_busy_ms"] or 0.0)))
+        cost = Cost(ms_per_step=most, about=_SAVED)
     for group in found.values():
-        yield _finding(tables, owners, group)
+        yield _finding(tables, owners, group, cost)
 
 
-def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
+def _finding(tables: Tables, owners: Owners, group: list[_Skipped], cost: Cost) -> Finding:
     lines = [place for place, _ in Counter(one.place for one in group if one.place).most_common()]
     place = lines[0] if lines else None
     shown = [one for one in group if one.place == place]
@@ -155,7 +172,6 @@ def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
             f"because of {plural(operations, 'operation')}. Only its log says so. What it does not "
             "record is launched one kernel at a time, and copies make the host wait."
         )
-    cost, confidence = _cost(tables)
     return Finding(
         code=CODE,
         rule="cg-skip-cpu",
@@ -166,7 +182,7 @@ def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
         ),
         explanation=explanation,
         cost=cost,
-        confidence=confidence,
+        confidence="heuristic" if cost.ms_per_step is None else "derived",
         location=place,
         about=owners.about_compiles(*(one.row for one in group)),
         evidence=(
@@ -176,18 +192,3 @@ def _finding(tables: Tables, owners: Owners, group: list[_Skipped]) -> Finding:
         what_to_do=shown[0].remedy,
         also_at=tuple(lines[1:4]),
     )
-
-
-def _cost(tables: Tables) -> tuple[Cost, Confidence]:
-    """Idle time that a recorded graph would not have: no more than the step less its kernels."""
-    launch, step = idle_ms(tables, "launch"), step_ms(tables, "compiled")
-    counts = first(tables, "step_counts", stance="compiled")
-    if launch is None or counts is None or step is None:
-        return Cost(about="the launches that a cudagraph would replace; not measured"), "heuristic"
-    details = first_rank(rows(tables, "account_details", stance="compiled", clock="device"))
-    copies = sum(
-        row["ms"] or 0.0 for row in details if row["category"] in _COPY_WAITS and row["in_graph"]
-    )
-    most = min(launch + copies, max(0.0, step - (counts["device_busy_ms"] or 0.0)))
-    about = "time of a compiled step in which the GPU waits for launches and for the graph's copies"
-    return Cost(ms_per_step=most, about=f"{about}: the most it could save"), "derived"

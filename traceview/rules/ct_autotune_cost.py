@@ -88,8 +88,7 @@ def check(
         ),
         None,
     )
-    set_at = (_starts.setting_place(tables, name, None) for name in _SETTINGS)
-    place = compile_call(region) if region else next(filter(None, set_at), None)
+    place = compile_call(region) if region else _starts.setting_line(tables, *_SETTINGS)
     if place is None:
         return  # no setting asks for it: what is left is small, and not the user's choice
 
@@ -98,9 +97,8 @@ def check(
     bought = f" The library's own kernel won {library} of {len(best)} times." if best else ""
     if best and library == len(best):
         bought = " The library's own kernel won each time: it would have been used anyway."
-    slowest = sorted(
-        best, key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0))
-    )
+    best.sort(key=lambda row: -((row["benchmark_s"] or 0.0) + (row["precompile_s"] or 0.0)))
+    timed = f"{seconds(spent)} of autotuning ({percent(spent / whole)} of compile time)"
     yield Finding(
         code=CODE,
         rule="ct-autotune-cost",
@@ -111,10 +109,7 @@ def check(
         confidence="measured",
         location=place,
         evidence=(
-            Evidence(
-                f"{seconds(spent)} of autotuning ({percent(spent / whole)} of compile time)",
-                "compile_phases",
-            ),
+            Evidence(timed, "compile_phases"),
             *(
                 from_row(
                     f"{row['op']}({shorten(row['shapes'], 60)}): "
@@ -122,7 +117,7 @@ def check(
                     "autotune_choices",
                     row,
                 )
-                for row in slowest[:3]
+                for row in best[:3]
             ),
         ),
         what_to_do=(

@@ -43,14 +43,11 @@ from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Finding,
-    Location,
     Owners,
     Row,
     Snippet,
     Tables,
     about,
-    compile_call,
-    first,
     from_row,
     plural,
     rows,
@@ -159,6 +156,10 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             continue
 
         remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
+        if remedy.settings:
+            place = _starts.setting_place(tables, *remedy.settings)
+        else:  # the function whose graphs are not kept
+            place = Owners(tables).code(compiles[0]).place if compiles else None
         what = "torch's compile caches bypass" if inductor_too else "AOTAutograd's cache bypasses"
         whose = "AOTAutograd and Inductor" if inductor_too else "AOTAutograd"
         yield Finding(
@@ -172,7 +173,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             ),
             cost=Cost(seconds=spent, about=f"{whose}, at every start"),
             confidence="derived",
-            location=_place(tables, remedy, compiles),
+            location=place,
             evidence=tuple(
                 from_row(
                     f"{row['cache']} cache, compile {row['compile_id']}: {reason}",
@@ -185,14 +186,3 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             snippet=Snippet("python", remedy.code) if remedy.code else None,
             about=about(*compiles),
         )
-
-
-def _place(tables: Tables, remedy: _Remedy, compiles: list[Row]) -> Location | None:
-    """The line that gives the setting; else the function whose graphs are not kept."""
-    for name in remedy.settings:
-        if found := _starts.setting_place(tables, name, None):
-            return found
-    if remedy.settings:
-        region = first(tables, "regions", is_anchor=True)
-        return compile_call(region)
-    return Owners(tables).code(compiles[0]).place if compiles else None

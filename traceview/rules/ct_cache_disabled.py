@@ -38,7 +38,7 @@ from traceview.rules.kit import (
     Finding,
     Snippet,
     Tables,
-    first,
+    first_rank,
     from_row,
     plural,
     rows,
@@ -71,35 +71,34 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         if row["event"] in ("hit", "miss")
     }
     keys = {row["compile_key"] for row in off} - kept
-    switch = next(
-        (
-            row
-            for row in rows(tables, "environment")
-            if row["set_by"] != "traceview" and _SWITCHES.get(row["name"]) == row["value"]
-        ),
-        None,
-    )
-    named = switch or _starts.option(tables, _SWITCHES)
+    switches = [
+        (row["name"], row["value"], "environment")
+        for row in rows(tables, "environment")
+        if row["set_by"] != "traceview" and _SWITCHES.get(row["name"]) == row["value"]
+    ] + [
+        (name, str(value), "regions")
+        for region in first_rank(rows(tables, "regions"))
+        for name, value in _starts.options(region).items()
+        if _SWITCHES.get(name) == str(value)
+    ]
     spent = _starts.backend_seconds(_starts.of_keys(tables, keys))
-    if not keys or named is None or spent < least_seconds:
+    if not keys or not switches or spent < least_seconds:
         return
-    region = first(tables, "regions", is_anchor=True)
+    name, value, table = switches[0]
     yield Finding(
         code=CODE,
         rule="ct-cache-disabled",
         severity=_starts.severity(tables, spent),
-        title=f"torch's compile caches are switched off (`{named['name']}`)",
+        title=f"torch's compile caches are switched off (`{name}`)",
         explanation=(
             f"Every start compiles everything again. A cache would have kept the result of "
             f"{seconds(spent)} of this start's compilation."
         ),
         cost=Cost(seconds=spent, about="AOTAutograd and Inductor, at every start"),
         confidence="derived",
-        location=_starts.setting_place(tables, named["name"], region),
+        location=_starts.setting_place(tables, name),
         evidence=(
-            Evidence(
-                f"{named['name']} is {named['value']}", "environment" if switch else "regions"
-            ),
+            Evidence(f"{name} is {value}", table),
             from_row(
                 f"the FX graph cache was disabled for {plural(len(keys), 'compile')}",
                 "cache_events",
@@ -107,7 +106,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             ),
         ),
         what_to_do=(
-            f"Remove `{named['name']}`. To time a cold compile, point TORCHINDUCTOR_CACHE_DIR at "
+            f"Remove `{name}`. To time a cold compile, point TORCHINDUCTOR_CACHE_DIR at "
             "an empty folder for that one run."
         ),
         snippet=Snippet("shell", "TORCHINDUCTOR_CACHE_DIR=$(mktemp -d) python SCRIPT"),

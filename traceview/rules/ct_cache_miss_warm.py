@@ -49,7 +49,6 @@ from traceview.rules.kit import (
     Row,
     Tables,
     about,
-    first,
     first_rank,
     from_row,
     if_users,
@@ -107,12 +106,11 @@ class _Miss(msgspec.Struct, frozen=True):
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """One finding a reason and line."""
-    region = first(tables, "regions", is_anchor=True)
     groups: dict[tuple[Why, Location | None], list[_Miss]] = {}
     for miss in _misses(tables):
         place = miss.place
         if place is None and miss.why == "folder":
-            place = _starts.setting_place(tables, _FOLDER, region)
+            place = _starts.setting_place(tables, _FOLDER)
         elif place is None:
             place = Owners(tables).code(miss.compiles[0]).place
         groups.setdefault((miss.why, place), []).append(miss)
@@ -159,18 +157,17 @@ def _proof(tables: Tables, miss: _Miss) -> tuple[Evidence, ...]:
     if miss.why == "folder":
         return (Evidence("same graph, same key, but no entry for it", "cache_events"),)
 
-    values: dict[str, dict[str, str]] = {"cold": {}, "warm": {}}
-    own = tables["environment"].filter(pl.col("set_by") != "traceview")
-    for row in first_rank(own.to_dicts()):
-        if row["pass"] in values:
-            values[row["pass"]][row["name"]] = row["value"]
-    before, after = values.values()
-    said = "; ".join(
+    own = first_rank(tables["environment"].filter(pl.col("set_by") != "traceview").to_dicts())
+    before, after = (
+        {row["name"]: row["value"] for row in own if row["pass"] == start}
+        for start in ("cold", "warm")
+    )
+    changed = [
         f"{name}: {before.get(name)} → {after.get(name)}"
         for name in sorted(before | after)
         if before.get(name) != after.get(name)
-    )
-    said = said or "no recorded setting differs"
+    ]
+    said = "; ".join(changed) or "no recorded setting differs"
     return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
 
 

@@ -90,6 +90,7 @@ def check(
     waited = run["started_us"] / 1e6 + run["wall_s"] - wait["started_us"] / 1e6
     if waited < hang_seconds:
         return
+    text = f"compile {wait['compile_id']}: {_WAITING} has no end"
     yield Finding(
         code=CODE,
         rule="ct-workers",
@@ -101,14 +102,8 @@ def check(
         ),
         cost=Cost(seconds=waited, about="waiting for a worker, until the run was ended"),
         confidence="measured",
-        location=_starts.setting_place(
-            tables, _THREADS[1], first(tables, "regions", is_anchor=True)
-        ),
-        evidence=(
-            from_row(
-                f"compile {wait['compile_id']}: {_WAITING} has no end", "compile_phases", wait
-            ),
-        ),
+        location=_starts.setting_place(tables, _THREADS[1]),
+        evidence=(from_row(text, "compile_phases", wait),),
         what_to_do=(
             "Run once with one compile thread, which uses no workers: if that succeeds, the pool "
             "is at fault; look at the memory that its workers used."
@@ -119,15 +114,12 @@ def check(
 
 def _serial(tables: Tables, run: Row, phases: list[Row], least_seconds: float) -> Iterator[Finding]:
     """Kernels that one thread compiled, where more could have."""
-    setting = next(
-        (
-            row
-            for row in rows(tables, "environment", value="1")
-            if row["name"] in _THREADS and row["set_by"] != "traceview"
-        ),
-        None,
-    )
-    if setting is None:
+    settings = [
+        row["name"]
+        for row in rows(tables, "environment", value="1")
+        if row["name"] in _THREADS and row["set_by"] != "traceview"
+    ]
+    if not settings:
         return
     # Seconds of each kernel that was compiled, by compile.
     names = {row["phase_id"]: row["name"] for row in phases}
@@ -143,7 +135,7 @@ def _serial(tables: Tables, run: Row, phases: list[Row], least_seconds: float) -
     )
     if lost < least_seconds:
         return
-    name, every = setting["name"], [spent for own in kernels.values() for spent in own]
+    name, every = settings[0], [spent for own in kernels.values() for spent in own]
     yield Finding(
         code=CODE,
         rule="ct-workers",
@@ -155,7 +147,7 @@ def _serial(tables: Tables, run: Row, phases: list[Row], least_seconds: float) -
         ),
         cost=Cost(seconds=lost, about="compared with one thread per processor, without a cache"),
         confidence="derived",
-        location=_starts.setting_place(tables, name, first(tables, "regions", is_anchor=True)),
+        location=_starts.setting_place(tables, name),
         evidence=(
             Evidence(f"{name} is 1", "environment"),
             Evidence(f"{seconds(sum(every))} in {plural(len(every), 'kernel')}", "compile_phases"),
