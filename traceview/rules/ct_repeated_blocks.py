@@ -41,6 +41,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import eq, itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -67,7 +68,7 @@ from traceview.rules.kit import (
     step_ms,
     torch_version,
 )
-from traceview.torchtext.fx import Node, read_nodes
+from traceview.torchtext.fx import read_nodes
 
 CODE = "TV602"
 NEEDS = frozenset({"compiles", "graphs"})
@@ -211,21 +212,22 @@ class Blocks(msgspec.Struct, frozen=True):
 
 
 def operations(text: str) -> list[Operation]:
-    """The operations of Dynamo's graph in order, without the names of what they read and make."""
-    return [
-        Operation(op, node.meta or None, if_users(*node.place) if node.place else None)
-        for node in read_nodes(text)
-        if (op := _op(node))
-    ]
+    """The operations of Dynamo's graph in order, without the names of what they read and make.
 
-
-def _op(node: Node) -> str:
-    """``torch.tanh``, ``.view`` of a method, ``+``; nothing for another name of the same thing."""
-    if node.target.startswith("torch."):
-        return node.target
-    if node.args.startswith("("):
-        return f".{node.target.rpartition('.')[2]}"
-    return re.sub(r"[\w.\s]+", "", node.args)
+    ``torch.tanh``, ``.view`` of a method, ``+``; nothing is another name of the same thing.
+    """
+    found = []
+    for node in read_nodes(text):
+        if node.target.startswith("torch."):
+            op = node.target
+        elif node.args.startswith("("):
+            op = f".{node.target.rpartition('.')[2]}"
+        else:
+            op = re.sub(r"[\w.\s]+", "", node.args)
+        if op:
+            place = if_users(*node.place) if node.place else None
+            found.append(Operation(op, node.meta or None, place))
+    return found
 
 
 def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
@@ -247,10 +249,14 @@ def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
     for distance in sorted(distance for distance, _ in found.most_common(_DISTANCES)):
         if distance < _FEWEST_OPERATIONS:
             continue
-        start, length = _longest_run(graph, distance)
-        if length >= distance:
+        # The longest stretch that is the same ``distance`` operations later.
+        same = map(eq, graph, graph[distance:])
+        runs = [list(run) for equal, run in groupby(enumerate(same), itemgetter(1)) if equal]
+        longest = max(runs, key=len, default=[])
+        if len(longest) >= distance:
+            start = longest[0][0]
             block = tuple(graph[start : start + distance])
-            yield Blocks(block, length // distance + 1, len(graph))
+            yield Blocks(block, len(longest) // distance + 1, len(graph))
 
 
 def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
@@ -264,14 +270,3 @@ def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
     for block, count in Counter(stretches).most_common():
         if count > 1 and len(block) >= _FEWEST_OPERATIONS and block[0].place:
             yield Blocks(block, count, len(graph), in_a_row=False)
-
-
-def _longest_run(graph: Sequence[Operation], distance: int) -> tuple[int, int]:
-    """(start, length) of the longest stretch that is the same ``distance`` operations later."""
-    best, start = (0, 0), 0
-    for at in range(len(graph) - distance):
-        if graph[at] != graph[at + distance]:
-            start = at + 1
-        elif at + 1 - start > best[1]:
-            best = (start, at + 1 - start)
-    return best

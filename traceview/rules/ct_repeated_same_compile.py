@@ -137,6 +137,13 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
         place: Location | None = Location(*most)
     else:
         place = Owners(tables).code(compiles[0]).place
+    evidence = []
+    if resets and slowest.after_resets:
+        evidence.append(Evidence(f"{plural(len(resets), 'reset')} in this run", "resets"))
+    for row in compiles[:3]:
+        text = f"compile {row['compile_id']} after {plural(row['epoch'] or 0, 'reset')}"
+        took = seconds((row["duration_us"] or 0.0) / 1e6)
+        evidence.append(from_row(f"{text}: {took}", "compiles", row))
     return Finding(
         code=CODE,
         rule="ct-repeated-same-compile",
@@ -151,22 +158,7 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
         cost=cost,
         confidence=confidence,
         location=place,
-        evidence=(
-            *(
-                [Evidence(f"{plural(len(resets), 'reset')} in this run", "resets")]
-                if resets and slowest.after_resets
-                else ()
-            ),
-            *(
-                from_row(
-                    f"compile {row['compile_id']} after {plural(row['epoch'] or 0, 'reset')}: "
-                    f"{seconds((row['duration_us'] or 0.0) / 1e6)}",
-                    "compiles",
-                    row,
-                )
-                for row in compiles[:3]
-            ),
-        ),
+        evidence=tuple(evidence),
         what_to_do=what_to_do,
         about=about(*(found.compiles[0] for found in repeats)),
     )
@@ -183,24 +175,21 @@ def _cost(tables: Tables, again_s: float, compiles: int) -> tuple[Cost, Confiden
         )
         if compiled > eager:
             return Cost(ms_per_step=compiled - eager, about=about), "derived", "warning"
-    steps = _steps(tables, run) - _starts.eager_steps(tables) if run else 0
+
+    steps: int = run["steps_seen"] or 0 if run else 0
+    if run and run["step_kind"] == "call":
+        # Calls of all callables of one line, where one takes over from another.
+        anchors, calls = set(), Counter[tuple[str | None, int | None]]()
+        for row in first_rank(rows(tables, "regions")):
+            line = row["call_file"], row["call_line"]
+            calls[line] += row["outermost_calls"] or 0
+            if row["is_anchor"]:
+                anchors.add(line)
+        steps = max(steps, sum(calls[line] for line in anchors))
+    steps -= _starts.eager_steps(tables)
     if compiles >= _GOES_ON and steps > 0:
         every = 1e3 * again_s / steps
         about = f"compiling again, spread over {plural(steps, 'compiled step')}"
         return Cost(ms_per_step=every, about=about), "derived", severity(tables, every)
     about = "all compiles but the first"
     return Cost(seconds=again_s, about=about), "measured", _starts.severity(tables, again_s)
-
-
-def _steps(tables: Tables, run: Row) -> int:
-    """Steps of the job; calls of all callables of one line where one takes over from another."""
-    seen: int = run["steps_seen"] or 0
-    if run["step_kind"] != "call":
-        return seen
-    anchors, calls = set(), Counter[tuple[str | None, int | None]]()
-    for row in first_rank(rows(tables, "regions")):
-        line = row["call_file"], row["call_line"]
-        calls[line] += row["outermost_calls"] or 0
-        if row["is_anchor"]:
-            anchors.add(line)
-    return max(seen, sum(calls[line] for line in anchors))

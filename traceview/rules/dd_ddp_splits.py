@@ -46,6 +46,7 @@ import math
 import statistics
 from collections.abc import Iterator
 from itertools import groupby
+from operator import itemgetter
 
 from traceview.derive.facts.places import stack
 from traceview.rules import _recompiles
@@ -89,7 +90,11 @@ def check(tables: Tables, *, most_buckets: int = MOST_BUCKETS) -> Iterator[Findi
     """One finding a function, about the compile of it that was cut most."""
     compiles = {row["compile_key"]: row for row in rows(tables, "compiles", is_forward=True)}
     worst: dict[_recompiles.Frame, list[Row]] = {}
-    for pieces in _graphs(tables):
+    found = first_rank(rows(tables, "ddp_buckets"))
+    for _, every in groupby(found, key=itemgetter("compile_key")):
+        pieces = list(every)
+        attempt = pieces[-1]["attempt"]  # the last one counts
+        pieces = [row for row in pieces if row["attempt"] == attempt]
         compile_ = compiles.get(pieces[0]["compile_key"])
         if compile_ is not None and len(pieces) > most_buckets:
             known = worst.setdefault(_recompiles.frame_of(compile_), pieces)
@@ -99,20 +104,16 @@ def check(tables: Tables, *, most_buckets: int = MOST_BUCKETS) -> Iterator[Findi
         yield _finding(tables, compiles[pieces[0]["compile_key"]], pieces)
 
 
-def _graphs(tables: Tables) -> Iterator[list[Row]]:
-    """The pieces of each graph, of the last attempt at it."""
-    found = first_rank(rows(tables, "ddp_buckets"))
-    for _, pieces in groupby(found, key=lambda row: row["compile_key"]):
-        every = list(pieces)
-        yield [row for row in every if row["attempt"] == every[-1]["attempt"]]
-
-
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
     region = region_of(tables, compile_["compile_key"])
     call = compile_call(region)
 
-    alone, hidden = _is_alone(tables), _hidden_ms(tables)
+    world = first(tables, "environment", section="torch", name="world_size")
+    alone = world is not None and world["value"] == "1"
+    # Communication that overlapped with compute; None where no device shows it.
+    counts = first(tables, "step_counts", stance="compiled")
+    hidden = counts["hidden_communication_ms"] if counts else None
     if alone:
         gained = "This job is one process: there is nothing to reduce, so the splits gain nothing."
     elif hidden is None:
@@ -133,7 +134,7 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     if entry is not None and ddp is not None:
         order = f"torch.compile is {'around' if entry < ddp else 'inside'} "
         order += "DistributedDataParallel here; torch splits in either order"
-    remedy, snippet = _remedy(tables, pieces)
+    remedy, snippet = _remedy(pieces, alone=alone)
 
     operations = statistics.median(row["op_count"] for row in pieces)
     text = f"{plural(len(pieces), 'piece')} of {operations:.0f} operations"
@@ -191,20 +192,8 @@ def _cost_ms(tables: Tables, compile_: Row, pieces: int) -> tuple[float | None, 
     return (lost * mine / whole * (1 - 1 / pieces) if whole and account else None), evidence
 
 
-def _is_alone(tables: Tables) -> bool:
-    """Whether the job is one process to torch.distributed; False where that was not recorded."""
-    found = first(tables, "environment", section="torch", name="world_size")
-    return found is not None and found["value"] == "1"
-
-
-def _hidden_ms(tables: Tables) -> float | None:
-    """Communication of a step that overlapped with compute; None where no device shows it."""
-    counts = first(tables, "step_counts", stance="compiled")
-    return counts["hidden_communication_ms"] if counts else None
-
-
-def _remedy(tables: Tables, pieces: list[Row]) -> tuple[str, Snippet]:
-    if _is_alone(tables):
+def _remedy(pieces: list[Row], *, alone: bool) -> tuple[str, Snippet]:
+    if alone:
         text = (
             "Turn the splits off where the job is one process. With more ranks they let gradients "
             "be reduced during the backward: measure that job separately."

@@ -141,7 +141,9 @@ def check(
 ) -> Iterator[Finding]:
     """One finding a line that calls what is compiled."""
     for place, (ranks, turns) in _by_place(tables).items():
-        lost = _lost_s(turns)
+        # Every moment once, however many ranks compiled or waited in it.
+        waits = [(int(row["started_us"]), row["wait_ms"]) for turn in turns for row in turn.waits]
+        lost = length((start, int(start + 1e3 * ms)) for start, ms in waits) / 1e6
         if lost < least_seconds:
             continue
         turns.sort(key=lambda turn: turn.seconds, reverse=True)
@@ -157,8 +159,7 @@ def check(
             kind = "cache" if turns[0].waits[0]["found_in_cache"] else "steps"
         region = region_of(tables, turns[0].compile["compile_key"])
         call = compile_call(region)
-        marks = _marks(tables, turns, region) if kind == "steps" else None
-        remedy, snippet = _remedy(kind, marks)
+        remedy, snippet = _remedy(tables, kind, turns, region)
 
         name, rank = _recompiles.called(turns[0].compile), turns[0].waits[0]["rank"]
         what = {
@@ -213,26 +214,22 @@ def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Tur
     return {place: (ranks[place], found) for place, found in turns.items()}
 
 
-def _remedy(kind: Kind, marks: Snippet | None) -> tuple[str, Snippet | None]:
+def _remedy(
+    tables: Tables, kind: Kind, turns: list[_Turn], region: Row | None
+) -> tuple[str, Snippet | None]:
+    """What to do, and where they have names, what makes the sizes that changed symbolic."""
     if kind == "only":
         return _ALONE, Snippet("python", _EAGER)
     if kind == "cache":
         return _CACHE, None
-    return (f"{_STEPS} {_SYMBOLIC}" if marks else _STEPS), marks
-
-
-def _marks(tables: Tables, turns: list[_Turn], region: Row | None) -> Snippet | None:
-    """What makes the sizes that changed symbolic, where they have names and may become so."""
-    if region is None or region["dynamic"] == "False":
-        return None
     keys = {turn.compile["compile_key"] for turn in turns}
     sizes = (
         cause.marks("maybe_mark_dynamic")
         for cause in _recompiles.by_source(tables)
         if cause.row["compile_key"] in keys and cause.row["kind"] in ("size", "shape_guard")
     )
-    marks = next(filter(None, sizes), None)
-    return Snippet("python", marks) if marks else None
+    marks = next(filter(None, sizes), None) if region and region["dynamic"] != "False" else None
+    return (f"{_STEPS} {_SYMBOLIC}", Snippet("python", marks)) if marks else (_STEPS, None)
 
 
 def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
@@ -245,9 +242,3 @@ def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
             text = f"rank {rank}, {row['compile_id']}: {shorten(row['guard'])}"
             found[rank] = from_row(text, "recompiles", row)
     return tuple(found[rank] for rank in sorted(found)[:_SHOWN])
-
-
-def _lost_s(turns: list[_Turn]) -> float:
-    """Every moment once, however many ranks compiled or waited in it."""
-    spans = ((int(row["started_us"]), 1e3 * row["wait_ms"]) for turn in turns for row in turn.waits)
-    return length((start, int(start + us)) for start, us in spans) / 1e6

@@ -34,13 +34,13 @@ at the next start.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterator
 
 import msgspec
 
+from traceview.derive.facts.places import stack
 from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
@@ -92,11 +92,8 @@ def check(
     seen = _traffic(tables, region) if region else None
     if region is None or seen is None or seen.requests < fewest_requests:
         return
-    p99 = seen.p99_ms
-    if len(seen.compiled_ms) < fewest_compiles or p99 is None:
-        return
-    if p99 >= spike * seen.usual_p99_ms:
-        late = seen.compiled_ms
+    late, p99 = seen.compiled_ms, seen.p99_ms
+    if len(late) >= fewest_compiles and p99 is not None and p99 >= spike * seen.usual_p99_ms:
         yield Finding(
             code=CODE,
             rule="sv-cold-requests",
@@ -169,26 +166,29 @@ def _traffic(tables: Tables, region: Row) -> _Traffic | None:
     if rows(tables, "compiles", is_forward=False):
         return None
     late = _late(tables)
-    usual = [row["host_ms"] for row in _watched(tables, region) if row["host_ms"] is not None]
+    calls = rows(tables, "calls", stance="compiled", region_id=region["region_id"], outermost=True)
+    usual = [
+        row["host_ms"]
+        for row in first_rank(calls)
+        if row["compiles_inside"] == 0 and row["host_ms"] is not None
+    ]
     if not usual or not _interleaved(tables, late):
         return None
 
     # Milliseconds of compiling in each call that met one of ``late``.
     spans = [
-        row
+        (row["started_us"] - _APART_US, row["started_us"] + 1e3 * row["duration_ms"], row)
         for row in first_rank(rows(tables, "compile_intervals"))
         if row["started_us"] is not None and row["duration_ms"] is not None
     ]
     spent: dict[int, float] = {}
-    for compile_ in late:
-        at = compile_["started_us"]
-        own = next((row for row in spans if at is not None and _holds(row, at)), None)
+    for at in (row["started_us"] for row in late if row["started_us"] is not None):
+        own = next((row for start, end, row in spans if start <= at < end), None)
         if own is not None and own["step"] is not None:
             spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
-    compile_ms = tuple(spent.values())
     return _Traffic(
         requests=run["steps_seen"] - _starts.eager_steps(tables),
-        compiled_ms=compile_ms,
+        compiled_ms=tuple(spent.values()),
         usual_ms=tuple(sorted(usual)),
     )
 
@@ -196,21 +196,16 @@ def _traffic(tables: Tables, region: Row) -> _Traffic | None:
 def _late(tables: Tables) -> list[Row]:
     """Compiles after the first one that were met on the profiled steps' own way to the call."""
     lines = {row["name"] for row in first_rank(rows(tables, "line_ops", kind="line"))}
+    own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
     compiles = first_rank(rows(tables, "compiles", is_forward=True))
     compiles.sort(key=lambda row: row["started_us"] or 0.0)
-    own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
-    return [row for row in compiles[1:] if (way := _way(row, own)) and way <= lines]
-
-
-def _way(compile_: Row, own: set[str]) -> set[str]:
-    """Lines of the user's ``own`` files that led to the compiled frame."""
-    try:
-        stack = json.loads(compile_["stack"] or "[]")
-    except ValueError:
-        return set()
-    frames = stack[:-1] if isinstance(stack, list) else []
-    named = (frame for frame in frames if isinstance(frame, dict) and frame.get("file") in own)
-    return {f"{frame['file']}:{frame.get('line')}" for frame in named}
+    late = []
+    for row in compiles[1:]:
+        # Lines of the user's own that led to the compiled frame.
+        way = {f"{at.file}:{at.line}" for at in stack(row)[:-1] if at.file in own}
+        if way and way <= lines:
+            late.append(row)
+    return late
 
 
 def _interleaved(tables: Tables, late: list[Row]) -> bool:
@@ -227,15 +222,3 @@ def _interleaved(tables: Tables, late: list[Row]) -> bool:
             if failed["failed_compile_id"].partition("_")[0] != before:
                 return True
     return False
-
-
-def _holds(span: Row, at_us: float) -> bool:
-    """Whether a compile that the log has at ``at_us`` is the one of the collector's span."""
-    end = span["started_us"] + 1e3 * span["duration_ms"]
-    return bool(span["started_us"] - _APART_US <= at_us < end)
-
-
-def _watched(tables: Tables, region: Row) -> list[Row]:
-    """Calls that were timed individually and compiled nothing."""
-    calls = rows(tables, "calls", stance="compiled", region_id=region["region_id"], outermost=True)
-    return [row for row in first_rank(calls) if row["compiles_inside"] == 0]
