@@ -383,9 +383,7 @@ def spot(tables: Tables, cause: Cause) -> Spot:
     own = owners.code(cause.row)
     if own.place and own.inside:
         return Spot(own.place, found or own.inside)
-    region = region_of(tables, cause.row["compile_key"])
-    call = compile_call(region)
-    return Spot(call or found, found)
+    return Spot(compile_call(region_of(tables, cause.row["compile_key"])) or found, found)
 
 
 def reading(tables: Tables, cause: Cause) -> Spot:

@@ -133,8 +133,7 @@ def _finding(
 ) -> Finding:
     cost = whole * found.share
     each = len(found.operations)
-    region = region_of(tables, graph["compile_key"])
-    call = compile_call(region)
+    call = compile_call(region_of(tables, graph["compile_key"]))
     version = torch_version(tables)
     what, code = _instead(graph["text"] or "", found)
     return Finding(

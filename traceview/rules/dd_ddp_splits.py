@@ -106,14 +106,10 @@ def check(tables: Tables, *, most_buckets: int = MOST_BUCKETS) -> Iterator[Findi
 
 def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     ms, entered = _cost_ms(tables, compile_, len(pieces))
-    region = region_of(tables, compile_["compile_key"])
-    call = compile_call(region)
-
     world = first(tables, "environment", section="torch", name="world_size")
     alone = world is not None and world["value"] == "1"
-    # Communication that overlapped with compute; None where no device shows it.
     counts = first(tables, "step_counts", stance="compiled")
-    hidden = counts["hidden_communication_ms"] if counts else None
+    hidden = counts["hidden_communication_ms"] if counts else None  # null without a GPU
     if alone:
         gained = "This job is one process: there is nothing to reduce, so the splits gain nothing."
     elif hidden is None:
@@ -134,6 +130,7 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
     if entry is not None and ddp is not None:
         order = f"torch.compile is {'around' if entry < ddp else 'inside'} "
         order += "DistributedDataParallel here; torch splits in either order"
+    call = compile_call(region_of(tables, compile_["compile_key"]))
     remedy, snippet = _remedy(pieces, alone=alone)
 
     operations = statistics.median(row["op_count"] for row in pieces)
