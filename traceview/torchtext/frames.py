@@ -11,7 +11,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -142,6 +142,17 @@ def stack_json(stack: Sequence[StackFrame], *, with_code: bool = True) -> str | 
             row["code"] = frame.code
         rows.append(row)
     return msgspec.json.encode(rows).decode()
+
+
+def user_columns(stack: Sequence[StackFrame]) -> dict[str, Any]:
+    """``user_file`` … ``user_stack`` of a stack, as the tables have them."""
+    nearest = first_user_frame(stack)
+    return {
+        "user_file": nearest.file if nearest else None,
+        "user_line": nearest.line if nearest else None,
+        "user_function": nearest.function if nearest else None,
+        "user_stack": stack_json(stack),
+    }
 
 
 @cache

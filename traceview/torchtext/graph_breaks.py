@@ -19,11 +19,12 @@ resume from it); ``parse_graph_break`` reads type, id and hints from the first: 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from traceview.torchtext.frames import StackFrame, parse_traceback
+from traceview.torchtext.frames import StackFrame, parse_traceback, user_columns
 
 _HEAD = re.compile(
     r"Graph break(?: \(user stack suppressed due to duplicate graph break\))? in user code at "
@@ -131,6 +132,15 @@ def parse_graph_break(text: str) -> GraphBreakText:
         user_line=int(head["line"]) if head else (last.line if last else None),
         stack=stack,
     )
+
+
+def break_columns(text: str) -> dict[str, Any]:
+    """The same as columns of table ``graph_breaks``; of its stack the user's own frame counts."""
+    found = asdict(parse_graph_break(text))
+    user = user_columns(found.pop("stack"))
+    if user["user_file"] is None:
+        user |= {"user_file": found["user_file"], "user_line": found["user_line"]}
+    return {**found, **user, "hints": list(found["hints"])}
 
 
 def gb_id_of(gb_type: str) -> str | None:

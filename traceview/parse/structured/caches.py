@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from traceview.parse.cutting import Record
 from traceview.parse.structured.decode import decode
-from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
+from traceview.parse.structured.state import Compile, Reader, Row
 
 PATTERN = re.compile(
     r"(?P<cache>fx_graph|fx_graph_bundled|aotautograd|dynamo|precompile|autotune|triton_bundle)"
@@ -25,7 +25,6 @@ class _CacheInfo(msgspec.Struct):
 
     key: Any = None
     components: Any = None
-    cache_state: Any = None
     cache_status_detailed: Any = None
     cache_bypass_reason: Any = None
     time_saved_ms: Any = None
@@ -48,16 +47,21 @@ def cache_artifact(reader: Reader, record: Record) -> None:
     cache, event = match["cache"], match["event"]
     section = None
     if compile is not None and cache.startswith("fx_graph") and event in ("hit", "miss", "bypass"):
-        section = _attach(compile, key)
+        section = compile.add_key(key)
+    aot_id = section.graph.get("aot_id") if section else None
+    saved_ms = info.time_saved_ms
+    if not isinstance(saved_ms, int | float):
+        saved_ns = info.time_saved_ns
+        saved_ms = saved_ns / 1e6 if isinstance(saved_ns, int | float) else None
     if event == "miss" and info.cache_status_detailed == "guard_miss":
         event = "guard_miss"
     row = {
         "cache": cache,
         "event": event,
         "key": key,
-        "time_saved_ms": _saved_ms(info),
+        "time_saved_ms": saved_ms,
         "reason": _text(info.cache_bypass_reason) or _text(info.error) or _text(info.reason),
-        "is_forward": _is_forward(section),
+        "is_forward": None if aot_id is None else not aot_id.endswith("backward"),
     }
     reader.process.add("cache_events", record, compile, row)
     components(reader, record, compile, row, info.components)
@@ -80,34 +84,6 @@ def code_state_artifact(reader: Reader, record: Record) -> None:
     reader.process.add("cache_events", record, reader.process.find(record), row)
 
 
-def _attach(compile: Compile, key: str | None) -> CodeSection | None:
-    """Give ``key`` to the newest generated code of ``compile`` that has none yet.
-
-    torch logs the code first and the look-up after it, forward and backward each. A key without
-    code before it waits for the next code.
-    """
-    section = next((s for s in reversed(compile.sections) if not s.keyed), None)
-    if section is None:
-        compile.waiting_key = key
-        return None
-    section.keyed = True
-    if key is not None:
-        for row in section.rows:
-            row["graph_key"] = key
-    return section
-
-
-def _is_forward(section: CodeSection | None) -> bool | None:
-    aot_id = section.graph.get("aot_id") if section else None
-    return None if aot_id is None else not aot_id.endswith("backward")
-
-
-def _saved_ms(info: _CacheInfo) -> float | None:
-    if isinstance(info.time_saved_ms, int | float):
-        return float(info.time_saved_ms)
-    return info.time_saved_ns / 1e6 if isinstance(info.time_saved_ns, int | float) else None
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -128,7 +104,9 @@ def components(
     reader: Reader, record: Record, compile: Compile | None, look_up: Row, lines: object
 ) -> None:
     """Rows of table ``cache_components`` for one look-up, whose row is ``look_up``."""
-    found = _texts(lines) if isinstance(lines, list) else []
+    found = lines if isinstance(lines, list) else []
+    if {*map(type, found)} != {str}:  # the log is damaged
+        found = [line for line in found if isinstance(line, str)]
     if not found:
         return
     process, cache = reader.process, look_up["cache"]
@@ -145,13 +123,6 @@ def components(
         names, digests, values = map(list, zip(*changed, strict=True))
         columns = {"name": names, "digest": digests, "value": values}
         process.add_block("cache_components", head, columns)
-
-
-def _texts(lines: list[object]) -> list[str]:
-    """Those of ``lines`` that are text: all of them, unless the log is damaged."""
-    if {*map(type, lines)} == {str}:
-        return cast("list[str]", lines)
-    return [line for line in lines if isinstance(line, str)]
 
 
 def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:

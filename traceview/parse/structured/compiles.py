@@ -19,7 +19,6 @@ def dynamo_start(reader: Reader, record: Record) -> None:
     compile = process.find(record, opening="dynamo_start")
     if compile is None:
         return
-    compile.has_start = True
     stack = process.stack(json_object(reader, record, record.body).get("stack"))
     user = first_user_frame(stack)
     row = compile.forward
@@ -54,36 +53,31 @@ def dynamo_error(reader: Reader, record: Record) -> None:
 
 def finish(process: Process) -> None:
     """Make the rows of table ``compiles`` once the whole log is read."""
+    rows = process.rows["compiles"]
     for compile in process.compiles.values():
         if compile.compile_id.frame_id is None and not compile.forward:
             continue  # compiled autograd before it has a frame: no compile yet
-        rows = [_forward(process, compile)]
-        if compile.backward is not None:
-            rows.append(_backward(compile, rows[0]))
-        process.rows["compiles"].extend(rows)
-    _name_nameless(process.rows["compiles"])
-    _part_logging(process.rows["compiles"])
-
-
-def _part_logging(rows: list[Row]) -> None:
-    """torch adds up by frame and compile: over a forward and its backward, and over resets."""
-    so_far: dict[tuple[int | None, int | None], float] = {}
-    for row in rows:
-        total, compile = row.get("logging_us"), (row["frame_id"], row["frame_compile_id"])
-        if total is not None:
-            row["logging_us"] = max(0.0, total - so_far.get(compile, 0.0))
-            so_far[compile] = total
-
-
-def _name_nameless(rows: list[Row]) -> None:
-    """A compile that only met the recompile limit names no code: the other ones of its frame do."""
+        forward = _forward(process, compile)
+        rows.append(forward)
+        if compile.backward is not None:  # metrics leave the code object out there
+            named = {name: forward.get(name) for name in (*_CODE, *_IDENTITY)}
+            failed = compile.backward.get("fail_type") is not None
+            ended = {"is_forward": False, "outcome": "failed" if failed else "ok", "attempts": 1}
+            rows.append(named | compile.backward | ended)
     known: dict[tuple[int, int | None], Row] = {}
+    logged_us: dict[tuple[int | None, int | None], float] = {}
     for row in rows:
+        # A compile that only met the recompile limit names no code: others of its frame do.
         frame = (row["epoch"], row["frame_id"])
         if row.get("co_name"):
             known.setdefault(frame, row)
         elif row["frame_id"] is not None and (twin := known.get(frame)):
             row.update({column: twin.get(column) for column in _CODE})
+        # torch adds up by frame and compile: over a forward and its backward, and over resets.
+        total, ids = row.get("logging_us"), (row["frame_id"], row["frame_compile_id"])
+        if total is not None:
+            row["logging_us"] = max(0.0, total - logged_us.get(ids, 0.0))
+            logged_us[ids] = total
 
 
 def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
@@ -118,32 +112,27 @@ def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
 
 def _forward(process: Process, compile: Compile) -> Row:
     event = {k: v for k, v in compile.dynamo_event.items() if v is not None}
-    row = event | compile.forward
-    row.setdefault("pass", process.pass_name)
-    row.setdefault("rank", process.rank)
-    row.setdefault("raw_file", process.raw_file)
-    row.setdefault("raw_line", compile.line)
-    row.setdefault("metrics", False)
+    row = {
+        "pass": process.pass_name,
+        "rank": process.rank,
+        "raw_file": process.raw_file,
+        "raw_line": compile.line,
+        "metrics": False,
+        **event,
+        **compile.forward,
+        "compile_key": compile.key,
+        "compile_id": compile.name,
+        "pid": process.pid,
+        "epoch": compile.epoch,
+        "frame_id": compile.compile_id.frame_id,
+        "frame_compile_id": compile.compile_id.frame_compile_id,
+        "attempts": max(compile.attempts, default=0) + 1,
+        "is_forward": True,
+        "dynamic_symbols": compile.symbols,
+    }
     if row.get("started_us") is None:
         row["started_us"] = compile.started_us or (compile.stamp_us and compile.stamp_us())
-    return (
-        row
-        | _identity(process, compile)
-        | {
-            "attempts": max(compile.attempts, default=0) + 1,
-            "is_forward": True,
-            "outcome": outcome(compile, row),
-            "dynamic_symbols": compile.symbols,
-        }
-    )
-
-
-def _backward(compile: Compile, forward: Row) -> Row:
-    """A backward's row: metrics leave the code object out there, so it is the forward's."""
-    named = (*_CODE, *_IDENTITY)
-    row = {name: forward.get(name) for name in named} | (compile.backward or {})
-    failed = row.get("fail_type") is not None
-    return row | {"is_forward": False, "outcome": "failed" if failed else "ok", "attempts": 1}
+    return row | {"outcome": outcome(compile, row)}
 
 
 def outcome(compile: Compile, row: Row) -> str:
@@ -161,14 +150,3 @@ def outcome(compile: Compile, row: Row) -> str:
     if row.get("has_guarded_code") is False:
         return "skipped"
     return "ok" if row.get("graph_op_count") or compile.graphs else "empty"
-
-
-def _identity(process: Process, compile: Compile) -> Row:
-    return {
-        "compile_key": compile.key,
-        "compile_id": compile.name,
-        "pid": process.pid,
-        "epoch": compile.epoch,
-        "frame_id": compile.compile_id.frame_id,
-        "frame_compile_id": compile.compile_id.frame_compile_id,
-    }

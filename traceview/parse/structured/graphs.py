@@ -13,7 +13,7 @@ from traceview.parse.cutting import Record
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured import settings
 from traceview.parse.structured.decode import decode, json_object, text_of, told
-from traceview.parse.structured.state import CodeSection, Compile, Reader, Row
+from traceview.parse.structured.state import CodeSection, Reader, Row
 from traceview.torchtext.fx import OPERATION_LINE
 
 # Envelope key to ``kind`` in table ``graphs``.
@@ -70,20 +70,7 @@ def output_code(reader: Reader, record: Record) -> None:
     process.rows["generated_kernels"].extend(kernels)
     process.rows["kernel_calls"].extend(calls)
     if compile is not None:
-        _section(compile, CodeSection(graph, kernels, calls, [*compile.waiting]))
-
-
-def _section(compile: Compile, section: CodeSection) -> None:
-    """Join the code with the graphs lowered before it and with a key that waits for it."""
-    compile.sections.append(section)
-    for lowered in compile.waiting:
-        lowered["aot_id"] = section.graph["aot_id"]
-    compile.waiting.clear()
-    if compile.waiting_key is not None:
-        section.keyed = True
-        for row in section.rows:
-            row["graph_key"] = compile.waiting_key
-        compile.waiting_key = None
+        compile.add_code(CodeSection(graph, kernels, calls, [*compile.waiting]))
 
 
 def _graph(reader: Reader, record: Record, kind: str) -> None:

@@ -7,13 +7,13 @@ right after the code that they tell of, and need INDUCTOR_PROVENANCE=1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Any
 
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.traces import Traces, traces
 from traceview.parse.structured.decode import json_object, told
-from traceview.parse.structured.state import CodeSection, Compile, Process, Reader, Row
+from traceview.parse.structured.state import CodeSection, Process, Reader, Row
 from traceview.torchtext.fx import NodeLines, lowered_operators, node_lines
 
 
@@ -21,7 +21,9 @@ def kernel_stack_traces(reader: Reader, record: Record) -> None:
     """User lines of the newest code that has none yet and defines these kernels."""
     compile = reader.process.find(record)
     found = told(record, Traces, lambda: traces(json_object(reader, record, record.raw)))
-    section = _newest(compile, found.by_kernel.keys()) if compile else None
+    names = found.by_kernel.keys()
+    untraced = (s for s in reversed(compile.sections if compile else ()) if not s.traced)
+    section = next((s for s in untraced if names & {row["kernel_name"] for row in s.kernels}), None)
     if section is None:
         return
     section.traced = True
@@ -151,13 +153,6 @@ def lines_of(graph: Row) -> NodeLines:
         graph["lines"] = node_lines(graph["text"])
     lines: NodeLines = graph["lines"]
     return lines
-
-
-def _newest(compile: Compile, names: Set[str]) -> CodeSection | None:
-    for section in reversed(compile.sections):
-        if not section.traced and names & {row["kernel_name"] for row in section.kernels}:
-            return section
-    return None
 
 
 def _dict(mappings: dict[str, Any], key: str) -> dict[str, Any]:

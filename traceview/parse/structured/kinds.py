@@ -27,7 +27,6 @@ from traceview.parse.structured.state import Parser, Reader
 
 class _Artifact(msgspec.Struct):
     name: str
-    encoding: str | None = None
 
 
 _ARTIFACT = msgspec.json.Decoder(_Artifact)
@@ -56,11 +55,7 @@ KEYS: dict[str, Parser] = {
     "chromium_event": phases.chromium_event,
     **dict.fromkeys(graphs.KEYS, graphs.graph_record),
     "inductor_output_code": graphs.output_code,
-    "create_symbol": symbols.create_symbol,
-    "create_unbacked_symbol": symbols.create_unbacked_symbol,
-    "symbolic_shape_specialization": symbols.specialization,
-    "guard_added_fast": symbols.guard_added,
-    "guard_added": symbols.guard_added,
+    **dict.fromkeys(symbols.EVENTS, symbols.symbol),
     "describe_storage": counted,
     "describe_tensor": counted,
     "describe_source": counted,

@@ -7,6 +7,7 @@ has lost its E: it is set aside, where a later E may still find it, and no longe
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -55,7 +56,12 @@ def chromium_event(reader: Reader, record: Record) -> None:
         if event.name in _WHOLE and compile is not None:
             compile.closed = record.stamp
         if event.name == _DYNAMO and compile is not None:
-            compile.dynamo_event = event.row if event.row is not None else _row(reader, record)
+            if event.row is None:
+                try:
+                    event.row = dynamo_row(record.raw)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    _arguments(reader, record)  # it counts what is wrong
+            compile.dynamo_event = event.row or {}
             if compile.started_us is not None and event.ts >= compile.started_us:
                 compile.dynamo_event.setdefault("duration_us", event.ts - compile.started_us)
         elif event.name.endswith("_template_autotuning"):
@@ -81,12 +87,6 @@ def triton_kernels(reader: Reader, record: Record) -> None:
                 "aside": True,
             }
             process.add("compile_phases", record, process.find(record), row)
-
-
-def finish(process: Process) -> None:
-    """What is still open at the end of the log keeps no duration."""
-    process.phases.clear()
-    process.loose.clear()
 
 
 def _begin(process: Process, record: Record, compile: Compile | None, event: Event) -> None:
@@ -150,15 +150,6 @@ def _matching(
     return None
 
 
-def _row(reader: Reader, record: Record) -> dict[str, Any]:
-    """What the event that ends ``dynamo`` says of its compile; nothing where it is damaged."""
-    try:
-        return dynamo_row(record.raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        _arguments(reader, record)  # it counts what is wrong
-        return {}
-
-
 def _arguments(reader: Reader, record: Record) -> dict[str, Any]:
     found = decode(reader, record, record.raw, _ARGUMENTS)
     return json_object(reader, record, found.args) if found else {}
@@ -177,7 +168,12 @@ def autotuned(
 ) -> None:
     """One row of ``autotune_choices`` for each choice that the event names."""
     process = reader.process
-    stats = _stats(args.get("autotune_choices_stats"))
+    stats = args.get("autotune_choices_stats")
+    if isinstance(stats, str):
+        with suppress(msgspec.DecodeError, RecursionError):
+            stats = msgspec.json.decode(stats)
+    if not isinstance(stats, dict):
+        stats = {}
     table = {
         "table_index": process.autotune_tables,
         "op": name.removesuffix(_SUFFIX),
@@ -207,16 +203,6 @@ def backend_of(choice: str) -> str:
     if choice.startswith(("cpp_", "CppTemplate", "CppGemm")):
         return "cpp"
     return "other" if choice.startswith(("cutlass", "cutedsl", "ck", "rocm")) else "aten"
-
-
-def _stats(value: object) -> dict[str, Any]:
-    if not isinstance(value, str):
-        return value if isinstance(value, dict) else {}
-    try:
-        decoded = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return decoded if isinstance(decoded, dict) else {}
 
 
 def _text(value: object) -> str | None:

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import polars as pl
 
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
-from traceview.parse.files import rank_in_name
+from traceview.parse.files import opened, rank_in_name
 from traceview.parse.pieces import in_pieces, write_piece
-from traceview.parse.structured import breaks, compiles, kinds, phases, settled
+from traceview.parse.structured import breaks, compiles, kinds, settled
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
 from traceview.tables import empty
@@ -26,24 +25,20 @@ from traceview.tables import empty
 BATCH_BYTES = 8 << 20
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
-_GZIP = b"\x1f\x8b"
 
 
 def read_path(path: Path, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
-    """(table, rows) of the log at ``path``, gzipped or not; ``raw_file`` and damage say ``name``.
+    """(table, rows) of the log at ``path``, packed or not; ``raw_file`` and damage say ``name``.
 
     A large file is cut into records by a second process.
     """
     reading = _Reading(name, damage, pass_name)
     try:
-        with path.open("rb", buffering=0) as file:
-            packed = file.read(2) == _GZIP
-            if not packed and path.stat().st_size >= AHEAD_BYTES:
+        with opened(path) as stream:
+            if stream.seekable() and path.stat().st_size >= AHEAD_BYTES:
                 yield from reading.batches(cuts_ahead(path, reading.report))
-                return
-            file.seek(0)
-            stream = _Whole(Unpacker(file) if packed else file, reading)
-            yield from reading.batches(cuts(stream, reading.report))
+            else:
+                yield from reading.batches(cuts(_Whole(stream, reading), reading.report))
     except OSError as error:
         reading.report("unreadable_file", None, error.strerror or str(error))
         yield from reading.batches(iter(()))  # what was read stays
@@ -82,17 +77,30 @@ class _Reading:
                 held += record.size
                 if held >= BATCH_BYTES:
                     held = 0
-                    yield from self._settled()
+                    for reader in self._readers.values():
+                        yield from self._frames(reader.process, settled.rows(reader.process))
             for reader in self._readers.values():
-                _finish(reader.process)
-                yield from self._frames(reader.process, settled.all_rows(reader.process))
+                process = reader.process
+                compiles.finish(process)
+                breaks.finish(process)
+                process.rows["log_records"].extend(
+                    {
+                        "pass": process.pass_name,
+                        "rank": process.rank,
+                        "pid": process.pid,
+                        "key": key,
+                        "name": name,
+                        "known": tally.parser is not None,
+                        "records": tally.records,
+                        "payload_bytes": tally.payload_bytes,
+                        "raw_file": process.raw_file,
+                    }
+                    for (key, name), tally in process.tallies.items()
+                )
+                yield from self._frames(process, settled.all_rows(process))
         for table in TABLES:
             if table not in self._told and table != "cudagraph_events":
                 yield table, empty(table)
-
-    def _settled(self) -> Batches:
-        for reader in self._readers.values():
-            yield from self._frames(reader.process, settled.rows(reader.process))
 
     def _frames(self, process: Process, tables: Iterator[tuple[str, list[Row]]]) -> Batches:
         for table, rows in tables:
@@ -142,27 +150,6 @@ class _Whole:
         return b""
 
 
-def _finish(process: Process) -> None:
-    """What needs the whole log: joined compiles, derived values, counts."""
-    phases.finish(process)
-    compiles.finish(process)
-    breaks.finish(process)
-    for (key, name), tally in process.tallies.items():
-        process.rows["log_records"].append(
-            {
-                "pass": process.pass_name,
-                "rank": process.rank,
-                "pid": process.pid,
-                "key": key,
-                "name": name,
-                "known": tally.parser is not None,
-                "records": tally.records,
-                "payload_bytes": tally.payload_bytes,
-                "raw_file": process.raw_file,
-            }
-        )
-
-
 @contextmanager
 def _no_garbage() -> Iterator[None]:
     """Without the collector: what is kept has no cycles, and looking for them costs a third."""
@@ -173,35 +160,6 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-_PACKED_BYTES = 1 << 20
-_GZIP_WINDOW = 31  # zlib's code for "gzip header and trailer"
-
-
-class Unpacker:
-    """A gzip stream to read from; EOFError only after all that could be unpacked was given."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._zlib = zlib.decompressobj(_GZIP_WINDOW)
-        self._packed = b""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes, b"" at the end; EOFError where the end is missing."""
-        while True:
-            packed = self._packed or self._raw.read(_PACKED_BYTES)
-            if self._zlib.eof:
-                packed = self._zlib.unused_data + packed
-                if not packed.strip(b"\0"):
-                    return b""
-                self._zlib = zlib.decompressobj(_GZIP_WINDOW)
-            elif not packed:
-                raise EOFError("the packed file ends before its end mark")
-            data = self._zlib.decompress(packed, size)
-            self._packed = self._zlib.unconsumed_tail
-            if data:
-                return data
 
 
 def write_tables(batches: Batches, folder: Path) -> dict[str, int]:

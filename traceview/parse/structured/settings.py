@@ -45,9 +45,8 @@ def torch_version(reader: Reader, record: Record) -> None:
     """``{"pytorch_version", "commit", "oss"}``: the second record of a log, since torch 2.12."""
     found = json_object(reader, record, record.payload)
     names = {"pytorch_version": "torch", "commit": "torch_commit"}
-    _versions(reader, record, {
-        name: found[key] for key, name in names.items() if isinstance(found.get(key), str)
-    })  # fmt: skip
+    known = {name: found[key] for key, name in names.items() if isinstance(found.get(key), str)}
+    _versions(reader, record, known)
 
 
 def keep_changed(reader: Reader, record: Record, section: str, raw: bytes) -> None:
@@ -89,7 +88,7 @@ def world_size(reader: Reader, record: Record) -> None:
     """An artifact that gives the number itself; 1 where there was no default group yet."""
     found = _WORLD_SIZE.search(text_of(reader, record))
     if found is not None and (size := int(found[1] or found[2])) > 1:
-        keep_changed(reader, record, "world", b'{"world_size": %d}' % size)
+        _keep_size(reader, record, size)
 
 
 def world_size_of_graph(reader: Reader, record: Record, kind: str, text: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from traceview.parse.structured import kernels
-from traceview.parse.structured.state import Block, CodeSection, Process, Row
+from traceview.parse.structured.state import Block, Process, Row
 from traceview.tables import listed, spec_of
 
 _AT_THE_END = ("compiles", "recompiles", "log_records")
@@ -43,7 +43,10 @@ def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
         elif len(left) < _WORTH_A_PIECE:
             continue
         elif table == "compile_phases":
-            taken, left[:] = _closed_phases(process)
+            del process.loose[:-_PHASES_KEPT]
+            still = {id(phase.row) for phase in (*process.phases, *process.loose)}
+            taken = [row for row in left if id(row) not in still]
+            left[:] = [row for row in left if id(row) in still]
         else:
             taken, left[:] = left[:], []
         if taken:
@@ -85,20 +88,8 @@ def _first_open_line(process: Process) -> float:
     for compile in process.compiles.values():
         compile.sections = [s for s in compile.sections if id(s) not in closed]
         compile.waiting = [row for row in compile.waiting if row["raw_line"] >= oldest[0]]
-    return min((*oldest, *(_first_line(s) for s in sections[-_SECTIONS_KEPT:])), default=inf)
-
-
-def _first_line(section: CodeSection) -> int:
-    lines: list[int] = [row["raw_line"] for row in (section.graph, *section.lowered)]
-    return min(lines)
-
-
-def _closed_phases(process: Process) -> tuple[list[Row], list[Row]]:
-    """Phases that are over, and those that are not."""
-    del process.loose[:-_PHASES_KEPT]
-    still = {id(phase.row) for phase in (*process.phases, *process.loose)}
-    rows = process.rows["compile_phases"]
-    return [r for r in rows if id(r) not in still], [r for r in rows if id(r) in still]
+    made_of = (row for s in sections[-_SECTIONS_KEPT:] for row in (s.graph, *s.lowered))
+    return min((*oldest, *(row["raw_line"] for row in made_of)), default=inf)
 
 
 def _remember(process: Process, graphs: list[Row]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from itertools import count, takewhile
 from typing import Any
 
@@ -17,12 +18,13 @@ import msgspec
 from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record, Stamp
 from traceview.parse.damage import Damage
-from traceview.parse.structured.clock import Clock
 from traceview.torchtext.frames import StackFrame
 from traceview.torchtext.fx import NodeLines
 
 Row = dict[str, Any]
 _EPOCHS_BACK = 50
+_QUARTER_US = 15 * 60 * 1_000_000
+_DAY_US = 86_400 * 1_000_000
 _Ids = tuple[int, int | None, int | None, int | None]
 #: Phases that every attempt of a compile has; after its end they belong to another one.
 MAY_REPEAT = frozenset(("bytecode_tracing", "build_guards"))
@@ -31,6 +33,54 @@ TABLES = (
     "generated_kernels", "kernel_calls", "symbols", "log_records", "autotune_choices",
     "cudagraph_events", "guards", "cache_components", "configs", "collective_schedules",
 )  # fmt: skip
+
+
+class Clock:
+    """Turns stamps of one process into Unix µs once ``observe`` has seen a record with both.
+
+    ``V1120 20:09:53.524000`` is local time without year or zone, but records carry Unix times too
+    (chromium events' ``ts``, metrics' ``start_time_us``). One such pair fixes both.
+    """
+
+    def __init__(self) -> None:
+        self._year: int | None = None
+        self._offset_us = 0.0
+
+    @property
+    def fixed(self) -> bool:
+        """Whether year and zone are known."""
+        return self._year is not None
+
+    def observe(self, stamp: Stamp, unix_us: float) -> None:
+        """A record stamped ``stamp`` was written at about ``unix_us``; only the first one counts.
+
+        Zones are whole quarters of an hour, so a few minutes between the two do no harm.
+        """
+        if self._year is not None or not 0 < unix_us < 4e15:
+            return
+        year = datetime.fromtimestamp(unix_us / 1e6, tz=timezone.utc).year
+        for candidate in (year, year - 1, year + 1):
+            naive = _naive_us(candidate, stamp)
+            if naive is not None and abs(naive - unix_us) < 1.1 * _DAY_US:
+                self._year = candidate
+                self._offset_us = round((naive - unix_us) / _QUARTER_US) * float(_QUARTER_US)
+                return
+
+    def unix_us(self, stamp: Stamp) -> float | None:
+        """``stamp`` as Unix µs; None before a year is known or where it is no date."""
+        if self._year is None:
+            return None
+        naive = _naive_us(self._year, stamp)
+        return None if naive is None else naive - self._offset_us
+
+
+def _naive_us(year: int, stamp: Stamp) -> float | None:
+    text = stamp.decode()
+    try:
+        moment = datetime.fromisoformat(f"{year}-{text[:2]}-{text[2:4]}T{text[5:]}+00:00")
+    except ValueError:
+        return None
+    return moment.timestamp() * 1e6
 
 
 class CodeSection(msgspec.Struct):
@@ -43,10 +93,12 @@ class CodeSection(msgspec.Struct):
     keyed: bool = False
     traced: bool = False
 
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """Every row that carries the cache key."""
-        return (self.graph, *self.kernels, *self.calls)
+    def take_key(self, key: str | None) -> None:
+        """Its look-up said ``key``: every row carries it."""
+        self.keyed = True
+        if key is not None:
+            for row in (self.graph, *self.kernels, *self.calls):
+                row["graph_key"] = key
 
 
 class Compile(msgspec.Struct):
@@ -66,14 +118,35 @@ class Compile(msgspec.Struct):
     started_us: float | None = None
     stamp_us: Callable[[], float | None] | None = None
     symbols: int = 0
-    has_start: bool = False
     failed: bool = False
     breaks_skipped: bool = False
     graphs: int = 0
     sections: list[CodeSection] = []
     waiting: list[Row] = []
     waiting_key: str | None = None
-    mappings: Row = {}
+
+    def add_code(self, section: CodeSection) -> None:
+        """Join the code with the graphs lowered before it and with a key that waits for it."""
+        self.sections.append(section)
+        for lowered in self.waiting:
+            lowered["aot_id"] = section.graph["aot_id"]
+        self.waiting.clear()
+        if self.waiting_key is not None:
+            section.take_key(self.waiting_key)
+            self.waiting_key = None
+
+    def add_key(self, key: str | None) -> CodeSection | None:
+        """Give ``key`` to the newest generated code that has none yet, and return that.
+
+        torch logs the code first and the look-up after it, forward and backward each. A key without
+        code before it waits for the next code.
+        """
+        section = next((s for s in reversed(self.sections) if not s.keyed), None)
+        if section is None:
+            self.waiting_key = key
+        else:
+            section.take_key(key)
+        return section
 
 
 class Tally(msgspec.Struct):

@@ -2,64 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.text import TREE_LIMIT
 from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import Reader
-from traceview.torchtext.frames import first_user_frame, stack_json
+from traceview.torchtext.frames import user_columns
+
+#: Kind of record → event, and which fields are the ``value`` and the ``expr``.
+EVENTS: dict[str, tuple[str, str | None, str]] = {
+    "create_symbol": ("create", "val", "vr"),  # a size became symbolic
+    "create_unbacked_symbol": ("unbacked", None, "vr"),  # a size that only the data knows
+    "symbolic_shape_specialization": ("specialize", "value", "reason"),  # it was set to one value
+    "guard_added_fast": ("guard", None, "expr"),
+    "guard_added": ("guard", None, "expr"),
+}
 
 
-def create_symbol(reader: Reader, record: Record) -> None:
-    """``{symbol, val, vr, source, user_stack, stack}``: a size became symbolic."""
-    fields = json_object(reader, record, record.body)
-    compile = reader.process.find(record)
-    if compile is not None:
-        compile.symbols += 1
-    _symbol(reader, record, "create", fields, fields.get("val"), fields.get("vr"))
-
-
-def create_unbacked_symbol(reader: Reader, record: Record) -> None:
-    """``{symbol, node_id, vr, user_stack, stack}``: a size that only the data knows."""
-    fields = json_object(reader, record, record.body)
-    _symbol(reader, record, "unbacked", fields, None, fields.get("vr"))
-
-
-def specialization(reader: Reader, record: Record) -> None:
-    """``{symbol, sources, value, reason, stack, user_stack}``: a symbol was set to one value."""
-    fields = json_object(reader, record, record.body)
-    _symbol(reader, record, "specialize", fields, fields.get("value"), fields.get("reason"))
-
-
-def guard_added(reader: Reader, record: Record) -> None:
-    """``{expr, user_stack, stack}``: a guard on symbolic sizes."""
-    fields = json_object(reader, record, record.body)
-    _symbol(reader, record, "guard", fields, None, fields.get("expr"))
-
-
-def _symbol(
-    reader: Reader, record: Record, event: str, fields: dict[str, Any], value: object, expr: object
-) -> None:
+def symbol(reader: Reader, record: Record) -> None:
+    """``{symbol, source or sources, user_stack, stack, …}``; see ``EVENTS`` for the rest."""
     process = reader.process
-    stack = process.stack(fields.get("user_stack"))
-    user = first_user_frame(stack)
+    fields = json_object(reader, record, record.body)
+    compile = process.find(record)
+    event, value, expr = EVENTS[record.key]
+    if event == "create" and compile is not None:
+        compile.symbols += 1
     sources = fields.get("source") or fields.get("sources")
+    named = ", ".join(map(str, sources)) if isinstance(sources, list) else _text(sources)
     row = {
         "event": event,
         "symbol": _text(fields.get("symbol")),
-        "source_name": ", ".join(map(str, sources))
-        if isinstance(sources, list)
-        else _text(sources),
-        "value": _text(value),
-        "expr": _text(expr),
-        "user_file": user.file if user else None,
-        "user_line": user.line if user else None,
-        "user_function": user.function if user else None,
-        "user_stack": stack_json(stack),
+        "source_name": named,
+        "value": _text(fields.get(value)) if value else None,
+        "expr": _text(fields.get(expr)),
+        **user_columns(process.stack(fields.get("user_stack"))),
     }
-    process.add("symbols", record, process.find(record), row)
+    process.add("symbols", record, compile, row)
 
 
 def _text(value: object) -> str | None:
