@@ -5,10 +5,10 @@ import json
 import msgspec
 import pytest
 
+from traceview.parse.payloads import CUT_MARK, clipped
 from traceview.parse.payloads.metrics import Event, event
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.payloads.readers import Told, told
-from traceview.parse.payloads.text import CUT_MARK, clipped
 from traceview.parse.payloads.traces import Traces, traces
 
 TORCH = "/x/lib/python3.11/site-packages/torch"

@@ -65,21 +65,12 @@ def _told(what: str) -> tuple[_Leaf | None, str | None]:
     """Kind, guard, file and line of a leaf; else the source that a manager names."""
     kind, _, leaf = what.partition(": ")
     if not _KIND.fullmatch(kind):
-        return None, _source(what)
+        name, _, source = what.partition(_SOURCE)
+        named = source and _MANAGER.fullmatch(name)
+        return None, _SOURCE_END.split(source, 1)[0] if named else None
     guard = leaf.partition(" # ")[0].strip()[:GUARD_CHARACTERS] or None
-    return (kind, guard, *_place(leaf[leaf.rfind("#") :])), None
-
-
-def _source(manager: str) -> str | None:
-    """The source that a manager's line names."""
-    name, _, source = manager.partition(_SOURCE)
-    return _SOURCE_END.split(source, 1)[0] if source and _MANAGER.fullmatch(name) else None
-
-
-def _place(comment: str) -> tuple[str | None, int | None]:
-    """The file and line that the comment behind a guard names."""
-    place = _PLACE.match(comment)
+    place = _PLACE.match(leaf[leaf.rfind("#") :])
     if place is None:
-        return None, None
+        return (kind, guard, None, None), None
     line = int(place["line"])
-    return place["file"].strip(), line if line < 2**31 else None
+    return (kind, guard, place["file"].strip(), line if line < 2**31 else None), None

@@ -11,36 +11,36 @@ from typing import Any
 
 import msgspec
 
-#: Metrics field of torch to column of table ``compiles``.
-COLUMNS = {
-    "co_name": "co_name",
-    "co_filename": "co_filename",
-    "co_firstlineno": "co_firstlineno",
-    "fail_type": "fail_type",
-    "fail_reason": "fail_reason",
-    "fail_user_frame_filename": "fail_user_file",
-    "fail_user_frame_lineno": "fail_user_line",
-    "restart_reasons": "restart_reasons",
-    "has_guarded_code": "has_guarded_code",
-    "start_time_us": "started_us",
-    "duration_us": "duration_us",
-    "structured_logging_overhead_us": "logging_us",
-    "dynamo_cumulative_compile_time_us": "dynamo_us",
-    "aot_autograd_cumulative_compile_time_us": "aot_us",
-    "inductor_cumulative_compile_time_us": "inductor_us",
-    "inductor_code_gen_cumulative_compile_time_us": "codegen_us",
-    "triton_compile_time_us": "triton_compile_us",
-    "backward_cumulative_compile_time_us": "backward_us",
-    "compile_time_autotune_time_us": "autotune_us",
-    "graph_op_count": "graph_op_count",
-    "graph_node_count": "graph_node_count",
-    "graph_input_count": "graph_input_count",
-    "guard_count": "guard_count",
-    "shape_env_guard_count": "shape_env_guard_count",
-    "guard_latency_us": "guard_latency_us",
-    "cache_size": "cache_size",
-    "recompile_reason": "recompile_reason",
-    "cudagraph_skip_reason": "cudagraph_skip_reason",
+#: Metrics field of torch to column of table ``compiles``, and what the column holds.
+COLUMNS: dict[str, tuple[str, type]] = {
+    "co_name": ("co_name", str),
+    "co_filename": ("co_filename", str),
+    "co_firstlineno": ("co_firstlineno", int),
+    "fail_type": ("fail_type", str),
+    "fail_reason": ("fail_reason", str),
+    "fail_user_frame_filename": ("fail_user_file", str),
+    "fail_user_frame_lineno": ("fail_user_line", int),
+    "restart_reasons": ("restart_reasons", list),
+    "has_guarded_code": ("has_guarded_code", bool),
+    "start_time_us": ("started_us", float),
+    "duration_us": ("duration_us", float),
+    "structured_logging_overhead_us": ("logging_us", float),
+    "dynamo_cumulative_compile_time_us": ("dynamo_us", float),
+    "aot_autograd_cumulative_compile_time_us": ("aot_us", float),
+    "inductor_cumulative_compile_time_us": ("inductor_us", float),
+    "inductor_code_gen_cumulative_compile_time_us": ("codegen_us", float),
+    "triton_compile_time_us": ("triton_compile_us", float),
+    "backward_cumulative_compile_time_us": ("backward_us", float),
+    "compile_time_autotune_time_us": ("autotune_us", float),
+    "graph_op_count": ("graph_op_count", int),
+    "graph_node_count": ("graph_node_count", int),
+    "graph_input_count": ("graph_input_count", int),
+    "guard_count": ("guard_count", int),
+    "shape_env_guard_count": ("shape_env_guard_count", int),
+    "guard_latency_us": ("guard_latency_us", float),
+    "cache_size": ("cache_size", int),
+    "recompile_reason": ("recompile_reason", str),
+    "cudagraph_skip_reason": ("cudagraph_skip_reason", str),
 }
 #: What older versions wrote in seconds, where the µs field is missing.
 SECONDS = {
@@ -50,15 +50,6 @@ SECONDS = {
     "inductor_compile_time_s": "inductor_us",
     "code_gen_time_s": "codegen_us",
 }
-_TEXTS = frozenset(
-    ("co_name", "co_filename", "fail_type", "fail_reason", "fail_user_file", "recompile_reason",
-     "cudagraph_skip_reason")
-)  # fmt: skip
-_INTEGERS = frozenset(
-    ("co_firstlineno", "fail_user_line", "graph_op_count", "graph_node_count", "graph_input_count",
-     "guard_count", "shape_env_guard_count", "cache_size")
-)  # fmt: skip
-
 #: Fields that are configurations.
 SECTIONS = ("dynamo_config", "inductor_config", "functorch_config", "compiler_config")
 #: Fields that are versions, and the names they get.
@@ -136,9 +127,9 @@ def dynamo_row(payload: bytes) -> dict[str, Any]:
 def _row(fields: msgspec.Struct) -> dict[str, Any]:
     """Columns of table ``compiles`` from metrics fields: an object's attributes."""
     row: dict[str, Any] = {}
-    for name, column in COLUMNS.items():
+    for name, (column, kind) in COLUMNS.items():
         value = getattr(fields, name)
-        if value is not None and (value := _value(column, value)) is not None:
+        if value is not None and (value := _value(kind, value)) is not None:
             row[column] = value
     for name, column in SECONDS.items():
         value = getattr(fields, name)
@@ -174,17 +165,15 @@ def json_text(raw: bytes) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _value(column: str, value: object) -> object:
-    """``value`` where it has the column's type, else None: logs are not to be trusted."""
-    if column in _TEXTS:
-        return value if isinstance(value, str) else None
-    if column == "restart_reasons":
+def _value(kind: type, value: object) -> object:
+    """``value`` where it is of the column's kind, else None: logs are not to be trusted."""
+    if kind is list:
         return [str(item) for item in value] if isinstance(value, list) else None
-    if column == "has_guarded_code":
-        return value if isinstance(value, bool) else None
+    if kind is str or kind is bool:
+        return value if isinstance(value, kind) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if column in _INTEGERS:
+    if kind is int:
         return int(value) if abs(value) < 2**31 else None
     return float(value)
 

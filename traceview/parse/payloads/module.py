@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from traceview.torchtext.output_code import Call, Kernel, parse_output_code
+from traceview.torchtext.output_code import parse_output_code
 
 _AOT_ID = re.compile(r"^# AOT ID: \['?(?P<id>[^'\]\n]+)'?\]", re.MULTILINE)
 _ID_CHARACTERS = 10_000  # the id stands at the top
@@ -50,30 +50,26 @@ def module(text: str) -> Module:
     """The kernels that generated code defines or takes from a library, and their calls."""
     match = _AOT_ID.search(text, 0, _ID_CHARACTERS)
     kernels, calls = parse_output_code(text)
-    return Module(
-        match["id"] if match else None,
-        [_kernel_row(kernel) for kernel in kernels],
-        [_call_row(order, call) for order, call in enumerate(calls)],
-    )
-
-
-def _kernel_row(kernel: Kernel) -> KernelRow:
-    return KernelRow(
-        kernel.name,
-        kernel.category,
-        kernel.path,
-        kernel.source,
-        list(kernel.ops),
-        list(kernel.nodes),
-        list(kernel.lines),
-        kernel.launch_sites,
-        "comment" if kernel.lines else None,
-    )
-
-
-def _call_row(order: int, call: Call) -> CallRow:
-    """A C++ kernel has its nodes above its definition: those of its call, if there is one only."""
-    kernel = call.kernel
-    alone = kernel.launch_sites == 1 and not call.nodes
-    nodes, ops = (kernel.nodes, kernel.ops) if alone else (call.nodes, call.ops)
-    return CallRow(order, kernel.name, kernel.category, call.handle, list(nodes), list(ops), [])
+    kernel_rows = [
+        KernelRow(
+            kernel.name,
+            kernel.category,
+            kernel.path,
+            kernel.source,
+            list(kernel.ops),
+            list(kernel.nodes),
+            list(kernel.lines),
+            kernel.launch_sites,
+            "comment" if kernel.lines else None,
+        )
+        for kernel in kernels
+    ]
+    call_rows = []
+    for order, call in enumerate(calls):
+        kernel = call.kernel
+        # A C++ kernel has its nodes above its definition: those of its call, if there is one only.
+        named = kernel if kernel.launch_sites == 1 and not call.nodes else call
+        nodes, ops = list(named.nodes), list(named.ops)
+        row = CallRow(order, kernel.name, kernel.category, call.handle, nodes, ops, [])
+        call_rows.append(row)
+    return Module(match["id"] if match else None, kernel_rows, call_rows)

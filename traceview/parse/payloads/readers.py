@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from traceview.parse.payloads import TREE_LIMIT, clipped
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.metrics import METRICS, Event, Metrics, Numbers, event, metrics
 from traceview.parse.payloads.module import Module, module
-from traceview.parse.payloads.text import TREE_LIMIT, clipped
 from traceview.parse.payloads.traces import Traces, traces
 
 Told = Event | Guards | Metrics | Module | Traces

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.text import TEXT_LIMIT, clipped
+from traceview.parse.payloads import TEXT_LIMIT, clipped
 from traceview.parse.structured.state import Reader
 
 _T = TypeVar("_T")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from traceview.parse.cutting import Record
+from traceview.parse.payloads import TREE_LIMIT
 from traceview.parse.payloads.guard_tree import Guards, guards
-from traceview.parse.payloads.text import TREE_LIMIT
 from traceview.parse.structured.decode import json_object, text_of, told
 from traceview.parse.structured.state import Reader
 from traceview.torchtext.frames import user_columns
