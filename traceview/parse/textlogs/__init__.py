@@ -31,16 +31,16 @@ from traceview.parse.messages import (
 )
 from traceview.parse.textlogs.autotune import Autotune
 from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
-from traceview.parse.textlogs.dynamo import GraphBreaks, Recompiles
+from traceview.parse.textlogs.dynamo import graph_breaks, recompiles
 from traceview.parse.textlogs.inductor import (
     Fusions,
-    InductorMetrics,
     OutputCode,
     PerfHints,
-    Schedules,
+    inductor_metrics,
+    schedules,
 )
-from traceview.parse.textlogs.sink import RawLine, Reader, Sink
-from traceview.parse.textlogs.warnings import CppWarnings, PythonWarnings, TorchWarnings
+from traceview.parse.textlogs.sink import RawLine, Sink
+from traceview.parse.textlogs.warnings import CppWarnings, PythonWarnings, torch_warnings
 from traceview.run import PassRecord, Run
 
 LOGS, STDERR = "torch_logs.txt", "stderr.txt"
@@ -56,7 +56,6 @@ TABLES_OF = {
     "output_code": ("graphs", "generated_kernels"),
 }
 Batches = Iterator[tuple[str, pl.DataFrame]]
-_Seen = set[tuple[int, str, str, int]]
 _MOST_SEEN = 100_000
 
 
@@ -70,7 +69,7 @@ def read_pass(
     """
     sink = Sink(record.name, keys or CompileKeys(record.name))
     readers = _Readers(sink)
-    seen: _Seen = set()
+    seen: set[tuple[int, str, str, int]] = set()
     logs, stderr = find(run.raw(record), LOGS), find(run.raw(record), STDERR)
     if logs is not None:
         sink.raw_file = run.relative(logs)
@@ -78,11 +77,21 @@ def read_pass(
         asked = re.split(r"[\s,]+", record.environment.get("TORCH_LOGS", ""))
         for artifact in asked:
             sink.looked(TABLES_OF.get(artifact.removeprefix("+"), ()))
-        _read_logs(logs, sink, readers, seen, damage)
+        foreign = ForeignLines(sink.raw_file, damage)  # only torch writes here, in whole lines
+        wanted = Wanted(readers.artifacts, foreign.needles)
+        for message in _of_file(logs, wanted, sink.raw_file, foreign, damage):
+            if message.level in LEVELS and len(seen) < _MOST_SEEN:
+                seen.add(_identity(message))
+            readers.read(message)
     if stderr is not None:
         sink.raw_file = run.relative(stderr)
         sink.looked(("autotune_choices",))
-        _read_stderr(stderr, sink, readers, seen, damage, logged=logs is not None)
+        raw = RawLines(sink, damage)
+        # what anybody writes, and of torch's messages those that the log file lacks
+        wanted = Wanted(readers.artifacts if logs is None else frozenset(), raw.needles)
+        for message in _of_file(stderr, wanted, sink.raw_file, raw, damage):
+            if logs is None or _identity(message) not in seen:
+                readers.read(message)
     if logs is not None or stderr is not None:
         sink.looked(("warnings",))
     return sink.frames()
@@ -119,48 +128,26 @@ class _Readers:
     """A reader for every artifact that is understood, and one for loggers' warnings."""
 
     def __init__(self, sink: Sink) -> None:
-        recompiles = Recompiles(sink)
-        self._warnings = TorchWarnings(sink)
-        self._of: dict[str | None, Reader] = {
-            "graph_breaks": GraphBreaks(sink),
-            "recompiles": recompiles,
-            "recompiles_verbose": recompiles,
-            "fusion": Fusions(sink),
-            "perf_hints": PerfHints(sink),
-            "inductor_metrics": InductorMetrics(sink),
-            "schedule": Schedules(sink),
-            "cudagraphs": Cudagraphs(sink),
-            "output_code": OutputCode(sink),
+        self._sink = sink
+        self._of: dict[str | None, Callable[[Message], None]] = {
+            "graph_breaks": partial(graph_breaks, sink),
+            "recompiles": partial(recompiles, sink),
+            "recompiles_verbose": partial(recompiles, sink),
+            "fusion": Fusions(sink).message,
+            "perf_hints": PerfHints(sink).message,
+            "inductor_metrics": partial(inductor_metrics, sink),
+            "schedule": partial(schedules, sink),
+            "cudagraphs": Cudagraphs(sink).message,
+            "output_code": OutputCode(sink).message,
         }
         self.artifacts = frozenset(filter(None, self._of))
 
     def read(self, message: Message) -> None:
         """Pass a message to whom it concerns."""
-        if (reader := self._of.get(message.artifact)) is not None:
-            reader.message(message)
+        if (read := self._of.get(message.artifact)) is not None:
+            read(message)
         if message.level in LEVELS:
-            self._warnings.message(message)
-
-
-def _read_logs(path: Path, sink: Sink, readers: _Readers, seen: _Seen, damage: Damage) -> None:
-    """A file in which only torch writes, in whole lines."""
-    foreign = ForeignLines(sink.raw_file, damage)
-    wanted = Wanted(readers.artifacts, foreign.needles)
-    for message in _of_file(path, wanted, sink.raw_file, foreign, damage):
-        if message.level in LEVELS and len(seen) < _MOST_SEEN:
-            seen.add(_identity(message))
-        readers.read(message)
-
-
-def _read_stderr(
-    path: Path, sink: Sink, readers: _Readers, seen: _Seen, damage: Damage, *, logged: bool
-) -> None:
-    """What anybody writes, and of torch's messages those that the log file lacks."""
-    raw = RawLines(sink, damage)
-    wanted = Wanted(frozenset() if logged else readers.artifacts, raw.needles)
-    for message in _of_file(path, wanted, sink.raw_file, raw, damage):
-        if not logged or _identity(message) not in seen:
-            readers.read(message)
+            torch_warnings(self._sink, message)
 
 
 def _of_file(

@@ -61,12 +61,17 @@ class Autotune:
         """Read one line; cheap outside a table."""
         if self._stats_next:
             self._stats_next = False
-            self._stats = self._read_stats(raw)
+            try:
+                stats = msgspec.json.decode(raw.data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._damage.count(self._sink.raw_file, "bad_json", raw.number, clean(raw.data))
+                stats = None
+            self._stats = {**stats, "line": raw.number} if isinstance(stats, dict) else None
         elif b"utotune Choices Stats:" in raw.data and clean(raw.data).endswith(_STATS):
             self.end()
             self._stats_next = True
         elif b"AUTOTUNE " in raw.data:
-            self._title(clean(raw.data), raw.number)
+            self._title(clean(raw.data))
         elif self._head is not None:
             self._body(clean(raw.data), raw.number)
 
@@ -76,12 +81,12 @@ class Autotune:
             self._stats_only(self._stats)
         self._head, self._rows, self._stats = None, [], None
 
-    def _title(self, text: str, number: int) -> None:
+    def _title(self, text: str) -> None:
         head, tail = _HEAD.search(text), _TAIL.match(text)
         if head is not None:
             if self._head is not None:
                 self.end()
-            self._head = {**self._begin(number), "op": head["op"], "shapes": head["shapes"]}
+            self._head = {**self._begin(), "op": head["op"], "shapes": head["shapes"]}
         elif tail is not None and self._head is not None:
             precompile = tail["precompile"]
             for row in self._rows:
@@ -115,39 +120,26 @@ class Autotune:
             "time_ms": time if math.isfinite(time) else None,
             "is_best": best,
             "details": match["details"].strip() or None,
-            "raw_line": number,
         }
-        self._rows.append(self._sink.put("autotune_choices", row))
+        self._rows.append(self._sink.raw("autotune_choices", number, **row))
 
-    def _begin(self, number: int | None) -> Row:
+    def _begin(self) -> Row:
         """Head columns of a new table."""
         message = self.after.message if self.after else None
         if message is not None and not message.source.startswith("torch/_inductor/"):
             message = None
         name = self._sink.name(message) if message else None
-        row: Row = {
-            "pass": self._sink.pass_name,
+        self._tables += 1
+        return {
             "rank": self._sink.rank(message) if message else None,
             "compile_key": name.compile_key if name else None,
             "compile_id": name.compile_id if name else None,
-            "table_index": self._tables,
-            "raw_file": self._sink.raw_file,
-            "raw_line": number,
+            "table_index": self._tables - 1,
         }
-        self._tables += 1
-        return row
-
-    def _read_stats(self, raw: RawLine) -> dict[str, Any] | None:
-        try:
-            stats = msgspec.json.decode(raw.data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._damage.count(self._sink.raw_file, "bad_json", raw.number, clean(raw.data))
-            return None
-        return {**stats, "line": raw.number} if isinstance(stats, dict) else None
 
     def _stats_only(self, stats: dict[str, Any]) -> None:
         """Best kernel, and best Triton kernel where another won: all that the statistics name."""
-        head = self._begin(stats["line"])
+        head = self._begin()
         for prefix, best in (("best_kernel", True), ("best_triton_kernel", False)):
             choice = stats.get(prefix)
             time = stats.get(prefix.replace("kernel", "time"))
@@ -155,7 +147,7 @@ class Autotune:
                 detail = stats.get(f"{prefix}_desc")
                 columns = {"choice": choice, "backend": backend_of(choice), "time_ms": time}
                 columns |= {"is_best": best, "details": detail if isinstance(detail, str) else None}
-                self._sink.put("autotune_choices", {**head, **columns})
+                self._sink.raw("autotune_choices", stats["line"], **head, **columns)
 
 
 def backend_of(choice: str) -> str:

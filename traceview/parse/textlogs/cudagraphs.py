@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from traceview.parse.messages import Message, clean
-from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at, user_columns
+from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at
 from traceview.torchtext.cudagraphs import read_event
-from traceview.torchtext.frames import parse_traceback
+from traceview.torchtext.frames import parse_traceback, user_columns
 
 _STACK_LINE, _STACK_LINES = " " * 9, 200
 _ADVICE = "torch.compiler.cudagraph_mark_step_begin()"
@@ -88,9 +88,8 @@ class Overwrites:
         """The open message is complete."""
         if self._lines:
             text = "\n".join(self._lines).replace("Stack trace: File ", "Stack trace:\n  File ", 1)
-            row = {"pass": self._sink.pass_name, "raw_file": self._sink.raw_file}
-            columns = {**(cudagraph_event(text) or {}), "origin": "stderr"}
-            self._sink.put("cudagraph_events", {**row, "raw_line": self._number, **columns})
+            columns = cudagraph_event(text) or {}
+            self._sink.raw("cudagraph_events", self._number, **columns, origin="stderr")
         self._lines = []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import nan
 from typing import Any
 
 import msgspec
@@ -54,18 +55,13 @@ class PerfHints:
             )
 
 
-class Schedules:
+def schedules(sink: Sink, message: Message) -> None:
     """Rows of schedules: the nodes that end up in one generated kernel (GPU only)."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def message(self, message: Message) -> None:
-        for offset, lines in split_at(message.text, _SCHEDULE_HEADS):
-            if lines.startswith("Schedule:"):
-                text = lines.partition("\n")[2].strip()
-                nodes = re.findall(r"SchedulerNode\(name='([^']{1,200})'", text)
-                self._sink.add("schedules", message, offset, nodes=nodes, text=text)
+    for offset, lines in split_at(message.text, _SCHEDULE_HEADS):
+        if lines.startswith("Schedule:"):
+            text = lines.partition("\n")[2].strip()
+            nodes = re.findall(r"SchedulerNode\(name='([^']{1,200})'", text)
+            sink.add("schedules", message, offset, nodes=nodes, text=text)
 
 
 _TOTAL = re.compile(r"^\{'num_bytes_accessed': (\d{1,18}), 'nodes_num_elem': \[")
@@ -73,7 +69,7 @@ _NODE = re.compile(r"\((\w{1,60})\((?:name='|nodes=)([\w,]{1,100000})'?\), (\d{1
 _ELEMENT_BYTES = 4
 
 
-class InductorMetrics:
+def inductor_metrics(sink: Sink, message: Message) -> None:
     """Rows of inductor_metrics: the bytes that the scheduler estimates for each kernel of a graph.
 
     ``torch/_inductor/compile_fx.py`` writes, once a graph (``count_bytes`` in graph.py):
@@ -85,17 +81,11 @@ class InductorMetrics:
 
     ``nodes_num_elem`` are bytes // 4, whatever the dtype.
     """
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def message(self, message: Message) -> None:
-        for offset, line in enumerate(message.lines):
-            total = _TOTAL.match(line)
-            if total is None:
-                continue
+    for offset, line in enumerate(message.lines):
+        total = _TOTAL.match(line)
+        if total is not None:
             nodes = _NODE.findall(line[: line.find("'node_runtimes'")])
-            self._sink.add(
+            sink.add(
                 "inductor_metrics",
                 message,
                 offset,
@@ -150,6 +140,7 @@ _CANDIDATE = re.compile(
     r"^  (?P<class>[A-Z]\w*Node)\(name='(?P<name>[^']{1,200})'\)"
     r"(?:, (?P<loops>[A-Z]\w*)\(\[.*?'origins=OrderedSet\(\[(?P<origins>[\w, ]*)\]\)')?"
 )
+_NODE_KINDS = (("ExternKernel", "extern"), ("NopKernel", "nop"), ("ForeachKernel", "foreach"))
 _FUSED = re.compile(r"^fusing (\S+) with (\S+)$")
 _REFUSED = re.compile(r"^cannot fuse (\S+) with (\S+): (.*)$")
 _BENCHMARKED = re.compile(
@@ -243,28 +234,26 @@ class Fusions:
 
 
 def _candidate(line: str) -> Row | None:
-    """Columns of a node that the scheduler starts with; None for a line that names none."""
+    """Columns of a node that the scheduler starts with; None for a line that names none.
+
+    What it does is its loops' class, or the node's own where it has none.
+    """
     match = _CANDIDATE.match(line)
     if match is None:
         return None
-    origins = match["origins"]
+    class_, loops, origins = match.group("class", "loops", "origins")
+    if class_ != "SchedulerNode":
+        kind = next((kind for name, kind in _NODE_KINDS if class_.startswith(name)), "other")
+    elif loops in ("Pointwise", "Scatter"):
+        kind = "pointwise"
+    else:
+        kind = "reduction" if (loops or "").endswith("Reduction") else "other"
     return {
         "decision": "candidate",
         "node1": match["name"],
-        "kind": _kind(match["class"], match["loops"]),
+        "kind": kind,
         "origins": None if origins is None else re.findall(r"\w+", origins),
     }
-
-
-def _kind(class_: str, loops: str | None) -> str:
-    """What a scheduler node does: its loops' class, or the node's own where it has none."""
-    if class_ != "SchedulerNode":
-        names = {"ExternKernel": "extern", "NopKernel": "nop", "ForeachKernel": "foreach"}
-        return next((kind for name, kind in names.items() if class_.startswith(name)), "other")
-    if loops is None:
-        return "other"
-    known = {"Pointwise": "pointwise", "Scatter": "pointwise"}
-    return known.get(loops, "reduction" if loops.endswith("Reduction") else "other")
 
 
 def _decision(line: str) -> Row | None:
@@ -279,16 +268,9 @@ def _decision(line: str) -> Row | None:
     match = _BENCHMARKED.match(line)
     if match is None:
         return None
-    return {
-        "decision": "benchmarked",
-        "node1": match["node1"],
-        "node2": match["node2"],
-        "speedup": _speedup(float(match["factor"]), match["what"], paired=bool(match["node1"])),
-    }
-
-
-def _speedup(factor: float, what: str, *, paired: bool) -> float | None:
-    """Time before over time after; of a pair torch writes the slowdown upside down."""
-    if factor <= 0 or factor != factor:
-        return None
-    return 1 / factor if what == "slowdown" and paired else factor
+    # Time before over time after: of a pair torch writes the slowdown upside down.
+    node1, node2, speedup = match["node1"], match["node2"], float(match["factor"]) or nan
+    if match["what"] == "slowdown" and node1:
+        speedup = 1 / speedup
+    known = None if speedup != speedup else speedup
+    return {"decision": "benchmarked", "node1": node1, "node2": node2, "speedup": known}

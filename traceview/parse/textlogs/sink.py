@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from traceview.parse.keys import CompileKeys, CompileName
 from traceview.parse.messages import Message
 from traceview.tables import from_rows
-from traceview.torchtext.frames import StackFrame, first_user_frame, stack_json
 from traceview.torchtext.remembered import remembered
 
 Row = dict[str, Any]
@@ -27,13 +26,6 @@ class RawLine(NamedTuple):
 
     number: int
     data: bytes
-
-
-class Reader(Protocol):
-    """One parser of torch's messages; a new one is made for every pass."""
-
-    def message(self, message: Message) -> None:
-        """Read one message."""
 
 
 class Sink:
@@ -71,10 +63,14 @@ class Sink:
             "raw_line": message.first_line + offset,
             **columns,
         }
-        return self.put(table, row)
+        return self._put(table, row)
 
-    def put(self, table: str, row: Row) -> Row:
-        """A row whose head columns are filled in already."""
+    def raw(self, table: str, number: int, /, **columns: Any) -> Row:  # noqa: ANN401
+        """A row of ``table`` read from line ``number``, which no logger wrote."""
+        head = {"pass": self.pass_name, "raw_file": self.raw_file, "raw_line": number}
+        return self._put(table, head | columns)
+
+    def _put(self, table: str, row: Row) -> Row:
         self._rows.setdefault(table, []).append(row)
         self._held += _ROW + len(row.get("text") or "")
         return row
@@ -116,17 +112,6 @@ class Sink:
         if row.get("rank") is None:
             row["rank"] = self.keys.rank(pid)
         return row
-
-
-def user_columns(stack: Sequence[StackFrame]) -> Row:
-    """``user_file`` … ``user_stack`` of a stack, outermost first."""
-    nearest = first_user_frame(stack)
-    return {
-        "user_file": nearest.file if nearest else None,
-        "user_line": nearest.line if nearest else None,
-        "user_function": nearest.function if nearest else None,
-        "user_stack": stack_json(stack),
-    }
 
 
 def heads(*words: str) -> re.Pattern[str]:

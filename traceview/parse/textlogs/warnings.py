@@ -8,7 +8,6 @@ Python and of torch's C++ half. The latter two stand on stderr:
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from traceview.parse.messages import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink
@@ -48,7 +47,15 @@ class PythonWarnings:
         """Read one line; cheap for a line that has nothing to do with a warning."""
         if b"Warning: " in raw.data and (match := _PYTHON.match(clean(raw.data))):
             self.end()
-            self._begin(match, raw.number)
+            self._row = self._sink.raw(
+                "warnings",
+                raw.number,
+                kind=_kind(match["message"]),
+                category=match["category"],
+                message=match["message"][:MESSAGE_CHARACTERS],
+                file=match["file"],
+                line=int(match["line"]),
+            )
         elif self._row is not None:
             self._continue(clean(raw.data))
 
@@ -56,21 +63,6 @@ class PythonWarnings:
         """Nothing more belongs to the open warning."""
         self._row = None
         self._more = []
-
-    def _begin(self, match: re.Match[str], number: int) -> None:
-        self._row = self._sink.put(
-            "warnings",
-            {
-                "pass": self._sink.pass_name,
-                "kind": _kind(match["message"]),
-                "category": match["category"],
-                "message": match["message"][:MESSAGE_CHARACTERS],
-                "file": match["file"],
-                "line": int(match["line"]),
-                "raw_file": self._sink.raw_file,
-                "raw_line": number,
-            },
-        )
 
     def _continue(self, text: str) -> None:
         if self._row is not None and text.startswith("  ") and text[2:3].strip():
@@ -103,23 +95,17 @@ class CppWarnings:
 
     def line(self, raw: RawLine) -> None:
         """Read one line."""
-        if b".cpp:" not in raw.data:
-            return
-        match = _CPP.search(clean(raw.data))
-        if match is None:
-            return
-        row = {
-            "pass": self._sink.pass_name,
-            "rank": int(match["rank"]) if match["rank"] else None,
-            "kind": "other",
-            "category": match["level"],
-            "message": match["message"][:MESSAGE_CHARACTERS],
-            "file": match["file"],
-            "line": int(match["line"]),
-            "raw_file": self._sink.raw_file,
-            "raw_line": raw.number,
-        }
-        self._sink.put("warnings", row)
+        if b".cpp:" in raw.data and (match := _CPP.search(clean(raw.data))):
+            self._sink.raw(
+                "warnings",
+                raw.number,
+                rank=int(match["rank"]) if match["rank"] else None,
+                kind="other",
+                category=match["level"],
+                message=match["message"][:MESSAGE_CHARACTERS],
+                file=match["file"],
+                line=int(match["line"]),
+            )
 
     def end(self) -> None:
         """Nothing is open between lines."""
@@ -145,17 +131,12 @@ _TORCH_KINDS = (
 )
 
 
-class TorchWarnings:
+def torch_warnings(sink: Sink, message: Message) -> None:
     """Rows of warnings from loggers' messages."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def message(self, message: Message) -> None:
-        text = message.text.strip()
-        if text:
-            columns = {"category": message.level, **torch_warning(text)}
-            self._sink.add("warnings", message, message=text[:MESSAGE_CHARACTERS], **columns)
+    text = message.text.strip()
+    if text:
+        columns = {"category": message.level, **torch_warning(text)}
+        sink.add("warnings", message, message=text[:MESSAGE_CHARACTERS], **columns)
 
 
 def torch_warning(text: str) -> Row:
@@ -165,12 +146,12 @@ def torch_warning(text: str) -> Row:
         return {"kind": "recompile_limit", **_named(limit)}
     suppressed = _SUPPRESSED.match(text)
     if suppressed is not None:
-        failed = _exception(text[suppressed.end() :])
-        return {
-            "kind": "suppressed_failure",
-            **_named(suppressed),
-            **({"category": failed} if failed else {}),
-        }
+        row = {"kind": "suppressed_failure", **_named(suppressed)}
+        # The class that a traceback ends with: of the last that stands behind one.
+        start = text.rfind("Traceback (most recent call last):", suppressed.end())
+        if start >= 0 and (failed := _EXCEPTION.search(text, start + 1)):
+            row["category"] = failed["class"]
+        return row
     kind = next((kind for kind, head in _TORCH_KINDS if text.startswith(head)), "other")
     frame = first_user_frame(parse_traceback(text))
     if frame is None:
@@ -178,18 +159,5 @@ def torch_warning(text: str) -> Row:
     return {"kind": kind, "file": frame.file, "line": frame.line, "function": frame.function}
 
 
-def _named(match: re.Match[str]) -> dict[str, Any]:
-    return {
-        "file": match["file"],
-        "line": int(match["line"]),
-        "function": match["function"],
-    }
-
-
-def _exception(text: str) -> str | None:
-    """Class of the exception that a traceback ends with: of the last that stands behind one."""
-    start = text.rfind("Traceback (most recent call last):")
-    if start < 0:
-        return None
-    match = _EXCEPTION.search(text, start + 1)
-    return match["class"] if match else None
+def _named(match: re.Match[str]) -> Row:
+    return {"file": match["file"], "line": int(match["line"]), "function": match["function"]}
