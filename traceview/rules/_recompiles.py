@@ -7,27 +7,34 @@ rule, so no two rules report the same recompile.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from operator import itemgetter
 from pathlib import PurePath
 
 import msgspec
 import polars as pl
 
 from traceview.derive.facts.recompile_causes import A_TENSOR, SIZES
-from traceview.rules import _costs, _starts
+from traceview.rules import _starts
 from traceview.rules.kit import (
     MOST_EVIDENCE,
+    NOTABLE_SHARE,
+    Confidence,
     Cost,
     Evidence,
+    Finding,
     Location,
     Owners,
     Row,
     Severity,
+    Snippet,
     Spot,
     Tables,
     about,
     code_object,
     compile_call,
+    compile_seconds,
     first_rank,
     frame,
     from_row,
@@ -35,6 +42,7 @@ from traceview.rules.kit import (
     region_of,
     rows,
     shorten,
+    times,
     torch_before,
 )
 from traceview.torchtext.frames import StackFrame, resumed
@@ -77,7 +85,8 @@ _CLASS = re.compile(r"<class '(?:[^']*\.)?(\w+)'>")
 _LONG_FLOAT = re.compile(r"-?\d+\.\d{5,30}(?:e-?\d{1,3})?")
 #: Kinds whose values mean nothing to a reader: addresses, and lists of torch's inner names.
 _OPAQUE = frozenset({"obj_id", "backend", "dispatch_keys", "global_state", "stride"})
-_FEW_DIGITS = (4, 6, 8, 10, 12)
+#: Of a float as it is shown; the last are all that it has.
+_DIGITS = (4, 6, 8, 10, 12, 17)
 #: A string, a boolean or None as a guard shows it.
 _CHOICE = re.compile(rf"""(['"]).*\1|True|False|None|{A_TENSOR}""", re.DOTALL)
 
@@ -167,16 +176,6 @@ class Cause(msgspec.Struct, frozen=True):
         return "['lr']" in self.source
 
     @property
-    def is_loop(self) -> bool:
-        """Whether it is the ``range`` that a loop around a graph break iterates over."""
-        return "_range_iter(" in (self.row["source_name"] or "")
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether it is a tensor in some calls and None in others."""
-        return any(row["old"] == A_TENSOR for row in self.rows)
-
-    @property
     def is_choice(self) -> bool:
         """Whether the values are strings, booleans or None: they choose something."""
         met = [row["old"] for row in self.rows if row["old"] is not None]
@@ -190,7 +189,15 @@ class Cause(msgspec.Struct, frozen=True):
         last = self.rows[-1]["new"]
         distinct = list(dict.fromkeys(met if last is None else [*met, last]))
         more = len(distinct) > most or (bool(distinct) and last is None)
-        return " → ".join(_brief(distinct[:most])) + (" → …" if more else "")
+        # Floats with only as many digits as it takes to tell them apart.
+        tried = [[_shown(value, digits) for value in distinct[:most]] for digits in _DIGITS]
+        brief = next(shown for shown in tried if len(set(shown)) == len(set(tried[-1])))
+        return " → ".join(brief) + (" → …" if more else "")
+
+    def values_met(self) -> str:
+        """A sentence to append: `` Values met: 0 → 1 → 2.``; empty where there are none to show."""
+        met = self.values()
+        return f" Values met: {met}." if met else ""
 
     def changes(self, most: int = 6) -> str:
         """``mode changes (0 → 1 → 2)``."""
@@ -219,14 +226,7 @@ class Cause(msgspec.Struct, frozen=True):
     def cost(self, tables: Tables, *, but_one: bool = False) -> Cost:
         """Seconds of all those compiles; ``but_one``: its remedy makes one graph for all sizes."""
         keys = {row["compile_key"] for row in first_rank(self.rows)}
-        return _costs.compiled_again(tables, keys, but_one=but_one)
-
-
-def _brief(values: list[str]) -> list[str]:
-    """Floats with only as many digits as it takes to tell them apart."""
-    tried = ([_shown(value, digits) for value in values] for digits in _FEW_DIGITS)
-    whole = [_shown(value, 17) for value in values]
-    return next((shown for shown in tried if len(set(shown)) == len(set(whole))), whole)
+        return compiled_again(tables, keys, but_one=but_one)
 
 
 def _shown(value: str, digits: int) -> str:
@@ -245,60 +245,49 @@ def causes(tables: Tables, family: str) -> Iterator[Cause]:
     Code after a graph break counts as its function's, where only one function has that name. A
     state changes for all compiled functions below a region at once: there it is one per region.
     """
-    functions = tables.once(_functions)
-    regions = _first_regions(tables) if family == "state" else {}
-    found: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows(tables, "recompile_causes", family=family):
-        named = functions.get((row["co_filename"], row["function"]), ())
+    recompiles = rows(tables, "recompile_causes", family=family)
+    if not recompiles:
+        return iter(())
+    code: dict[str, Frame] = {}
+    functions: dict[tuple[str | None, str | None], set[Frame]] = defaultdict(set)
+    for row in rows(tables, "compiles"):
+        code[row["compile_key"]] = frame_of(row)
+        functions[row["co_filename"], row["co_name"]].add(frame_of(row))
+    regions: dict[Frame, int] = {}  # the one that each was first compiled in
+    for row in rows(tables, "compile_regions") if family == "state" else ():
+        if row["compile_key"] in code:
+            regions.setdefault(code[row["compile_key"]], row["region_id"])
+
+    def group(row: Row) -> object:
+        named = functions[row["co_filename"], row["function"]]
         function = next(iter(named)) if len(named) == 1 else frame_of(row)
         subject: str | None = (row["source_name"] or "").removesuffix(".__code__")
         if family in ("state", "backend"):
             subject = None
         elif family == "tensor":
             subject = str(row["kind"])  # of a tensor the property, whichever tensor shows it first
-        found.setdefault((regions.get(function, function), subject), []).append(row)
-    return (Cause(tuple(group)) for group in found.values())
+        return regions.get(function, function), subject
 
-
-def _functions(tables: Tables) -> dict[tuple[str | None, str | None], set[Frame]]:
-    """(file, name) → the code objects of that name."""
-    found: dict[tuple[str | None, str | None], set[Frame]] = {}
-    for row in rows(tables, "compiles"):
-        found.setdefault((row["co_filename"], row["co_name"]), set()).add(frame_of(row))
-    return found
-
-
-def _first_regions(tables: Tables) -> dict[Frame, int]:
-    """Code object → the region that it was first compiled in."""
-    code = {row["compile_key"]: frame_of(row) for row in rows(tables, "compiles")}
-    found: dict[Frame, int] = {}
-    for row in rows(tables, "compile_regions"):
-        if row["compile_key"] in code:
-            found.setdefault(code[row["compile_key"]], row["region_id"])
-    return found
+    return _grouped(recompiles, group)
 
 
 def of_sizes(tables: Tables, *reasons: str) -> Iterator[Cause]:
     """One cause per function and source of the recompiles for a size with these reasons."""
-    found: dict[tuple[object, ...], list[Row]] = {}
-    for row in first_rank(rows(tables, "recompile_causes")):
-        if row["size_reason"] in reasons:
-            found.setdefault((*frame_of(row), row["source_name"]), []).append(row)
-    return (Cause(tuple(group)) for group in found.values())
+    found = first_rank(rows(tables, "recompile_causes"))
+    chosen = (row for row in found if row["size_reason"] in reasons)
+    return _grouped(chosen, lambda row: (frame_of(row), row["source_name"]))
 
 
-def by_source(tables: Tables) -> list[Cause]:
+def by_source(tables: Tables) -> Iterator[Cause]:
     """One cause per function, kind and source (``cause_id``)."""
-    found: dict[int, list[Row]] = {}
-    for row in rows(tables, "recompile_causes"):
-        found.setdefault(row["cause_id"], []).append(row)
-    return [Cause(tuple(group)) for group in found.values()]
+    return _grouped(rows(tables, "recompile_causes"), itemgetter("cause_id"))
 
 
-def main_cause(tables: Tables, code: Frame) -> Cause | None:
-    """The cause behind most recompiles of one code object."""
-    own = [cause for cause in by_source(tables) if frame_of(cause.row) == code]
-    return max(own, key=lambda cause: len(cause.rows), default=None)
+def _grouped(found: Iterable[Row], key: Callable[[Row], object]) -> Iterator[Cause]:
+    groups: dict[object, list[Row]] = defaultdict(list)
+    for row in found:
+        groups[key(row)].append(row)
+    return (Cause(tuple(group)) for group in groups.values())
 
 
 def limited_frames(tables: Tables) -> set[Frame]:
@@ -319,21 +308,32 @@ def recompile_limit(tables: Tables) -> str:
 # How much it matters
 
 
-def severity(tables: Tables, cause: Cause, cost: Cost, fewest_recompiles: float = 0) -> Severity:
-    """By its seconds; a function that met the recompile limit runs in eager, which costs more.
+def compiled_again(tables: Tables, keys: Collection[str], *, but_one: bool = False) -> Cost:
+    """What these recompiles cost that a remedy saves; ``but_one``: it needs one more graph itself.
 
-    One more variant is information: it is compiled once, whatever alternates.
+    A recompile that met the limit compiled nothing.
     """
-    if cause.recompiles < fewest_recompiles:
-        return "info"
-    met_limit = {frame_of(row) for row in cause.rows} & limited_frames(tables)
-    return "warning" if met_limit else severity_of(tables, cost.seconds)
+    refused = {row["compile_key"] for row in rows(tables, "compiles", outcome="limit")}
+    done = set(keys) - refused
+    compiles = frame(tables, "compiles").filter(
+        pl.col("compile_key").is_in(list(done), nulls_equal=True)
+    )
+    found = first_rank(compiles.to_dicts())
+    spent, about = compile_seconds(found), f"compiling it again {times(len(done))}"
+    if any(row["logging_us"] is None for row in found):
+        about += ", with what writing logs took"
+    if but_one and len(done) > 1:
+        spent = None if spent is None else spent * (len(done) - 1) / len(done)
+        about += ", less the once that a graph for all sizes takes"
+    if more := len(set(keys) - done):
+        about += f"; the recompile limit refused {more} more"
+    return Cost(seconds=spent, about=about)
 
 
 def severity_of(tables: Tables, seconds: float | None) -> Severity:
     """Warning where recompiling took long, or where the seconds are not known; else info."""
     job = _starts.job_seconds(tables) or 0.0
-    long = seconds is None or seconds >= max(NOTABLE_SECONDS, _costs.DEAR_SHARE * job)
+    long = seconds is None or seconds >= max(NOTABLE_SECONDS, NOTABLE_SHARE * job)
     return "warning" if long else "info"
 
 
@@ -354,6 +354,52 @@ def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:
     variants = max(row["entries"] for row in found)
     text = f"finding one of {variants} variants takes {milliseconds(each)} per call, as profiled"
     return (*cause.evidence(), Evidence(text, "call_path"))
+
+
+def finding(
+    tables: Tables,
+    cause: Cause,
+    *,
+    code: str,
+    rule: str,
+    title: str,
+    explanation: str,
+    what_to_do: str,
+    at: Spot | None = None,
+    cost: Cost | None = None,
+    often: str | None = None,
+    info: bool = False,
+    confidence: Confidence = "measured",
+    evidence: tuple[Evidence, ...] | None = None,
+    paste: str | None = None,
+    also_at: tuple[Location, ...] = (),
+) -> Finding:
+    """What a rule says of ``cause``; ``title`` continues ``forward() recompiled 3 times:``.
+
+    By default it is at its ``spot``, as ``often`` as one function was recompiled, and its severity
+    goes by its seconds: a function that met the recompile limit runs in eager, which costs more.
+    ``info``: information, whatever it costs; ``paste``: Python to paste.
+    """
+    at, cost = at or spot(tables, cause), cost or cause.cost(tables)
+    severity = severity_of(tables, cost.seconds)
+    if not limited_frames(tables).isdisjoint(map(frame_of, cause.rows)):
+        severity = "warning"
+    return Finding(
+        code=code,
+        rule=rule,
+        severity="info" if info else severity,
+        title=f"{opening(cause.function)} recompiled {often or times(cause.recompiles)}: {title}",
+        explanation=explanation,
+        cost=cost,
+        confidence=confidence,
+        location=at.place,
+        inside=at.inside,
+        also_at=also_at,
+        about=cause.about,
+        evidence=cause.evidence() if evidence is None else evidence,
+        what_to_do=what_to_do,
+        snippet=Snippet("python", paste) if paste else None,
+    )
 
 
 # Where it is
@@ -418,30 +464,28 @@ def _in_guards(tables: Tables, cause: Cause) -> Location | None:
     An empty dictionary has nothing inside yet: the variants that came later know more.
     """
     owners, sources = tables.once(Owners), tables["sources"]["file"]
-    found = sorted(
-        (distance, variant, number, file, line)
-        for variant, row in enumerate(cause.rows)
-        for number, (name, file, line) in enumerate(_guards(tables, row))
-        if (distance := _distance(row["source_name"], name)) is not None
-    )
-    for *_, cut, line in found:
+    found: list[tuple[int, int, int, str, int]] = []
+    for variant, row in enumerate(cause.rows):
+        source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
+        if not (source and failed and key):
+            continue
+        # Those of the variant that did not fit.
+        guards = frame(tables, "guards", compile_key=key.removesuffix(row["compile_id"]) + failed)
+        guards = guards.drop_nulls(["source_name", "file", "line"]).select(
+            pl.col("source_name").str.replace_all(r"\bL\[\s*['\"](.*?)['\"]\s*\]", "${1}"),
+            "file",
+            "line",
+        )
+        found += [
+            (distance, variant, number, file, line)
+            for number, (name, file, line) in enumerate(guards.unique(maintain_order=True).rows())
+            if (distance := _distance(source, name)) is not None
+        ]
+    for *_, cut, line in sorted(found):
         file = whole_path(cut, (cause.row["co_filename"], *sources))
         if file and owners.owns(StackFrame(file, line, None)):
             return Location(file, line)
     return None
-
-
-def _guards(tables: Tables, row: Row) -> Iterator[tuple[str, str, int]]:
-    """Source and line of the guards of the variant that did not fit."""
-    source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
-    if not (source and failed and key):
-        return
-    entry = key.removesuffix(row["compile_id"]) + failed
-    guards = frame(tables, "guards", compile_key=entry).with_columns(
-        pl.col("source_name").str.replace_all(r"\bL\[\s*['\"](.*?)['\"]\s*\]", "${1}")
-    )
-    guards = guards.drop_nulls(["source_name", "file", "line"])
-    yield from guards.select("source_name", "file", "line").unique(maintain_order=True).iter_rows()
 
 
 def _distance(source: str, name: str) -> int | None:

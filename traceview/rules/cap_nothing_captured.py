@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.derive.outcome import CUT_SHORT
-from traceview.rules import _breaks, _costs
+from traceview.rules import _breaks
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -41,6 +41,7 @@ from traceview.rules.kit import (
     Tables,
     about,
     compile_call,
+    compile_seconds,
     first_rank,
     from_row,
     plural,
@@ -99,7 +100,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=why.title,
             explanation=why.words,
             cost=Cost(
-                seconds=_costs.own_seconds(found),
+                seconds=compile_seconds(found),
                 about="spent on tracing; what compiling would save is not known",
             ),
             confidence="heuristic",

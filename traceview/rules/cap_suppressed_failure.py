@@ -26,7 +26,6 @@ import re
 from collections.abc import Iterator
 
 from traceview.derive.facts.breaks import errors_suppressed
-from traceview.rules import _costs
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -36,6 +35,7 @@ from traceview.rules.kit import (
     Spot,
     Tables,
     about,
+    compile_seconds,
     from_row,
     rows,
     shorten,
@@ -92,7 +92,6 @@ def check(tables: Tables) -> Iterator[Finding]:
         found = next(filter(None, (_QUOTED.search(text or "") for text in texts)), None)
         cause = found[1] if found else None
         op = _NO_FAKE.search(cause or "")
-
         yield Finding(
             code=CODE,
             rule="cap-suppressed-failure",
@@ -107,7 +106,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 + (f" The error: {shorten(cause, 300)}" if cause else "")
             ),
             cost=Cost(
-                seconds=_costs.own_seconds(compiles),
+                seconds=compile_seconds(compiles),
                 about="spent on the compile that failed; what it would have saved is not known",
             ),
             confidence="heuristic",

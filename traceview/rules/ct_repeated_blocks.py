@@ -46,7 +46,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceview.rules import _costs, _recompiles, _starts
+from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -56,6 +56,7 @@ from traceview.rules.kit import (
     Tables,
     about,
     compile_call,
+    compile_seconds,
     first_rank,
     from_row,
     if_users,
@@ -110,7 +111,7 @@ def check(
         of_key.setdefault(row["compile_key"], []).append(row)
     for graph in {row["compile_key"]: row for row in graphs}.values():
         compiles = of_key.get(graph["compile_key"], [])
-        whole = sum(_costs.own_us(row) or 0.0 for row in first_rank(compiles)) / 1e6
+        whole = compile_seconds(first_rank(compiles)) or 0.0
         if whole < least_seconds:
             continue
         whole -= _starts.once_seconds(tables, {graph["compile_key"]})

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from traceview.rules import _costs, _recompiles, _starts
+from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import (
     Confidence,
     Cost,
@@ -51,6 +51,7 @@ from traceview.rules.kit import (
     Severity,
     Tables,
     about,
+    compile_seconds,
     first,
     first_rank,
     from_row,
@@ -101,7 +102,7 @@ class _Same(msgspec.Struct, frozen=True, dict=True):
     @property
     def again_s(self) -> float:
         """Seconds of all compiles but the first."""
-        return sum(_costs.own_us(row) or 0.0 for row in self.compiles[1:]) / 1e6
+        return compile_seconds(self.compiles[1:]) or 0.0
 
 
 def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator[Finding]:

@@ -27,12 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _breaks, _costs
+from traceview.rules import _breaks
 from traceview.rules.kit import (
     Cost,
     Finding,
     Owners,
     Tables,
+    compile_seconds,
     from_row,
     rows,
     seconds,
@@ -84,9 +85,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         # The eager code between what still compiles, if profiled; else the failed compile.
         cost, confidence = _breaks.cost(tables, site)
         if not cost.ms_per_step:
-            spent = [us for row in frames if (us := _costs.own_us(row))]
-            cost = Cost(seconds=sum(spent) / 1e6 if spent else None, about=_TRACED)
-            confidence = "heuristic"
+            cost, confidence = Cost(seconds=compile_seconds(frames), about=_TRACED), "heuristic"
 
         evidence = [*site.evidence()]
         for row in [row for row in frames if row["outcome"] == "skipped"][:1]:

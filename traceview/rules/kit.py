@@ -6,6 +6,7 @@
     about, about_region, about_calls    the functions that rows are about
     speedup, outcome, is_timed, slowdown    what was measured of eager and compiled steps
     step_ms, severity               what a step takes, and whether a cost is worth a warning
+    compile_seconds                 what compiles took
     from_row                        evidence with the raw line that a row was read from
     torch_version, torch_before     the torch that ran: advice depends on it
     milliseconds, seconds, percent, ratio, plural, size, times, shorten     figures and texts as
@@ -18,6 +19,7 @@ copy one before you change it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from traceview.derive.facts.places import (
     Owners,
@@ -38,8 +40,6 @@ from traceview.derive.facts.steps import is_timed, outcome, step_ms
 from traceview.derive.facts.steps import measured as speedup
 from traceview.derive.facts.steps import ratio as slowdown
 from traceview.derive.processes import logged_versions
-from traceview.rules._costs import DEAR_SHARE as NOTABLE_SHARE
-from traceview.rules._costs import severity
 from traceview.rules.finding import (
     Confidence,
     Cost,
@@ -72,6 +72,7 @@ __all__ = [
     "about_region",
     "code_object",
     "compile_call",
+    "compile_seconds",
     "first",
     "first_call",
     "first_rank",
@@ -102,12 +103,45 @@ __all__ = [
 
 #: Enough to prove a finding; the tables hold the rest.
 MOST_EVIDENCE = 5
+#: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
+NOTABLE_SHARE = 0.05
+#: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost …
+_DEAR_MS = 0.05
+#: … but what is below 1 % of a step is not seen in any measurement.
+_UNSEEN_SHARE = 0.01
+#: In a step that compiling slows down, a fifth of what is lost is worth a warning.
+_LOST_SHARE = 0.20
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 
 def from_row(text: str, table: str, row: Row) -> Evidence:
     """``text`` with the raw line that the row was read from, where it has one."""
     return Evidence(text, table, row.get("raw_file"), row.get("raw_line"))
+
+
+def severity(tables: Tables, ms_per_step: float | None) -> Severity:
+    """Warning where it costs much, or where the cost is not known; else info."""
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+    if ms_per_step is None or compiled is None or not is_timed(tables):
+        return "warning"
+    dear = min(NOTABLE_SHARE * compiled, max(_DEAR_MS, _UNSEEN_SHARE * compiled))
+    lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0
+    if lost > 0:
+        dear = min(dear, _LOST_SHARE * lost)
+    return "warning" if ms_per_step >= dear else "info"
+
+
+def compile_seconds(compiles: Iterable[Row]) -> float | None:
+    """What these rows of ``compiles`` took besides logging; None where none was timed.
+
+    Where torch does not say what the structured log took, that is in it.
+    """
+    spent = [
+        max(0.0, row["duration_us"] - (row["logging_us"] or 0.0))
+        for row in compiles
+        if row["duration_us"] is not None
+    ]
+    return sum(spent) / 1e6 if spent else None
 
 
 def torch_version(tables: Tables) -> tuple[int, int] | None:

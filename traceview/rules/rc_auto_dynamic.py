@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from traceview.rules import _recompiles
-from traceview.rules.kit import Finding, Snippet, Tables, from_row, plural, rows, times
+from traceview.rules.kit import Finding, Tables, from_row, plural, rows
 
 CODE = "TV205"
 NEEDS = frozenset({"recompile_causes", "compiles"})
@@ -42,57 +42,45 @@ def check(tables: Tables) -> Iterator[Finding]:
     changed = (*_recompiles.of_sizes(tables, "first_change"), *_single_values(tables))
     for cause in changed:
         again = compiles.get(cause.rows[-1]["compile_key"])
-        if _recompiles.frame_of(cause.row) not in limited and again and again["dynamic_symbols"]:
-            # A mark saves the compile for the first value, whose own time is lost among a start's.
-            cost = cause.cost(tables)
-            about = f"{cost.about}; a mark saves the one before, which is as long"
-            # torch takes sizes of 0 and 1 for constants.
-            first_met = {row["old"] for row in cause.rows}
-            marks = "" if first_met & {"0", "1"} else cause.marks()
-            spot = _recompiles.spot(tables, cause)
-            symbols = again["dynamic_symbols"]
-            yield Finding(
-                code=CODE,
-                rule="rc-auto-dynamic",
-                severity="info",
-                title=(
-                    f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
-                    f"{cause.subject} changed ({cause.values()}) and became symbolic"
-                ),
-                explanation=(
-                    "torch compiles in the first value as a constant and makes it symbolic when it "
-                    "changes. It caused no further recompile."
-                ),
-                cost=replace(cost, about=about),
-                confidence="derived",
-                location=spot.place,
-                inside=spot.inside,
-                about=cause.about,
-                evidence=(
-                    *cause.evidence(),
-                    from_row(
-                        f"compile {again['compile_id']} created {plural(symbols, 'symbol')}",
-                        "compiles",
-                        again,
-                    ),
-                ),
-                what_to_do="Nothing."
-                + (" Marking it before the first call saves this compile." if marks else ""),
-                snippet=Snippet("python", marks) if marks else None,
-            )
+        if _recompiles.frame_of(cause.row) in limited or not (again and again["dynamic_symbols"]):
+            continue
+        # A mark saves the compile for the first value, whose own time is lost among a start's.
+        cost = cause.cost(tables)
+        about = f"{cost.about}; a mark saves the one before, which is as long"
+        # torch takes sizes of 0 and 1 for constants.
+        marks = "" if {row["old"] for row in cause.rows} & {"0", "1"} else cause.marks()
+        made = f"compile {again['compile_id']} created {plural(again['dynamic_symbols'], 'symbol')}"
+        yield _recompiles.finding(
+            tables,
+            cause,
+            code=CODE,
+            rule="rc-auto-dynamic",
+            title=f"{cause.subject} changed ({cause.values()}) and became symbolic",
+            explanation=(
+                "torch compiles in the first value as a constant and makes it symbolic when it "
+                "changes. It caused no further recompile."
+            ),
+            cost=replace(cost, about=about),
+            info=True,
+            confidence="derived",
+            evidence=(*cause.evidence(), from_row(made, "compiles", again)),
+            what_to_do="Nothing."
+            + (" Marking it before the first call saves this compile." if marks else ""),
+            paste=marks,
+        )
 
 
 def _single_values(tables: Tables) -> Iterator[_recompiles.Cause]:
     """Numbers that changed once and are symbolic in the code that was compiled for it."""
-    created, pinned = (_named(tables, event) for event in ("create", "specialize"))
+    created, pinned = (
+        {
+            (row["compile_key"], _recompiles.plain(row["source_name"]))
+            for row in rows(tables, "symbols", event=event)
+        }
+        for event in ("create", "specialize")
+    )
     for cause in _recompiles.by_source(tables):
         named = (cause.row["compile_key"], cause.row["source_name"])
         numbers = cause.row["kind"] == "value" and not cause.is_choice
         if numbers and len(cause.rows) == 1 and named in created and named not in pinned:
             yield cause
-
-
-def _named(tables: Tables, event: str) -> set[tuple[str, str]]:
-    """Compile and source of each symbol to which ``event`` happened."""
-    found = rows(tables, "symbols", event=event)
-    return {(row["compile_key"], _recompiles.plain(row["source_name"])) for row in found}

@@ -41,6 +41,7 @@ from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
 from traceview.rules.kit import (
     Finding,
     Row,
+    Spot,
     Tables,
     compile_call,
     first_rank,
@@ -66,62 +67,47 @@ _INDUCTOR = "_TorchCompileInductorWrapper"
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function."""
     for found in _recompiles.causes(tables, "backend"):
-        same = tuple(row for row in found.rows if _of_one_make(row))
+        same = []
+        for row in found.rows:  # backends of one make, as far as it is known
+            old, new = row["old"] or "", row["new"] or ""
+            differ = _ADDRESS.sub("", old) != _ADDRESS.sub("", new)
+            if not (differ or _INDUCTOR in old or _INDUCTOR in new):
+                same.append(row)
         region, calls = _region(tables, found)
         # Older torch does not describe backends.
         described = bool(same) and same[0]["old"] is not None
         is_callable = region is not None and bool(region["backend_is_callable"])
         if not same or not (described or (is_callable and calls > FEWEST_RECOMPILES)):
             continue
-        cause = Cause(same)
-        count = cause.recompiles
-        if count < fewest_recompiles:
+        cause = Cause(tuple(same))
+        if cause.recompiles < fewest_recompiles:
             continue
-        at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
-        name = _name(cause.row)
-        call = compile_call(region)
-        proof = []
+        said = cause.row["old"] or ""
+        named = _COMPILER.search(said) or _PLAIN.search(said)
+        name = named[named.lastindex or 0].strip() if named else ""
+        name = shorten(_ADDRESS.sub("…", name)) or "a callable"
+        at, evidence = None, cause.evidence()
         if region is not None:
-            text = f"torch.compile at {short(call)} was called {times(calls)}"
-            proof = [from_row(text, "regions", region)]
-        yield Finding(
+            at = Spot(compile_call(region))
+            text = f"torch.compile at {short(at.place)} was called {times(calls)}"
+            evidence = (from_row(text, "regions", region), *evidence)
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-backend-mismatch",
-            severity=_recompiles.severity(tables, cause, cost),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: every "
-                f"torch.compile call gets a new backend object ({name})"
-            ),
+            title=f"every torch.compile call gets a new backend object ({name})",
             explanation=(
                 "Compiled code is kept for the backend object that made it. Here each "
                 "torch.compile call gets a new one, so compiled code is never found again."
             ),
-            cost=cost,
-            confidence="measured",
-            location=call if region else at.place,
-            inside=None if region else at.inside,
-            about=cause.about,
-            evidence=(*proof, *cause.evidence()),
+            at=at,
+            evidence=evidence,
             what_to_do=(
                 f"Make the backend {name} once, outside the function that calls torch.compile, "
                 "and call torch.compile once, before the loop."
             ),
         )
-
-
-def _of_one_make(row: Row) -> bool:
-    """Whether cached and new backend differ in nothing but their address, as far as it is known."""
-    old, new = row["old"] or "", row["new"] or ""
-    if _INDUCTOR in old or _INDUCTOR in new:
-        return False
-    return _ADDRESS.sub("", old) == _ADDRESS.sub("", new)
-
-
-def _name(row: Row) -> str:
-    said = row["old"] or ""
-    wrapped, plain = _COMPILER.search(said), _PLAIN.search(said)
-    name = wrapped[1] if wrapped else plain[0].strip() if plain else ""
-    return shorten(_ADDRESS.sub("…", name)) or "a callable"
 
 
 def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:

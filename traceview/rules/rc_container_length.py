@@ -39,104 +39,82 @@ from itertools import pairwise
 from traceview.derive.facts.recompile_causes import is_of_members
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Snippet, Tables, times
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV207"
 NEEDS = frozenset({"recompile_causes"})
 SEVERITIES = ("warning", "info")
 
-#: What torch guards of a module that is no data of the user's: hooks and sub-modules.
-_HOOKS = "_hooks"
-_MODULES = "._modules"
-_MEMBERS = "the members"
+_LENGTH, _KEYS, _MEMBERS = "the length", "the keys", "the members"
 _ADDS = re.compile(r"\.(?:append|appendleft|extend|insert|add|update|setdefault)\(")
 
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and container."""
     for cause in _recompiles.causes(tables, "length"):
-        count = cause.recompiles
-        if count < fewest_recompiles:
+        if cause.recompiles < fewest_recompiles:
             continue
-        at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
-        what = _what(cause)
+        named = (row for row in cause.rows if row["kind"] in ("keys", "value"))
+        what = _KEYS if cause.row["kind"] == "keys" else _LENGTH
+        if any(is_of_members(row["guard"] or "") for row in named):
+            what = _MEMBERS
 
         met = (row["old"] for row in cause.rows if row["kind"] == "length")
         lengths = [int(value) for value in met if value and value.isdecimal()]
         grows = len(lengths) > 1 and all(a < b for a, b in pairwise(lengths))
-        verb = "grows" if grows else "changes" if what == "the length" else "change"
-        yield Finding(
+        verb = "grows" if grows else "changes" if what == _LENGTH else "change"
+        remedy, paste = _remedy(cause, what)
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-container-length",
-            severity=_recompiles.severity(tables, cause, cost),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} of "
-                f"{cause.source} {verb}"
-            ),
+            title=f"{what} of {cause.source} {verb}",
             explanation=(
                 f"torch compiles {what} of {cause.source} in as a constant and guards it"
                 + (f" (met: {cause.values()})." if cause.values() else ".")
                 + " It never becomes symbolic, so every new one costs a whole compile."
             ),
-            cost=cost,
-            confidence="measured",
-            location=at.place,
-            inside=at.inside,
-            about=cause.about,
+            at=_recompiles.reading(tables, cause),
             evidence=_recompiles.evidence(tables, cause),
-            what_to_do=_remedy(cause),
-            snippet=_snippet(cause),
+            what_to_do=remedy,
+            paste=paste,
         )
 
 
-def _what(cause: Cause) -> str:
-    named = (row for row in cause.rows if row["kind"] in ("keys", "value"))
-    if any(is_of_members(row["guard"] or "") for row in named):
-        return _MEMBERS
-    return "the keys" if cause.row["kind"] == "keys" else "the length"
-
-
-def _remedy(cause: Cause) -> str:
-    if cause.source.endswith(_HOOKS):
-        return "Register hooks once, before the first call, and remove those no longer needed."
-    if cause.source.endswith(_MODULES):
-        return "Build the module completely before the first call."
-    if _what(cause) == _MEMBERS:
+def _remedy(cause: Cause, what: str) -> tuple[str, str | None]:
+    """(what to do, what to paste)."""
+    # What torch guards of a module that is no data of the user's: hooks and sub-modules.
+    if cause.source.endswith("_hooks"):
+        hooks = "Register hooks once, before the first call, and remove those no longer needed."
+        return hooks, None
+    if cause.source.endswith("._modules"):
+        return "Build the module completely before the first call.", None
+    if what == _MEMBERS:
         return (
             f"Keep {cause.source} outside the compiled function, and pass what it decides as "
             "tensors to calculate with: 1.0 for what is in it and 0.0 for what is not."
-        )
-    if cause.row["kind"] == "keys":
+        ), None
+    if what == _KEYS:
         return (
             f"Give {cause.source} the same keys on each call (a key that is not used may hold "
             "None), or take what is needed out of it before the call."
-        )
+        ), None
     tensor = (
-        f"replace {cause.source} by one tensor of the greatest length that is needed, allocated "
+        f"{cause.source} by one tensor of the greatest length that is needed, allocated "
         "once, and write each new entry at a position that is itself a tensor (memory: all of it "
         "is held from the start)."
     )
-    if not _is_appended_to(cause):
-        return tensor[:1].upper() + tensor[1:]
-    return (
-        f"Return what is added to {cause.source}, and add it outside the compiled function. "
-        f"Where the entries are read inside, too, {tensor}"
-    )
-
-
-def _is_appended_to(cause: Cause) -> bool:
-    """Whether the line that was guarded adds to the container: compiled code fills it itself."""
-    return any(_ADDS.search(row["user_code"] or "") for row in cause.rows)
-
-
-def _snippet(cause: Cause) -> Snippet | None:
-    other = _what(cause) != "the length" or _is_appended_to(cause)
-    if other or cause.source.endswith((_HOOKS, _MODULES)):
-        return None
+    # The line that was guarded adds to the container: compiled code fills it itself.
+    if any(_ADDS.search(row["user_code"] or "") for row in cause.rows):
+        return (
+            f"Return what is added to {cause.source}, and add it outside the compiled function. "
+            f"Where the entries are read inside, too, replace {tensor}"
+        ), None
     name = cause.source.rpartition(".")[2]
     name = name if name.isidentifier() else "cache"
-    return Snippet(
-        "python",
+    return (
+        f"Replace {tensor}",
         f"{name} = new.new_zeros(MOST, *new.shape)  # once\n"
         f"{name}.index_copy_(0, position, new.unsqueeze(0))  # position: an int64 tensor of 1",
     )

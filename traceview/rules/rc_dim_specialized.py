@@ -70,104 +70,96 @@ _DUCK = "duck sizing"
 
 
 def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Finding]:
-    """One finding a function and tensor."""
+    """One finding a function and tensor; and one for each mark that the code breaks."""
+    yield from _variants(tables, most_variants)
+    yield from _broken_marks(tables)
+
+
+def _variants(tables: Tables, most_variants: int) -> Iterator[Finding]:
     limited = _recompiles.limited_frames(tables)
     for cause in _recompiles.of_sizes(tables, "pinned"):
-        many = len(cause.rows) > most_variants or _recompiles.frame_of(cause.row) in limited
         pin = next((pin for row in cause.rows for pin in pins(tables, row) if user(pin)), None)
-
-        spot = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
-        # Each variant is for one size, and one for all sizes is yet to come.
-        static = cause.row["kind"] == "size"
-        cost = cause.cost(tables, but_one=static and not _were_equal(cause, pin))
-
+        at = Owners(tables).spot(pin) if pin else _recompiles.spot(tables, cause)
         # The line; where only the function is known, not more than that.
-        known = spot.place is not None and spot.place.line != cause.row["co_firstlineno"]
-        who = short(spot.place) if known else "its code"
+        known = at.place is not None and at.place.line != cause.row["co_firstlineno"]
 
-        if _were_equal(cause, pin):
+        # Whether it is all because one symbol stood for two sizes.
+        were_equal = all(_DUCK in (row["guard"] or "") for row in cause.rows)
+        if pin is not None:
+            were_equal = len(cause.rows) == 1 and pin["source_name"].count(".size()[") > 1
+        if were_equal:
+            explanation = (
+                "Two sizes were equal in the first call, so torch gave them one symbol; later they "
+                "differed."
+            )
             remedy = (
                 "Make the first call with sizes that differ from each other, or set "
                 "torch.fx.experimental._config.use_duck_shape = False before it."
             )
         else:
+            explanation = "The code is valid only for the sizes that its guards name."
+            if pin is not None:
+                explanation = (
+                    f"torch had made the size symbolic, and this line set it to {pin['value']}: "
+                    "the compiled code is valid for that size only."
+                )
+            if all(row["new"] for row in cause.rows):
+                explanation += f" Sizes met: {cause.values()}."
             remedy = (
                 "Calculate with the size instead of deciding on it or looking it up, or do that "
                 f"before {cause.function} is called and pass the result. Where the sizes are few "
                 f"and known, raise {_recompiles.recompile_limit(tables)} above their number."
             )
+        # Each variant is for one size, and one for all sizes is yet to come.
+        static = cause.row["kind"] == "size"
+        few = len(cause.rows) <= most_variants
+        yield _recompiles.finding(
+            tables,
+            cause,
+            code=CODE,
+            rule="rc-dim-specialized",
+            title=f"{short(at.place) if known else 'its code'} specializes {cause.subject}",
+            explanation=explanation,
+            at=at,
+            cost=cause.cost(tables, but_one=static and not were_equal),
+            often=times(len(cause.rows)),
+            info=few and _recompiles.frame_of(cause.row) not in limited,
+            evidence=(*cause.evidence(), *_proof(pin)),
+            what_to_do=remedy,
+        )
+
+
+def _broken_marks(tables: Tables) -> Iterator[Finding]:
+    """A mark that the code does not keep is an error, whatever sizes come."""
+    for failure in _failures.failures(tables, _BROKEN_MARK):
+        size, value = failure.found["size"], failure.found["value"]
+        named = rows(tables, "symbols", event="specialize")
+        found = (pin for pin in named if size in (pin["source_name"] or "") and user(pin))
+        pin = next(found, None)
+        at = Owners(tables).spot(pin) if pin else Spot(failure.place)
         yield Finding(
             code=CODE,
             rule="rc-dim-specialized",
-            severity=_recompiles.severity(tables, cause, cost) if many else "info",
+            severity=failure.severity,
             title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: "
-                f"{who} specializes {cause.subject}"
+                f"{short(at.place)} specializes {_recompiles.plain(size)} to {value}, though "
+                "it is marked as dynamic: compilation fails"
             ),
-            explanation=_explanation(cause, pin),
-            cost=cost,
+            explanation=(
+                "`mark_dynamic` promises that the code is valid for any size, and torch found that "
+                "it is valid for one size only."
+            ),
+            cost=Cost(about="this error ended the script: no cost was measured"),
             confidence="measured",
-            location=spot.place,
-            inside=spot.inside,
-            evidence=(*cause.evidence(), *_proof(pin)),
-            what_to_do=remedy,
-            about=cause.about,
+            location=at.place,
+            inside=at.inside,
+            about=failure.about,
+            evidence=(*failure.evidence, *_proof(pin)),
+            what_to_do=(
+                "Do not decide on that size in compiled code. Or mark it with maybe_mark_dynamic, "
+                "which is only a wish: every size is then compiled separately."
+            ),
         )
-    for failure in _failures.failures(tables, _BROKEN_MARK):
-        yield _broken_mark(tables, failure)
-
-
-def _broken_mark(tables: Tables, failure: _failures.Failure) -> Finding:
-    """A mark that the code does not keep is an error, whatever sizes come."""
-    size, value = failure.found["size"], failure.found["value"]
-    named = rows(tables, "symbols", event="specialize")
-    pins = [pin for pin in named if size in (pin["source_name"] or "") and user(pin)]
-    spot = Owners(tables).spot(pins[0]) if pins else Spot(failure.place)
-    return Finding(
-        code=CODE,
-        rule="rc-dim-specialized",
-        severity=failure.severity,
-        title=(
-            f"{short(spot.place)} specializes {_recompiles.plain(size)} to {value}, though "
-            "it is marked as dynamic: compilation fails"
-        ),
-        explanation=(
-            "`mark_dynamic` promises that the code is valid for any size, and torch found that it "
-            "is valid for one size only."
-        ),
-        cost=Cost(about="this error ended the script: no cost was measured"),
-        confidence="measured",
-        location=spot.place,
-        inside=spot.inside,
-        evidence=(*failure.evidence, *_proof(pins[0] if pins else None)),
-        what_to_do=(
-            "Do not decide on that size in compiled code. Or mark it with maybe_mark_dynamic, "
-            "which is only a wish: every size is then compiled separately."
-        ),
-        about=failure.about,
-    )
-
-
-def _explanation(cause: _recompiles.Cause, pin: Row | None) -> str:
-    if _were_equal(cause, pin):
-        return (
-            "Two sizes were equal in the first call, so torch gave them one symbol; later they "
-            "differed."
-        )
-    met = f" Sizes met: {cause.values()}." if all(row["new"] for row in cause.rows) else ""
-    if pin is None:
-        return f"The code is valid only for the sizes that its guards name.{met}"
-    return (
-        f"torch had made the size symbolic, and this line set it to {pin['value']}: the compiled "
-        f"code is valid for that size only.{met}"
-    )
-
-
-def _were_equal(cause: _recompiles.Cause, pin: Row | None) -> bool:
-    """Whether it is all because one symbol stood for two sizes."""
-    if pin is not None:
-        return len(cause.rows) == 1 and pin["source_name"].count(".size()[") > 1
-    return all(_DUCK in (row["guard"] or "") for row in cause.rows)
 
 
 def _proof(pin: Row | None) -> tuple[Evidence, ...]:

@@ -30,16 +30,19 @@ code is worth it, pad to a few sizes instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from traceview.derive.facts.recompile_causes import DYNAMIC_SWITCH
 from traceview.rules import _recompiles
+from traceview.rules._recompiles import Cause
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Row,
-    Snippet,
+    Spot,
     Tables,
     compile_call,
     outcome,
@@ -65,98 +68,85 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
     """One finding a torch.compile call; where it is torch's switch, one a function and tensor."""
     limited = _recompiles.limited_frames(tables)
     for causes, region in _by_call(tables):
+        cause, *others = causes
         meant = outcome(tables) == "helped" and all(
-            len(cause.rows) < most_padded
-            and _recompiles.frame_of(cause.row) not in limited
-            and _padded(cause)
-            for cause in causes
+            len(each.rows) < most_padded
+            and _recompiles.frame_of(each.row) not in limited
+            and _padded(each)
+            for each in causes
         )
-        yield _finding(tables, causes, region, meant)
+        # Without the setting each function takes one graph more, for all sizes.
+        costs = [each.cost(tables, but_one=True) for each in causes]
+        known = [cost.seconds for cost in costs if cost.seconds is not None]
+        cost = Cost(
+            seconds=sum(known) if known else None,
+            about="; ".join(dict.fromkeys(cost.about for cost in costs)),
+        )
+
+        setting = f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
+        at, proof = Spot(_recompiles.place(cause)), Evidence(setting, "environment")
+        paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
+        if region:
+            setting, call = "dynamic=False", compile_call(region)
+            at = Spot(call or at.place)
+            called = f"torch.compile({region['name']}, dynamic=False) at {short(call)}"
+            proof = Evidence(called, "regions")
+            marks = cause.marks()
+            paste = marks and f"# before the first call, and without dynamic=False\n{marks}"
+        found = _recompiles.finding(
+            tables,
+            Cause(tuple(row for each in causes for row in each.rows)),
+            code=CODE,
+            rule="rc-dynamic-false",
+            title=cause.changes(),
+            explanation=(
+                f"{setting} rules out one graph for all sizes, so every new size costs a whole "
+                "compile."
+                + "".join(
+                    f" {_recompiles.opening(other.function)} recompiles with it "
+                    f"({times(len(other.rows))})."
+                    for other in others
+                )
+            ),
+            at=at,
+            cost=cost,
+            often=f"{times(len(cause.rows))} with {setting}",
+            info=meant,
+            evidence=(proof, *cause.evidence()),
+            what_to_do=(
+                "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
+                f"or pad {cause.source} to a few sizes and keep it static."
+            ),
+            paste=paste,
+        )
+        yield replace(found, weighs=meant)
 
 
-def _by_call(tables: Tables) -> Iterator[tuple[list[_recompiles.Cause], Row | None]]:
-    """What one edit fixes, the most recompiles first, including code after a graph break."""
-    calls: dict[object, tuple[list[_recompiles.Cause], Row | None]] = {}
-    for cause, region in _repeated(tables):
-        key = region["region_id"] if region else id(cause)
-        calls.setdefault(key, ([], region))[0].append(cause)
-    for causes, region in calls.values():
-        yield sorted(causes, key=lambda cause: -len(cause.rows)), region
+def _by_call(tables: Tables) -> Iterator[tuple[list[Cause], Row | None]]:
+    """What one edit fixes, the most recompiles first, including code after a graph break.
 
-
-def _repeated(tables: Tables) -> Iterator[tuple[_recompiles.Cause, Row | None]]:
-    """Causes of several recompiles, with the region that forbids dynamic shapes.
-
-    Around a callable of another library's torch compiles a function of its own as well, which
-    recompiles with the user's and is not reported again.
+    Causes of several recompiles, with the region that forbids dynamic shapes. Around a callable of
+    another library's torch compiles a function of its own as well, which recompiles with the user's
+    and is not reported again.
     """
-    found: list[tuple[_recompiles.Cause, Row | None]] = []
+    found: list[tuple[Cause, Row | None]] = []
     for cause in _recompiles.of_sizes(tables, "static"):
         if len(cause.rows) >= FEWEST_RECOMPILES:
             called = region_of(tables, cause.row["compile_key"])
             static = called is not None and called["dynamic"] == "False"
             found.append((cause, called if static else None))
     reported = [region for cause, region in found if not cause.row["is_wrapper"]]
+    calls: dict[object, tuple[list[Cause], Row | None]] = {}
     for cause, region in found:
         if not (cause.row["is_wrapper"] and region is not None and region in reported):
-            yield cause, region
+            key = region["region_id"] if region else id(cause)
+            calls.setdefault(key, ([], region))[0].append(cause)
+    for causes, region in calls.values():
+        yield sorted(causes, key=lambda cause: -len(cause.rows)), region
 
 
-def _padded(cause: _recompiles.Cause) -> bool:
+def _padded(cause: Cause) -> bool:
     """Whether all sizes look chosen by hand."""
     met = [row[column] for row in cause.rows for column in ("old", "new")]
     sizes = [int(size) for size in met if size is not None and size.isdecimal()]
     return bool(sizes) and all(n % _PADDING == 0 or n & (n - 1) == 0 for n in sizes)
-
-
-def _finding(
-    tables: Tables, causes: Sequence[_recompiles.Cause], region: Row | None, meant: bool
-) -> Finding:
-    cause, cost = causes[0], _cost(tables, causes)
-    every = _recompiles.Cause(tuple(row for each in causes for row in each.rows))
-    setting = "dynamic=False" if region else f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
-    place = compile_call(region)
-    paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
-    if region:
-        marks = cause.marks()
-        paste = marks and f"# before the first call, and without dynamic=False\n{marks}"
-    proof = Evidence(
-        f"torch.compile({region['name']}, dynamic=False) at {short(place)}" if region else setting,
-        "regions" if region else "environment",
-    )
-    return Finding(
-        code=CODE,
-        rule="rc-dynamic-false",
-        severity="info" if meant else _recompiles.severity(tables, every, cost),
-        title=(
-            f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))} with "
-            f"{setting}: {cause.changes()}"
-        ),
-        explanation=(
-            f"{setting} rules out one graph for all sizes, so every new size costs a whole compile."
-            + "".join(
-                f" {_recompiles.opening(other.function)} recompiles with it "
-                f"({times(len(other.rows))})."
-                for other in causes[1:]
-            )
-        ),
-        cost=cost,
-        confidence="measured",
-        location=place or _recompiles.place(cause),
-        about=frozenset().union(*(each.about for each in causes)),
-        evidence=(proof, *cause.evidence()),
-        what_to_do=(
-            "Leave dynamic= out, so that torch makes the size symbolic after its first change; "
-            f"or pad {cause.source} to a few sizes and keep it static."
-        ),
-        snippet=Snippet("python", paste) if paste else None,
-        weighs=meant,
-    )
-
-
-def _cost(tables: Tables, causes: Sequence[_recompiles.Cause]) -> Cost:
-    """Without the setting each function takes one graph more, for all sizes."""
-    costs = [cause.cost(tables, but_one=True) for cause in causes]
-    known = [cost.seconds for cost in costs if cost.seconds is not None]
-    about = "; ".join(dict.fromkeys(cost.about for cost in costs))
-    return Cost(seconds=sum(known) if known else None, about=about)

@@ -43,7 +43,7 @@ from msgspec.structs import replace
 from traceview.derive.facts.recompile_causes import keys_changed
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Finding, Row, Spot, Tables, times
+from traceview.rules.kit import Finding, Row, Spot, Tables
 from traceview.words.text import listed
 
 CODE = "TV209"
@@ -53,7 +53,6 @@ SEVERITIES = ("warning", "info")
 FOLLOWS = frozenset({"dd-rank-skew"})
 
 _INFERENCE = "inference mode"
-_MODES = ("grad mode", _INFERENCE)
 _FUNC = "a torch.func transform"
 #: As torch writes them (torch/csrc/dynamo/guards.cpp, GlobalStateGuard::reason) → in words.
 _STATES = {
@@ -77,41 +76,53 @@ _SET_ONCE = frozenset(
     for key, name in _STATES.items()
     if key.startswith(("default", "deterministic", "allow", "num_threads", "torch_function_mode"))
 )
+#: What to do about these states.
+_ADVICE = {
+    "Use one mode for each purpose: gradients on for training, and for everything else "
+    "either torch.no_grad() or torch.inference_mode(), entered around the loop of calls.": (
+        frozenset({"grad mode", _INFERENCE})
+    ),
+    "Enter autocast around all calls, with one dtype.": frozenset({"autocast"}),
+    "Set it once, before the first compiled call.": _SET_ONCE,
+}
 _AUTOCAST = re.compile(r"autocast(?:\(\w+\)|_cache)?(?:_enabled|_dtype)?")
 
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a region: a state changes for all compiled functions below it."""
     for cause in _recompiles.causes(tables, "state"):
-        count = cause.recompiles
+        count, cost = cause.recompiles, cause.cost(tables)
         states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
         # The calls under another state; else the line, or the library's, that the log names.
         callers = _recompiles.callers(tables, cause)
-        at = Spot(callers[0]) if callers else _recompiles.spot(tables, cause)
-        many, cost = len(states) > 1, cause.cost(tables)
-        if not set(states) <= _SET_ONCE:
+        if not _SET_ONCE.issuperset(states):
             at_most = "; at most, since every state that is needed is compiled once"
             cost = replace(cost, about=cost.about + at_most)
-        yield Finding(
+
+        advice = (text for text, about in _ADVICE.items() if not about.isdisjoint(states))
+        remedy = " ".join(advice) or "Call it in one state, or compile one function for each."
+        if count == 1 and _SET_ONCE.isdisjoint(states):
+            remedy = (
+                "Nothing, where both states are needed, as for training and evaluation: each is "
+                "compiled once."
+            )
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-global-state",
-            severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: "
-                f"{listed(states)} {'differ' if many else 'differs'} between calls"
-            ),
+            title=f"{listed(states)} {'differ' if len(states) > 1 else 'differs'} between calls",
             explanation=(
                 "Compiled code is valid for the state of torch in which it was traced. The calls "
                 f"differ in {listed(states)}, and each combination is compiled separately."
             ),
+            at=Spot(callers[0]) if callers else None,
             cost=cost,
-            confidence="measured" if set(states) <= _SET_ONCE else "derived",
-            location=at.place,
-            inside=at.inside,
+            info=count < fewest_recompiles,
+            confidence="measured" if _SET_ONCE.issuperset(states) else "derived",
             also_at=tuple(callers[1:]),
-            about=cause.about,
             evidence=_recompiles.evidence(tables, cause),
-            what_to_do=_remedy(states, count),
+            what_to_do=remedy,
         )
 
 
@@ -129,22 +140,3 @@ def _states(row: Row) -> Iterator[str]:
     else:
         for name in source.split() or ["torch's state"]:
             yield "autocast" if _AUTOCAST.fullmatch(name) else _STATES.get(name, name)
-
-
-def _remedy(states: list[str], count: int) -> str:
-    if count == 1 and not set(states) & _SET_ONCE:
-        return (
-            "Nothing, where both states are needed, as for training and evaluation: each is "
-            "compiled once."
-        )
-    parts = []
-    if set(states) & set(_MODES):
-        parts.append(
-            "Use one mode for each purpose: gradients on for training, and for everything else "
-            "either torch.no_grad() or torch.inference_mode(), entered around the loop of calls."
-        )
-    if "autocast" in states:
-        parts.append("Enter autocast around all calls, with one dtype.")
-    if set(states) & _SET_ONCE:
-        parts.append("Set it once, before the first compiled call.")
-    return " ".join(parts) or "Call it in one state, or compile one function for each."

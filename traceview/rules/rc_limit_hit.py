@@ -30,11 +30,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules import _costs, _recompiles
+from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Confidence,
     Cost,
-    Evidence,
     Finding,
     Location,
     Row,
@@ -79,6 +78,9 @@ _REMEDIES = {
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function that reached the limit."""
+    # Compiled regions that a profiled step entered; None where none was profiled.
+    counts = first(tables, "step_counts", stance="compiled")
+    entered = counts["compiled_regions"] if counts else None
     for frame in sorted(_recompiles.limited_frames(tables), key=str):
         compiles = [row for row in rows(tables, "compiles") if _recompiles.frame_of(row) == frame]
         warned = [
@@ -89,66 +91,68 @@ def check(tables: Tables) -> Iterator[Finding]:
         if not (compiles or warned):
             continue
 
-        cause = _recompiles.main_cause(tables, frame)
-        name = next((row["co_name"] for row in compiles if row["co_name"]), None)
-        name = name or next((row["function"] for row in warned if row["function"]), None)
+        # What is behind most of its recompiles.
+        every = _recompiles.by_source(tables)
+        own = (cause for cause in every if _recompiles.frame_of(cause.row) == frame)
+        cause = max(own, key=lambda cause: len(cause.rows), default=None)
+        named = (*(row["co_name"] for row in compiles), *(row["function"] for row in warned))
+        name = next(filter(None, named), None)
         limit = next((m[1] for row in warned if (m := _LIMIT.search(row["message"] or ""))), None)
-
-        # Calls of the callables that it was compiled for, beyond one for each of its compiles.
-        mine = {row["compile_key"] for row in compiles}
-        owners = {
-            (row["pass"], row["pid"], row["region_id"])
-            for row in tables["compile_regions"].iter_rows(named=True)
-            if row["compile_key"] in mine
-        }
-        regions = first_rank(rows(tables, "regions"))
-        own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
-        calls = sum(row["calls"] or 0 for row in own or regions)
-        later = max(0, calls - len(first_rank(compiles)))
-        because = f": {cause.changes(FEW)}" if cause else ""
-        function = names.function(name)
         file, line = frame
         place = Location(file, line, name) if file and line is not None else None
-        place = _recompiles.reading(tables, cause).place if cause else place
+        if cause:
+            place = _recompiles.reading(tables, cause).place
+
+        # Where calls go on: whether most of the work still fits the variants there are.
+        later = _later_calls(tables, compiles)
         cost, confidence = _cost(tables, compiles)
+        graded: Severity = "warning"
+        if not later:
+            graded = _recompiles.severity_of(tables, cost.seconds)
+        elif not (entered and outcome(tables) == "helped"):
+            costly = severity(tables, cost.ms_per_step) == "warning"
+            graded = "error" if costly or entered == 0 else "warning"
+
+        logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
+        ended = [row for row in compiles if row["outcome"] == "limit"][:1]
+        for row in ended:
+            why = shorten(row["fail_reason"]) or "limit"
+            logged.append(from_row(f"compile {row['compile_id']}: {why}", "compiles", row))
         yield Finding(
             code=CODE,
             rule="rc-limit-hit",
-            severity=_severity(tables, cost, later),
+            severity=graded,
             title=(
-                f"{_recompiles.opening(function)} hit the recompile limit"
-                f"{f' ({limit})' if limit else ''}{because}"
+                f"{_recompiles.opening(names.function(name))} hit the recompile limit"
+                f"{f' ({limit})' if limit else ''}{f': {cause.changes(FEW)}' if cause else ''}"
             ),
             explanation=(
                 "torch compiles no further variant: a call that matches none of the compiled "
                 "ones checks them all and then runs in eager, for the rest of the job."
                 + (f" {later:,} calls were seen after the last compile." if later else "")
-                + (_NOTHING_RAN if _entered(tables) == 0 else "")
+                + (_NOTHING_RAN if entered == 0 else "")
             ),
             cost=cost,
             confidence=confidence,
             location=place,
             about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
-            evidence=_proof(compiles, warned, cause),
+            evidence=(*logged, *(cause.evidence() if cause else ())),
             what_to_do=_remedy(tables, cause),
         )
 
 
-def _severity(tables: Tables, cost: Cost, later: int) -> Severity:
-    """Where calls go on: whether most of the work still fits the variants there are."""
-    if not later:
-        return _recompiles.severity_of(tables, cost.seconds)
-    entered = _entered(tables)
-    if entered and outcome(tables) == "helped":
-        return "warning"
-    costly = severity(tables, cost.ms_per_step) == "warning"
-    return "error" if costly or entered == 0 else "warning"
-
-
-def _entered(tables: Tables) -> float | None:
-    """Compiled regions that a profiled step entered; None where none was profiled."""
-    counts = first(tables, "step_counts", stance="compiled")
-    return counts["compiled_regions"] if counts else None
+def _later_calls(tables: Tables, compiles: list[Row]) -> int:
+    """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
+    mine = {row["compile_key"] for row in compiles}
+    owners = {
+        (row["pass"], row["pid"], row["region_id"])
+        for row in tables["compile_regions"].iter_rows(named=True)
+        if row["compile_key"] in mine
+    }
+    regions = first_rank(rows(tables, "regions"))
+    own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
+    calls = sum(row["calls"] or 0 for row in own or regions)
+    return max(0, calls - len(first_rank(compiles)))
 
 
 def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
@@ -164,35 +168,18 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
         )
         return Cost(ms_per_step=compiled - eager, about=about), "derived"
     again = {row["compile_key"] for row in first_rank(compiles) if row["frame_compile_id"]}
-    return _costs.compiled_again(tables, again), "measured"
+    return _recompiles.compiled_again(tables, again), "measured"
 
 
 def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
-    if cause and cause.is_learning_rate:
-        return _recompiles.TENSOR_RATE
-    known = None
+    first = "Fix what the guards name."
     if cause:
+        if cause.is_learning_rate:
+            return _recompiles.TENSOR_RATE
         last = cause.rows[-1]
         why = "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
-        known = _REMEDIES.get(why)
-    first = known.format(source=cause.source) if known and cause else "Fix what the guards name."
+        first = _REMEDIES.get(why, first).format(source=cause.source)
     return (
         f"{first} Raising {_recompiles.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
-
-
-def _proof(
-    compiles: list[Row], warned: list[Row], cause: _recompiles.Cause | None
-) -> tuple[Evidence, ...]:
-    logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
-    ended = [
-        from_row(
-            f"compile {row['compile_id']}: {shorten(row['fail_reason']) or 'limit'}",
-            "compiles",
-            row,
-        )
-        for row in compiles
-        if row["outcome"] == "limit"
-    ][:1]
-    return (*logged, *ended, *(cause.evidence() if cause else ()))

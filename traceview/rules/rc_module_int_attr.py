@@ -36,16 +36,14 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Finding, Snippet, Tables, first_rank, rows, short, times
+from traceview.rules.kit import Finding, Tables, first_rank, rows, short
 
 CODE = "TV203"
 NEEDS = frozenset({"recompile_causes"})
 SEVERITIES = ("warning", "info")
 
-_SWITCHED = (
-    "set torch._dynamo.config.allow_unspec_int_on_nn_module = True: it makes such ints symbolic, "
-    "in all modules of the process."
-)
+_SWITCH = "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
+_SWITCHED = f"set {_SWITCH}: it makes such ints symbolic, in all modules of the process."
 _COUNTED = (
     "Count outside forward, or keep the number in a buffer tensor (an `if` or `min()` on it "
     f"then becomes torch.where or torch.clamp). If you cannot change the module, {_SWITCHED}"
@@ -61,42 +59,34 @@ _PLAIN_NAME = re.compile(r"self\.[A-Za-z_]\w*")
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding an attribute of a module."""
     for cause in _recompiles.causes(tables, "module_int"):
-        yield _finding(tables, cause, fewest_recompiles)
+        at, name = _recompiles.spot(tables, cause), _CHILD.sub(r".\1", cause.source)
+        # How many callables with this very code torch.compile was given.
+        frame, regions = _recompiles.frame_of(cause.row), first_rank(rows(tables, "regions"))
+        own = (row for row in regions if (row["target_file"], row["target_line"]) == frame)
+        instances = sum(max(1, row["compile_calls"] or 1) for row in own)
 
-
-def _finding(tables: Tables, cause: _recompiles.Cause, fewest_recompiles: float) -> Finding:
-    at, name = _recompiles.spot(tables, cause), _CHILD.sub(r".\1", cause.source)
-    # How many callables with this very code torch.compile was given.
-    frame, regions = _recompiles.frame_of(cause.row), first_rank(rows(tables, "regions"))
-    own = (row for row in regions if (row["target_file"], row["target_line"]) == frame)
-    instances = sum(max(1, row["compile_calls"] or 1) for row in own)
-    count = cause.recompiles
-
-    snippet = "torch._dynamo.config.allow_unspec_int_on_nn_module = True"
-    if instances <= 1 and _PLAIN_NAME.fullmatch(cause.source):
-        buffer = cause.source.removeprefix("self.")
-        snippet = (
-            f'self.register_buffer("{buffer}", torch.tensor(0), persistent=False)'
-            "  # in __init__, instead of the int"
+        paste = _SWITCH
+        if instances <= 1 and _PLAIN_NAME.fullmatch(cause.source):
+            buffer = cause.source.removeprefix("self.")
+            paste = (
+                f'self.register_buffer("{buffer}", torch.tensor(0), persistent=False)'
+                "  # in __init__, instead of the int"
+            )
+        differs = "differs between instances" if instances > 1 else "changes between calls"
+        yield _recompiles.finding(
+            tables,
+            cause,
+            code=CODE,
+            rule="rc-module-int-attr",
+            title=f"{name} {differs}",
+            explanation=(
+                f"{name} is a Python int on the module; torch compiles its value in as a constant "
+                f"and guards it.{cause.values_met()} It is read at {short(at.place)}."
+                + (f" {instances} compiled instances share this code." if instances > 1 else "")
+            ),
+            at=at,
+            cost=cause.cost(tables, but_one=instances > 1),
+            info=cause.recompiles < fewest_recompiles,
+            what_to_do=_SHARED if instances > 1 else _COUNTED,
+            paste=paste,
         )
-    cost = cause.cost(tables, but_one=instances > 1)
-    differs = "differs between instances" if instances > 1 else "changes between calls"
-    return Finding(
-        code=CODE,
-        rule="rc-module-int-attr",
-        severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
-        title=f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {name} {differs}",
-        explanation=(
-            f"{name} is a Python int on the module; torch compiles its value in as a constant and "
-            f"guards it. Values met: {cause.values()}. It is read at {short(at.place)}."
-            + (f" {instances} compiled instances share this code." if instances > 1 else "")
-        ),
-        cost=cost,
-        confidence="measured",
-        location=at.place,
-        inside=at.inside,
-        about=cause.about,
-        evidence=cause.evidence(),
-        what_to_do=_SHARED if instances > 1 else _COUNTED,
-        snippet=Snippet("python", snippet),
-    )

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Tables, times
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV206"
 NEEDS = frozenset({"recompile_causes"})
@@ -59,80 +59,68 @@ _FEW = 3
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and source."""
     for cause in _recompiles.causes(tables, "identity"):
-        count = cause.recompiles
-        if count < fewest_recompiles:
+        if cause.recompiles < fewest_recompiles:
             continue
-        at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
         source = cause.source.removesuffix(".__code__")  # a function is its code to torch
-        what, remedy = _words(cause, source)
-        yield Finding(
+        what, why, remedy = _words(cause, source)
+        if any("got deallocated" in (row["guard"] or "") for row in cause.rows):
+            why = (
+                f"Compiled code belonged to one {source}. That object is gone, its compiled code "
+                "was dropped with it, and the next object is compiled again."
+            )
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-object-identity",
-            severity=_recompiles.severity(tables, cause, cost),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {source} {what}"
-            ),
-            explanation=_explanation(cause, source),
-            cost=cost,
+            title=f"{source} {what}",
+            explanation=why,
+            at=_recompiles.reading(tables, cause),
             confidence="derived" if cause.row["kind"] == "type_id" else "measured",
-            location=at.place,
-            inside=at.inside,
-            about=cause.about,
             evidence=_recompiles.evidence(tables, cause),
             what_to_do=remedy,
         )
 
 
-def _words(cause: Cause, source: str) -> tuple[str, str]:
-    """(what is different about it, what to do)."""
-    classes, first = _classes(cause), cause.row
-    if set(classes) & _FUNCTIONS:
-        return "is not the same function in every call", (
-            f"Pass the same function each time. To choose between a few, "
-            f"compile one function for each of them: torch.compile a wrapper that has its own "
-            f"{source} built in."
+def _words(cause: Cause, source: str) -> tuple[str, str, str]:
+    """(what is different about it, why it recompiles, what to do)."""
+    # Names of the classes that the guards expected and, where they say so, met instead.
+    texts = (row[column] or "" for row in cause.rows for column in ("guard", "new"))
+    names = [name.rpartition(".")[2] for text in texts for name in _CLASS.findall(text)]
+    tensor = ["Tensor"] if any(row["old"] == _TENSOR for row in cause.rows) else []
+    classes = list(dict.fromkeys([*tensor, *names]))
+    if _FUNCTIONS.intersection(classes):
+        return (
+            "is not the same function in every call",
+            f"The function {source} is compiled in, and guarded.",
+            "Pass the same function each time. To choose between a few, compile one function for "
+            f"each of them: torch.compile a wrapper that has its own {source} built in.",
         )
-    if first["kind"] == "type_id" and len(set(classes)) > 1:
-        return "does not have the same type in every call", (
+    if cause.row["kind"] != "type_id":
+        return (
+            "is not the same object in every call",
+            f"Guards check that {source} is the same object as when it was traced; it was not.",
+            f"Create {source} once, before the calls, and pass it again.",
+        )
+    shown = ", ".join(classes[:_FEW]) + (", …" if len(classes) > _FEW else "")
+    why = (
+        f"Compiled code is valid for the type that {source} had when it was traced"
+        f"{f' (met: {shown})' if shown else ''}, and guards it."
+    )
+    if len(classes) > 1:
+        return (
+            "does not have the same type in every call",
+            why,
             f"Pass {source} with one type, converted before the call."
             if set(classes) <= _PLAIN | _TENSORS
             else f"Compile one function for each type of {source}, and choose between "
-            "them outside the compiled function."
+            "them outside the compiled function.",
         )
-    if first["kind"] == "type_id":
-        maker = _MAKER.search(first["guard"] or "")
-        now = f", not in {maker[1]}() each time that it runs" if maker else ""
-        return "has a class that is defined again between calls", (
-            f"Define the class of {source} once, at the top of its module{now}, and make objects "
-            "of it: a new object of the same class does not recompile."
-        )
+    maker = _MAKER.search(cause.row["guard"] or "")
+    now = f", not in {maker[1]}() each time that it runs" if maker else ""
     return (
-        "is not the same object in every call",
-        f"Create {source} once, before the calls, and pass it again.",
+        "has a class that is defined again between calls",
+        why + (" A class that is defined again is a different class." if classes else ""),
+        f"Define the class of {source} once, at the top of its module{now}, and make objects "
+        "of it: a new object of the same class does not recompile.",
     )
-
-
-def _classes(cause: Cause) -> list[str]:
-    """Names of the classes that the guards expected and, where they say so, met instead."""
-    texts = (row[column] or "" for row in cause.rows for column in ("guard", "new"))
-    names = [name.rpartition(".")[2] for text in texts for name in _CLASS.findall(text)]
-    return ["Tensor", *names] if any(row["old"] == _TENSOR for row in cause.rows) else names
-
-
-def _explanation(cause: Cause, source: str) -> str:
-    if any("got deallocated" in (row["guard"] or "") for row in cause.rows):
-        return (
-            f"Compiled code belonged to one {source}. That object is gone, its compiled code was "
-            "dropped with it, and the next object is compiled again."
-        )
-    known = list(dict.fromkeys(_classes(cause)))
-    if set(known) & _FUNCTIONS:
-        return f"The function {source} is compiled in, and guarded."
-    if cause.row["kind"] == "type_id":
-        shown = ", ".join(known[:_FEW]) + (", …" if len(known) > _FEW else "")
-        again = " A class that is defined again is a different class." if len(known) == 1 else ""
-        return (
-            f"Compiled code is valid for the type that {source} had when it was traced"
-            f"{f' (met: {shown})' if shown else ''}, and guards it.{again}"
-        )
-    return f"Guards check that {source} is the same object as when it was traced; it was not."

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
-from traceview.rules.kit import Finding, Row, Snippet, Tables, times
+from traceview.rules.kit import Finding, Row, Tables, times
 
 CODE = "TV210"
 NEEDS = frozenset({"recompile_causes", "compiles"})
@@ -56,17 +56,11 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
     for cause in _recompiles.of_sizes(tables, "parameter"):
         by_frame.setdefault(_recompiles.frame_of(cause.row), []).extend(cause.rows)
     for frame, found in by_frame.items():
+        if len(found) < FEWEST_RECOMPILES:
+            continue
         cause = _recompiles.Cause(tuple(found))
         names = [name for row in found for name in row["parameters"]]
         own = all("_parameters[" in name for name in names)  # the modules' own
-        if len(found) < FEWEST_RECOMPILES:
-            continue
-
-        many = frame in limited or (len(found) > most_shapes and not own)
-
-        spot = _recompiles.spot(tables, cause)
-        why = "its modules' parameters differ in shape" if own else "its parameters differ in shape"
-        cost = cause.cost(tables, but_one=not own)
 
         best = "one compile for each is best"
         raised = f"raise {_recompiles.recompile_limit(tables)} above their number"
@@ -82,25 +76,24 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
                 f"make the sizes of parameters symbolic: {switched}. For a few shapes that "
                 f"come back, {best}: then {raised}."
             )
-        yield Finding(
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-param-shape",
-            severity=_recompiles.severity(tables, cause, cost) if many else "info",
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(len(cause.rows))}: {why}"
-            ),
+            title="its modules' parameters differ in shape"
+            if own
+            else "its parameters differ in shape",
             explanation=(
                 "torch never makes the sizes of a parameter symbolic, nor those of what is "
                 f"calculated from it (here {cause.source}): every new shape costs a compile "
                 "of its own."
             ),
-            cost=cost,
+            cost=cause.cost(tables, but_one=not own),
+            often=times(len(found)),
+            info=frame not in limited and (own or len(found) <= most_shapes),
             confidence="derived" if own else "measured",
-            location=spot.place,
-            inside=spot.inside,
-            evidence=cause.evidence(),
             what_to_do=remedy,
-            snippet=Snippet("python", f"torch._dynamo.config.{SWITCH} = False"),
+            paste=f"torch._dynamo.config.{SWITCH} = False",
             also_at=tuple(_recompiles.callers(tables, cause)),
-            about=cause.about,
         )

@@ -35,9 +35,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from traceview.derive.facts.recompile_causes import A_TENSOR
 from traceview.rules import _recompiles
-from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Cost, Finding, Snippet, Tables, times
+from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV204"
 NEEDS = frozenset({"recompile_causes"})
@@ -49,54 +50,53 @@ _TYPE = re.compile(r"type=<(?:class|enum|flag) '([\w.<>]+)'>")
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and source."""
     for cause in _recompiles.causes(tables, "constant"):
-        count = cause.recompiles
-        if count < fewest_recompiles:
+        if cause.recompiles < fewest_recompiles:
             continue
-        at, cost = _recompiles.spot(tables, cause), _cost(tables, cause)
-        changes = cause.changes()
+        changes, cost, at_most = cause.changes(), cause.cost(tables), ""
+        # These remedies compile more, too: they save less than the recompiles took.
         if cause.is_learning_rate:
             changes = f"the optimizer's learning rate ({cause.source}) changes"
-        yield Finding(
+            at_most = "a graph with the rate in a tensor takes longer to compile"
+        elif _chooses(cause):
+            at_most = "a function for each value is compiled as often"
+        if at_most:
+            cost = replace(cost, about=f"{cost.about}; at most, since {at_most}")
+
+        explanation = f"The value of {cause.source} is compiled in as a constant and guarded."
+        explanation += cause.values_met()
+        if cause.row["kind"] == "obj_id":
+            kind = _TYPE.search(cause.row["guard"] or "")
+            what = f", a {kind[1].rpartition('.')[2]}," if kind else ""
+            explanation = (
+                f"{cause.source}{what} is compiled in as a constant: guards check that it is the "
+                "member that was traced, and it was a different one."
+            )
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-python-constant",
-            severity=_recompiles.severity(tables, cause, cost),
-            title=(f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {changes}"),
-            explanation=_explanation(cause),
+            title=changes,
+            explanation=explanation,
             cost=cost,
-            # These remedies compile more, too: they save less than the recompiles took.
-            confidence="derived" if cause.is_learning_rate or _chooses(cause) else "measured",
-            location=at.place,
-            inside=at.inside,
-            about=cause.about,
-            evidence=cause.evidence(),
+            confidence="derived" if at_most else "measured",
             what_to_do=_remedy(cause),
-            snippet=Snippet("python", "lr = torch.tensor(1e-3)  # instead of lr = 1e-3")
+            paste="lr = torch.tensor(1e-3)  # instead of lr = 1e-3"
             if cause.is_learning_rate
             else None,
         )
 
 
-def _chooses(cause: _recompiles.Cause) -> bool:
+def _chooses(cause: Cause) -> bool:
     """Whether no tensor can take its place: it decides which code runs."""
     return cause.row["kind"] == "obj_id" or cause.is_choice
 
 
-def _cost(tables: Tables, cause: _recompiles.Cause) -> Cost:
-    cost = cause.cost(tables)
-    if cause.is_learning_rate:
-        at_most = "; at most, since a graph with the rate in a tensor takes longer to compile"
-    elif _chooses(cause):
-        at_most = "; at most, since a function for each value is compiled as often"
-    else:
-        return cost
-    return replace(cost, about=cost.about + at_most)
-
-
-def _remedy(cause: _recompiles.Cause) -> str:
+def _remedy(cause: Cause) -> str:
     if cause.is_learning_rate:
         return _recompiles.TENSOR_RATE
     outside = f"Decide outside {cause.function} what {cause.source} decides inside"
-    if cause.is_left_out:
+    if any(row["old"] == A_TENSOR for row in cause.rows):
         return (
             f"Pass a tensor as {cause.source} each time (zeros where there is none), or compile "
             "one function for calls with it and one for calls without, and choose between them."
@@ -119,16 +119,3 @@ def _remedy(cause: _recompiles.Cause) -> str:
             "(a value read from a global stays constant), or as a tensor."
         )
     return f"{outside}, or pass it as a tensor if it is a number that is only calculated with."
-
-
-def _explanation(cause: _recompiles.Cause) -> str:
-    if cause.row["kind"] == "obj_id":
-        kind = _TYPE.search(cause.row["guard"] or "")
-        what = f", a {kind[1].rpartition('.')[2]}," if kind else ""
-        return (
-            f"{cause.source}{what} is compiled in as a constant: guards check that it is the "
-            "member that was traced, and it was a different one."
-        )
-    values = cause.values()
-    met = f" Values met: {values}." if values else ""
-    return f"The value of {cause.source} is compiled in as a constant and guarded.{met}"

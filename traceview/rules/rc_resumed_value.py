@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Finding, Tables, times
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV215"
 NEEDS = frozenset({"recompile_causes"})
@@ -46,30 +46,21 @@ FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a break and value."""
     for cause in _recompiles.causes(tables, "resumed"):
-        count = cause.recompiles
-        if count < fewest_recompiles:
+        if cause.recompiles < fewest_recompiles:
             continue
-        at, cost = _recompiles.spot(tables, cause), cause.cost(tables)
-        what = "the place in its loop" if cause.is_loop else cause.source
-        values = cause.values()
-        yield Finding(
+        is_loop = "_range_iter(" in (cause.row["source_name"] or "")  # around the graph break
+        what = "the place in its loop" if is_loop else cause.source
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-resumed-value",
-            severity=_recompiles.severity(tables, cause, cost),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} "
-                "is a constant there"
-            ),
+            title=f"{what} is a constant there",
             explanation=(
                 "What Python passes across a graph break is compiled in as a constant and guarded."
-                + (f" Values met: {values}." if values else "")
+                + cause.values_met()
             ),
-            cost=cost,
             confidence="derived",  # without the break the code before it changes, too
-            location=at.place,
-            inside=at.inside,
-            about=cause.about,
-            evidence=cause.evidence(),
             what_to_do=(
                 "Remove the graph break at this line; or move it out of the loop, so that the code "
                 "after it is compiled once."

@@ -36,7 +36,7 @@ from collections.abc import Iterator
 from traceview.derive.facts.recompile_causes import keys_changed
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Snippet, Tables, times
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV208"
 NEEDS = frozenset({"recompile_causes"})
@@ -81,60 +81,41 @@ _FLOATS = ("float32", "bfloat16", "float16", "float64")
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and property."""
     for cause in _recompiles.causes(tables, "tensor"):
-        count = cause.recompiles
-        at, cost = _recompiles.reading(tables, cause), cause.cost(tables)
         kind = str(cause.row["kind"])
         tensors = list(dict.fromkeys(Cause((row,)).source for row in cause.rows))
         sources = " and ".join(tensors)
         if len(tensors) > 2:
             sources = f"{tensors[0]} and {len(tensors) - 1} others"
         what = _recompiles.SUBJECTS[kind].format(source=sources)
-        values = _values(cause)
-        yield Finding(
+
+        # What it was, in Python's words, and one line that makes one form of it.
+        values, form = cause.values(), ""
+        if kind == "dtype":
+            met = (row[column] for row in cause.rows for column in ("old", "new"))
+            dtypes = dict.fromkeys(_DTYPES.get(name, name) for name in met if name)
+            values = ", ".join(dtypes)
+            form = next((f"to(torch.{known})" for known in _FLOATS if known in dtypes), "")
+        elif kind == "dispatch_keys":
+            changed = (keys_changed(row["old"], row["new"]) for row in cause.rows)
+            values = ", ".join(sorted(frozenset().union(*changed)))
+        elif kind == "stride":
+            form = "contiguous()"
+        name = cause.source
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-tensor-meta",
-            severity=_recompiles.severity(tables, cause, cost, fewest_recompiles),
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(count)}: {what} changes"
-                f"{f' ({values})' if values else ''}"
-            ),
+            title=f"{what} changes{f' ({values})' if values else ''}",
             explanation=(
                 f"Compiled code is valid for one form of its tensors, and {what} is part of it. "
                 "Every new form costs a compile."
             ),
-            cost=cost,
-            confidence="measured",
-            location=at.place,
-            inside=at.inside,
-            about=cause.about,
+            at=_recompiles.reading(tables, cause),
+            info=cause.recompiles < fewest_recompiles,
             evidence=_recompiles.evidence(tables, cause),
             what_to_do=_REMEDY[kind].format(source=sources) + ".",
-            snippet=_snippet(cause, kind),
+            paste=f"{name} = {name}.{form}  # before the compiled call"
+            if form and name.isidentifier()
+            else None,
         )
-
-
-def _values(cause: Cause) -> str:
-    if cause.row["kind"] == "dtype":
-        met = (row[column] for row in cause.rows for column in ("old", "new"))
-        return ", ".join(dict.fromkeys(_dtype(value) for value in met if value))
-    if cause.row["kind"] == "dispatch_keys":
-        changed = frozenset().union(*(keys_changed(row["old"], row["new"]) for row in cause.rows))
-        return ", ".join(sorted(changed))
-    return "" if cause.row["kind"] == "stride" else cause.values()
-
-
-def _dtype(name: str) -> str:
-    return _DTYPES.get(name, name)
-
-
-def _snippet(cause: Cause, kind: str) -> Snippet | None:
-    name = cause.source
-    if not name.isidentifier():
-        return None
-    if kind == "stride":
-        return Snippet("python", f"{name} = {name}.contiguous()  # before the compiled call")
-    met = {_dtype(row[column] or "") for row in cause.rows for column in ("old", "new")}
-    dtype = next((known for known in _FLOATS if known in met), None)
-    if kind != "dtype" or dtype is None:
-        return None
-    return Snippet("python", f"{name} = {name}.to(torch.{dtype})  # before the compiled call")

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _recompiles
-from traceview.rules.kit import Finding, Snippet, Tables, times
+from traceview.rules.kit import Finding, Tables
 
 CODE = "TV211"
 NEEDS = frozenset({"recompile_causes"})
@@ -38,31 +38,21 @@ IS_CAUSE = False
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function and tensor."""
     for cause in _recompiles.of_sizes(tables, "zero_one"):
-        spot = _recompiles.spot(tables, cause)
-        marks = cause.marks("decorators.mark_unbacked")
-        met = cause.row["new"] or "0 or 1"
-        yield Finding(
+        yield _recompiles.finding(
+            tables,
+            cause,
             code=CODE,
             rule="rc-zero-one",
-            severity="info",
-            title=(
-                f"{_recompiles.opening(cause.function)} recompiled {times(cause.recompiles)}: "
-                f"{cause.subject} is {met}"
-            ),
+            title=f"{cause.subject} is {cause.row['new'] or '0 or 1'}",
             explanation=(
                 "torch compiles sizes of 0 and 1 as constants, because they broadcast: a graph for "
                 "any size starts at 2. The variant is compiled once and then reused."
             ),
-            cost=cause.cost(tables),
-            confidence="measured",
-            location=spot.place,
-            inside=spot.inside,
-            evidence=cause.evidence(),
+            info=True,
             what_to_do=(
                 "Nothing. To save the compile, pad to a size of 2; or mark the size "
                 "unbacked before the first call: then one graph serves every size, and code that "
                 "decides on the size no longer compiles."
             ),
-            snippet=Snippet("python", marks) if marks else None,
-            about=cause.about,
+            paste=cause.marks("decorators.mark_unbacked"),
         )
