@@ -28,8 +28,6 @@ _FACTS = {
     "machine": ["device_name", "device_count", "device_capability", "cpu_threads", "platform"],
     "run": ["argv", "rank", "ranks", "step_kind"],
 }
-Values = Mapping[str, str | None]
-Row = tuple[str, str, str | None, str | None]
 
 
 def compare(before: Side, after: Side) -> Comparison:
@@ -44,7 +42,7 @@ def compare(before: Side, after: Side) -> Comparison:
     by_key = {pair.key: pair for pair in figures}
     found = causes(sides, files)
     what = outcome(sides, by_key)
-    said = sentences(what, sides, by_key, found)
+    said = tuple(sentences(what, sides, by_key, found))
     return Comparison(
         outcome=what,
         sentence=" ".join(said),
@@ -60,9 +58,9 @@ def compare(before: Side, after: Side) -> Comparison:
         recompiles=compiler.chains(sides, files),
         categories=_categories(before.diagnosis, after.diagnosis),
         environment=tuple(
-            Difference(section, name, old, new)
-            for section, name, old, new in _environments(before.diagnosis, after.diagnosis)
-            if old != new
+            row
+            for row in _environments(before.diagnosis, after.diagnosis)
+            if row.before != row.after
         ),
         notes=tuple(notes(sides, files)),
     )
@@ -87,51 +85,44 @@ def _categories(before: Diagnosis, after: Diagnosis) -> tuple[CategoryPair, ...]
     )
 
 
-def _environments(before: Diagnosis, after: Diagnosis) -> Iterator[Row]:
+def _environments(before: Diagnosis, after: Diagnosis) -> Iterator[Difference]:
     """Every fact, variable and setting; one that a run did not record is left out."""
     old, new = before.environment, after.environment
     for section, names in _FACTS.items():
         for name in names:
             if old.get(name) is not None and new.get(name) is not None:
-                yield section, name, value_text(old[name]), value_text(new[name])
-    if _recorded(old) and _recorded(new):
-        yield from _joined("variables", _variables(old), _variables(new))
-        yield from _settings(old, new)
-    yield "traceview", "version", before.traceview, after.traceview
+                yield Difference(section, name, value_text(old[name]), value_text(new[name]))
+    # without a collector, that nothing is set does not mean torch's defaults
+    if all(found.get("settings") or found.get("variables") for found in (old, new)):
+        yield from _joined("variables", *(_variables(found) for found in (old, new)))
+        # settings that differ from torch's default in at least one run
+        ours, theirs = _settings(old), _settings(new)
+        for key in sorted({*ours, *theirs}):
+            was, now = ours.get(key), theirs.get(key)
+            default = (was or now or {}).get("default")
+            values = (default if row is None else row.get("value") for row in (was, now))
+            yield Difference(*key, *map(value_text, values))
+    yield Difference("traceview", "version", before.traceview, after.traceview)
     left = (dict.fromkeys(d.rules.left_out, "not selected") for d in (before, after))
     yield from _joined("rules left out", *left)
 
 
-def _joined(section: str, old: Values, new: Values) -> Iterator[Row]:
+def _joined(
+    section: str, old: Mapping[str, str | None], new: Mapping[str, str | None]
+) -> Iterator[Difference]:
     for name in sorted({*old, *new}):
-        yield section, name, old.get(name), new.get(name)
+        yield Difference(section, name, old.get(name), new.get(name))
 
 
-def _recorded(environment: Mapping[str, Any]) -> bool:
-    """Whether a collector recorded settings; without one, none does not mean torch's defaults."""
-    return bool(environment.get("settings") or environment.get("variables"))
-
-
-def _variables(environment: Mapping[str, Any]) -> Values:
+def _variables(environment: Mapping[str, Any]) -> Mapping[str, str | None]:
     found = environment.get("variables")
     return {k: value_text(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Row]:
-    """Settings that differ from torch's default in at least one run."""
-    ours, theirs = _by_name(old), _by_name(new)
-    for section, name in sorted({*ours, *theirs}):
-        was, is_ = ours.get((section, name)), theirs.get((section, name))
-        default = value_text((was or is_ or {}).get("default"))
-        values = [default if row is None else value_text(row.get("value")) for row in (was, is_)]
-        yield section, name, values[0], values[1]
-
-
-def _by_name(environment: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+def _settings(environment: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
     found = environment.get("settings")
-    rows = found if isinstance(found, list) else []
     return {
         (str(row.get("section")), str(row.get("name"))): row
-        for row in rows
+        for row in (found if isinstance(found, list) else [])
         if isinstance(row, dict)
     }

@@ -69,25 +69,21 @@ def _pair(
     before, after = old[0] if old else None, new[0] if new else None
     shown, cause = next(line for line in (new, old) if line)
     change, why = _change(sides, before, after)
-    places = [
-        side.place(finding.location.file, finding.location.line, finding.location.function)
-        if finding and finding.location
-        else None
-        for side, finding in ((sides.before, before), (sides.after, after))
-    ]
+    was = sides.before.place_of(before) if before else None
+    now = sides.after.place_of(after) if after else None
     return CausePair(
         rule=shown.rule,
         code=shown.code,
         title=shown.title,
         what_to_do=shown.what_to_do,
-        before=places[0],
-        after=places[1],
+        before=was,
+        after=now,
         before_severity=before.severity if before else None,
         after_severity=after.severity if after else None,
         before_cost=whole_cost(before) if before else None,
         after_cost=whole_cost(after) if after else None,
         change=change,
-        moved=moved(files, *places),
+        moved=moved(files, was, now),
         matched_by=how,
         why=why,
         symptom_of=f"{cause.code} {cause.title}" if cause else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from traceview.compare.side import Side
@@ -124,8 +125,5 @@ def similarity(before: Sequence[str], after: Sequence[str]) -> float:
 
 def _common_end(one: str, other: str) -> int:
     """How many of the last parts of two paths are the same."""
-    pairs = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
-    for length, (left, right) in enumerate(pairs):
-        if left != right:
-            return length
-    return min(one.count("/"), other.count("/")) + 1
+    parts = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], parts))

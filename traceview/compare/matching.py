@@ -8,7 +8,7 @@ different one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ NEAR = 20
 MOST_EACH_WITH_EACH = 200
 
 Pair = tuple[int | None, int | None, str | None]
+Key = tuple[object, ...]
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -61,29 +62,37 @@ def pairs(before: Sequence[Site], after: Sequence[Site], files: Files) -> list[P
     """(index before, index after, how they were matched); None where a side has no partner."""
     old, new = dict(enumerate(before)), dict(enumerate(after))
     found: list[Pair] = []
-    for how, key, other, fits in _ways(files):
-        groups: dict[Hashable, list[int]] = defaultdict(list)
+    there = [
+        (files.partner.get(site.file or ""), site.line and files.line(site.file or "", site.line))
+        for site in before
+    ]
+    for how, key, fits in _ways(files):
+        groups: dict[Key, list[int]] = defaultdict(list)
         for index, site in new.items():
-            if (value := other(site)) is not None:
-                groups[value].append(index)
-        wanted: dict[Hashable, list[int]] = defaultdict(list)
+            groups[key(site, site.file, site.line)].append(index)
+        wanted: dict[Key, list[int]] = defaultdict(list)
         for index, site in old.items():
-            if (value := key(site)) is not None and value in groups:
-                wanted[value].append(index)
-        for value, left in wanted.items():
-            for i, j in _nearest(left, groups[value], before, after, fits):
+            wanted[key(site, *there[index])].append(index)
+        for value in [value for value in wanted if None not in value and value in groups]:
+            for i, j in _nearest(wanted[value], groups[value], before, after, fits):
                 found.append((i, j, how))
                 del old[i], new[j]
     found += [(index, None, None) for index in old]
     return found + [(None, index, None) for index in new]
 
 
-Key = Callable[[Site], Hashable]
+KeyOf = Callable[[Site, str | None, int | None], Key]
 Fits = Callable[[Site, Site], bool]
 
 
-def _ways(files: Files) -> Iterator[tuple[str, Key, Key, Fits]]:
-    """How, the key of a site before, that of one after, and a condition on the pair."""
+def _ways(files: Files) -> Iterator[tuple[str, KeyOf, Fits]]:
+    """How, what both sites must have in common, all of it known, and a condition on the pair.
+
+    The file and line that a key is made of are those after: a site before is given its partner's.
+    """
+
+    def always(_a: Site, _b: Site) -> bool:
+        return True
 
     def lost(a: Site, b: Site) -> bool:
         """Whether neither line exists elsewhere in the other version, except as one statement."""
@@ -98,50 +107,25 @@ def _ways(files: Files) -> Iterator[tuple[str, Key, Key, Fits]]:
         known = a.function is not None and b.function is not None
         return not known and abs((a.line or 0) - (b.line or 0)) <= NEAR and lost(a, b)
 
-    def aligned(site: Site) -> Hashable:
-        here = site.file is not None and site.line is not None
-        line = files.line(str(site.file), int(site.line or 0)) if here else None
-        return _key(site.what, files.partner.get(site.file or ""), line)
+    def elsewhere(a: Site, b: Site) -> bool:
+        return files.partner.get(a.file or "") != b.file
 
-    yield "same line", aligned, lambda site: _key(site.what, site.file, site.line), _always
-    for how, parts, fits in (
-        ("function and text of the line", ("function", "text"), lost),
-        ("function, nearest line", ("function",), lost),
-        ("text of the line", ("text",), lost),
-        ("nearest line", (), close),
-    ):
-        yield how, _there(files, parts), _here(parts), fits
-    moved = _here(("function", "text"), file=False)
-    elsewhere: Fits = lambda a, b: files.partner.get(a.file or "") != b.file  # noqa: E731
-    yield "function and text in another file", moved, moved, elsewhere
-    yield "title", _no_place(title=True), _no_place(title=True), _always
-    yield "kind", _no_place(title=False), _no_place(title=False), _always
-
-
-def _key(*parts: object) -> Hashable:
-    """The parts as a key; None if any of them is not known."""
-    return None if any(part is None for part in parts) else parts
-
-
-def _there(files: Files, names: Sequence[str]) -> Key:
-    """The key that the partner of a site would have."""
-    return lambda site: _key(
-        site.what, files.partner.get(site.file or ""), *(getattr(site, name) for name in names)
+    yield "same line", lambda s, file, line: (s.what, file, line), always
+    yield (
+        "function and text of the line",
+        lambda s, file, _: (s.what, file, s.function, s.text),
+        lost,
     )
-
-
-def _here(names: Sequence[str], *, file: bool = True) -> Key:
-    first = ("what", "file") if file else ("what",)
-    return lambda site: _key(*(getattr(site, name) for name in (*first, *names)))
-
-
-def _no_place(*, title: bool) -> Key:
-    """Sites without a place, by their kind."""
-    return lambda s: _key(s.what, s.title if title else "") if s.file is None else None
-
-
-def _always(_before: Site, _after: Site) -> bool:
-    return True
+    yield "function, nearest line", lambda s, file, _: (s.what, file, s.function), lost
+    yield "text of the line", lambda s, file, _: (s.what, file, s.text), lost
+    yield "nearest line", lambda s, file, _: (s.what, file), close
+    yield (
+        "function and text in another file",
+        lambda s, _file, _line: (s.what, s.function, s.text),
+        elsewhere,
+    )
+    yield "title", lambda s, _file, _line: (s.what, s.title, s.file is None or None), always
+    yield "kind", lambda s, _file, _line: (s.what, s.file is None or None), always
 
 
 def _nearest(

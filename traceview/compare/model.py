@@ -69,7 +69,24 @@ class FigurePair(msgspec.Struct, frozen=True):
     at_least: bool = False
 
 
-class FramePair(msgspec.Struct, frozen=True):
+class MatchedPair(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that both runs may have: where, what became of it, and how it was recognised."""
+
+    before: Place | None
+    after: Place | None
+    change: ThingChange
+    moved: bool
+    matched_by: str | None
+
+
+class ThingPair(MatchedPair, frozen=True, kw_only=True):
+    """The same of what the compiler did, of which a job knows the ranks."""
+
+    before_ranks: int | None = None
+    after_ranks: int | None = None
+
+
+class FramePair(ThingPair, frozen=True, kw_only=True):
     """Compile seconds of one function (all its compiles) by phase; phases add up.
 
     ``before_ranks`` and ``after_ranks``, here and below: where two jobs are compared, on how many
@@ -77,74 +94,48 @@ class FramePair(msgspec.Struct, frozen=True):
     """
 
     name: str
-    before: Place | None
-    after: Place | None
     before_seconds: float | None
     after_seconds: float | None
     before_compiles: int | None
     after_compiles: int | None
     before_phases: dict[str, float]
     after_phases: dict[str, float]
-    change: ThingChange
-    moved: bool
-    matched_by: str | None
-    before_ranks: int | None = None
-    after_ranks: int | None = None
 
 
-class CausePair(msgspec.Struct, frozen=True):
+class CausePair(MatchedPair, frozen=True, kw_only=True):
     """One finding; ``symptom_of`` is the code and title of the cause that it follows from."""
 
     rule: str
     code: str
     title: str
     what_to_do: str
-    before: Place | None
-    after: Place | None
     before_severity: str | None
     after_severity: str | None
     before_cost: Cost | None
     after_cost: Cost | None
-    change: ThingChange
-    moved: bool
-    matched_by: str | None
     why: str
     symptom_of: str | None
 
 
-class BreakPair(msgspec.Struct, frozen=True):
+class BreakPair(ThingPair, frozen=True, kw_only=True):
     """One place where graphs break; ``times``: compiles that hit it."""
 
     reason: str
     gb_id: str | None
-    before: Place | None
-    after: Place | None
     before_times: int | None
     after_times: int | None
-    change: ThingChange
-    moved: bool
-    matched_by: str | None
-    before_ranks: int | None = None
-    after_ranks: int | None = None
 
 
-class ChainPair(msgspec.Struct, frozen=True):
+class ChainPair(ThingPair, frozen=True, kw_only=True):
     """Recompiles of one function; ``guards``: the sources whose guards failed."""
 
     name: str
-    before: Place | None
-    after: Place | None
     before_recompiles: int | None
     after_recompiles: int | None
     before_guards: tuple[str, ...]
     after_guards: tuple[str, ...]
     before_limit_hit: bool
     after_limit_hit: bool
-    change: ThingChange
-    moved: bool
-    matched_by: str | None
-    before_ranks: int | None = None
-    after_ranks: int | None = None
 
 
 class CategoryPair(msgspec.Struct, frozen=True):

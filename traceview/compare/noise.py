@@ -99,21 +99,30 @@ class Sides(msgspec.Struct, frozen=True, dict=True):
 
     def between_processes(self) -> float:
         """How much the same compiled step varies between processes, as a fraction."""
-        return max(_between_processes(side) for side in (self.before, self.after))
+        allowed = []
+        for side in (self.before, self.after):
+            verdict, counts = side.diagnosis.verdict, side.diagnosis.counts.get("compiled")
+            busy, step = (counts.device_busy_ms, counts.step_ms) if counts else (None, None)
+            if verdict.clock == "device" and busy and step and busy >= PACED * step:
+                allowed.append(BY_DEVICE)
+            else:
+                short = (verdict.compiled_ms or 0.0) < SHORT_MS
+                allowed.append(BY_HOST_SHORT if short else BY_HOST)
+        return max(allowed)
 
     def unrest(self, least: float) -> float:
         """``least``, or more if the machine's own speed varied by more during either run.
 
         That is how much a step's time varied between blocks, 10th to 90th percentile.
         """
-        return max(
-            least,
-            *(
-                _spread(blocks(side, name))
-                for side in (self.before, self.after)
-                for name in ("eager_ms", "compiled_ms")
-            ),
-        )
+        most = least
+        for side in (self.before, self.after):
+            for name in ("eager_ms", "compiled_ms"):
+                times = sorted(blocks(side, name))
+                if len(times) >= LEAST_BLOCKS:
+                    low, high = times[len(times) // 10], times[-1 - len(times) // 10]
+                    most = max(most, (high - low) / median(times))
+        return most
 
 
 def beyond(before: float, after: float, noise: float, least: float) -> bool:
@@ -133,19 +142,3 @@ def blocks(side: Side, name: str) -> list[float]:
     """The figure in each block pair that counts."""
     values = (getattr(row, name) for row in side.pairs)
     return [value for value in values if value is not None and value > 0]
-
-
-def _between_processes(side: Side) -> float:
-    verdict, counts = side.diagnosis.verdict, side.diagnosis.counts.get("compiled")
-    busy, step = (counts.device_busy_ms, counts.step_ms) if counts else (None, None)
-    if verdict.clock == "device" and busy and step and busy >= PACED * step:
-        return BY_DEVICE
-    return BY_HOST if (verdict.compiled_ms or 0.0) >= SHORT_MS else BY_HOST_SHORT
-
-
-def _spread(values: list[float]) -> float:
-    times = sorted(values)
-    if len(times) < LEAST_BLOCKS:
-        return 0.0
-    low, high = times[len(times) // 10], times[-1 - len(times) // 10]
-    return (high - low) / median(times)

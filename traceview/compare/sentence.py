@@ -24,17 +24,36 @@ def outcome(sides: Sides, figures: dict[str, FigurePair]) -> Outcome:
         return "not_measured"
     if step.change not in ("better", "worse"):
         return "no_difference_shown"
-    if _also_eager(step, eager) and speedup.change not in ("better", "worse"):
+    eager_too = (
+        eager.change == "changed"
+        and step.ratio
+        and eager.ratio
+        and abs(eager.ratio - 1) >= SHARED * abs(step.ratio - 1)
+        and (eager.ratio > 1) == (step.ratio > 1)
+    )
+    if eager_too and speedup.change not in ("better", "worse"):
         return "other_conditions"
     return "faster" if step.change == "better" else "slower"
 
 
 def sentences(
     what: Outcome, sides: Sides, figures: dict[str, FigurePair], causes: Sequence[CausePair]
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The most important changes: the step (the headline), compiling, the findings."""
-    parts = (*_of_step(what, sides, figures), *_of_compiling(figures), *_of_causes(causes))
-    return tuple(part for part in parts if part)
+    yield from filter(None, _of_step(what, sides, figures))
+    for key in ("compile_seconds", "graph_breaks", "recompiles", "kernels_per_step"):
+        pair = figures[key]
+        if pair.change in ("better", "worse"):
+            new, old = (in_unit(value, pair.unit) for value in (pair.after, pair.before))
+            yield f"{pair.label}: {new} instead of {old}."
+    weighty = [c for c in causes if (c.after_severity or c.before_severity) != "info"]
+    words = {"came": "new", "went": "gone", "grew": "more expensive", "shrank": "less expensive"}
+    counts = {word: sum(c.change == key for c in weighty) for key, word in words.items()}
+    changed = [f"{number} {word}" for word, number in counts.items() if number]
+    if changed:
+        yield f"Warnings and errors: {', '.join(changed)}."
+    elif weighty:
+        yield f"The same {plural(len(weighty), 'finding')} (warnings and errors) in both."
 
 
 def notes(sides: Sides, files: Files) -> Iterator[str]:
@@ -70,15 +89,6 @@ def notes(sides: Sides, files: Files) -> Iterator[str]:
         )
 
 
-def _also_eager(step: FigurePair, eager: FigurePair) -> bool:
-    """Whether the eager step changed in the same way."""
-    if eager.change != "changed" or not step.ratio or not eager.ratio:
-        return False
-    return abs(eager.ratio - 1) >= SHARED * abs(step.ratio - 1) and (
-        (eager.ratio > 1) == (step.ratio > 1)
-    )
-
-
 def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> Iterator[str]:
     step, eager = figures["compiled_ms"], figures["eager_ms"]
     new, old = (milliseconds(ms or 0.0) for ms in (step.after, step.before))
@@ -110,22 +120,3 @@ def _percent(pair: FigurePair) -> str:
         return percent
     low, high = (change(end) for end in pair.ratio_interval)
     return f"{percent}, 95 % interval {low} to {high} %"
-
-
-def _of_compiling(figures: dict[str, FigurePair]) -> Iterator[str]:
-    for key in ("compile_seconds", "graph_breaks", "recompiles", "kernels_per_step"):
-        pair = figures[key]
-        if pair.change in ("better", "worse"):
-            new, old = (in_unit(value, pair.unit) for value in (pair.after, pair.before))
-            yield f"{pair.label}: {new} instead of {old}."
-
-
-def _of_causes(causes: Sequence[CausePair]) -> Iterator[str]:
-    weighty = [c for c in causes if (c.after_severity or c.before_severity) != "info"]
-    words = {"came": "new", "went": "gone", "grew": "more expensive", "shrank": "less expensive"}
-    counts = {word: sum(c.change == key for c in weighty) for key, word in words.items()}
-    changed = [f"{number} {word}" for word, number in counts.items() if number]
-    if changed:
-        yield f"Warnings and errors: {', '.join(changed)}."
-    elif weighty:
-        yield f"The same {plural(len(weighty), 'finding')} (warnings and errors) in both."

@@ -13,6 +13,7 @@ from traceview.derive.compile_costs import PHASES
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import near
+from traceview.rules.finding import Finding
 from traceview.tables import Tables
 
 #: Owners of the caches whose lookups are counted, and the possible results of a lookup.
@@ -103,6 +104,11 @@ class Side(msgspec.Struct, frozen=True, dict=True):
     def place(self, file: str | None, line: int | None, function: str | None) -> Place | None:
         """The place as a comparison shows it; None where no file is known."""
         return None if not file else Place(near(file, self.diagnosis), line, function, file)
+
+    def place_of(self, finding: Finding) -> Place | None:
+        """The same of a finding."""
+        at = finding.location
+        return self.place(at.file, at.line, at.function) if at else None
 
     def subject(self) -> Subject:
         """The run as a comparison names it."""
