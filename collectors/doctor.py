@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,31 +33,21 @@ class Check:
 
 def examine(python: str | None = None) -> list[Check]:
     """Look at everything; never raises for what is missing."""
+    temporary = Path(tempfile.gettempdir())
     try:
         interpreter = located(python) if python else default_python()
         facts = ask(interpreter, Path(__file__).with_name("ask_doctor.py"), [], _IMPORT_WITHIN_S)
     except TargetUnusable as error:
         missing = Check("python", "missing", error.fact, "running the script", error.remedy)
-        return [missing, _gpu_driver(), *_here(Path(tempfile.gettempdir()))]
-    if facts.get("torch_error"):
-        temporary = Path(tempfile.gettempdir())
-        found = [_python(interpreter, facts), _torch(interpreter, facts)]
-        return [*found, _gpu_driver(), *_here(temporary)]
-    return [
-        _python(interpreter, facts),
-        _torch(interpreter, facts),
-        _triton(facts),
-        _compiler(facts),
-        _gpu(facts),
-        _gpu_driver(),
-        _profiler(facts),
-        *_here(Path(facts["cache"])),
-    ]
-
-
-def _python(interpreter: str, facts: dict[str, Any]) -> Check:
+        return [missing, _gpu_driver(), *_here(temporary)]
     version = ".".join(map(str, facts["python_version"]))
-    return Check("python", "ok", f"{version} ({interpreter})", "running the script")
+    found = [
+        Check("python", "ok", f"{version} ({interpreter})", "running the script"),
+        _torch(interpreter, facts),
+    ]
+    if facts.get("torch_error"):
+        return [*found, _gpu_driver(), *_here(temporary)]
+    return [*found, *_compilers(facts), *_gpu(facts), *_here(Path(facts["cache"]))]
 
 
 def _torch(interpreter: str, facts: dict[str, Any]) -> Check:
@@ -71,35 +62,44 @@ def _torch(interpreter: str, facts: dict[str, Any]) -> Check:
     return Check("torch", "ok", facts["torch_version"], needed)
 
 
-def _triton(facts: dict[str, Any]) -> Check:
+def _compilers(facts: dict[str, Any]) -> Iterator[Check]:
+    """What turns Inductor's code into kernels: Triton and a C++ compiler."""
     needed = "compiled kernels on a GPU"
     if facts.get("triton_version"):
-        return Check("triton", "ok", facts["triton_version"], needed)
-    remedy = "Install triton (Linux wheels of torch with CUDA include it)."
-    status: Status = "missing" if facts.get("device") else "limited"
-    return Check("triton", status, "can't be imported", needed, remedy)
+        yield Check("triton", "ok", facts["triton_version"], needed)
+    else:
+        remedy = "Install triton (Linux wheels of torch with CUDA include it)."
+        status: Status = "missing" if facts.get("device") else "limited"
+        yield Check("triton", status, "can't be imported", needed, remedy)
+    needed, compiler = "compiled kernels on the CPU", facts.get("compiler")
+    if compiler and (path := shutil.which(compiler)):
+        yield Check("C++ compiler", "ok", path, needed)
+    else:
+        remedy = "Install g++ (apt install g++), or set CXX to a compiler."
+        found = compiler or "none that Inductor can use"
+        yield Check("C++ compiler", "missing", found, needed, remedy)
 
 
-def _compiler(facts: dict[str, Any]) -> Check:
-    needed = "compiled kernels on the CPU"
-    found = facts.get("compiler")
-    if found and (path := shutil.which(found)):
-        return Check("C++ compiler", "ok", path, needed)
-    remedy = "Install g++ (apt install g++), or set CXX to a compiler."
-    return Check("C++ compiler", "missing", found or "none that Inductor can use", needed, remedy)
-
-
-def _gpu(facts: dict[str, Any]) -> Check:
-    needed = "timing by the GPU's own clock"
-    if facts.get("device"):
-        return Check("GPU", "ok", facts["device"], needed)
-    why = facts.get("device_error") or (
-        "none that torch can use"
-        if facts.get("cuda_version")
-        else "this torch was built without CUDA"
-    )
-    remedy = "Without it, scripts run on the CPU and the host clock times them."
-    return Check("GPU", "limited", why, needed, remedy)
+def _gpu(facts: dict[str, Any]) -> Iterator[Check]:
+    """The GPU as torch sees it, its driver, and what the profiler records of it."""
+    device, needed = facts.get("device"), "timing by the GPU's own clock"
+    if device:
+        yield Check("GPU", "ok", device, needed)
+    else:
+        cuda = facts.get("cuda_version")
+        why = "none that torch can use" if cuda else "this torch was built without CUDA"
+        remedy = "Without it, scripts run on the CPU and the host clock times them."
+        yield Check("GPU", "limited", facts.get("device_error") or why, needed, remedy)
+    yield _gpu_driver()
+    needed, kinds = "time per kernel category", facts.get("activities")
+    if not kinds:
+        remedy = "Use a torch build with Kineto. Without it, only whole steps are measured."
+        yield Check("profiler", "missing", "this torch was built without Kineto", needed, remedy)
+    elif device and "CUDA" not in kinds:
+        remedy = "CUPTI is missing. Install a CUDA wheel of torch, which includes it."
+        yield Check("profiler", "limited", ", ".join(kinds), needed, remedy)
+    else:
+        yield Check("profiler", "ok", ", ".join(kinds), needed)
 
 
 def _gpu_driver() -> Check:
@@ -113,51 +113,30 @@ def _gpu_driver() -> Check:
         return Check("GPU driver", "limited", "nvidia-smi did not report one", needed, remedy)
 
 
-def _profiler(facts: dict[str, Any]) -> Check:
-    needed = "time per kernel category"
-    kinds = facts.get("activities")
-    if not kinds:
-        remedy = "Use a torch build with Kineto. Without it, only whole steps are measured."
-        return Check("profiler", "missing", "this torch was built without Kineto", needed, remedy)
-    found = ", ".join(kinds)
-    if facts.get("device") and "CUDA" not in kinds:
-        remedy = "CUPTI is missing. Install a CUDA wheel of torch, which includes it."
-        return Check("profiler", "limited", found, needed, remedy)
-    return Check("profiler", "ok", found, needed)
-
-
-def _here(cache: Path) -> list[Check]:
+def _here(cache: Path) -> Iterator[Check]:
     """What does not depend on torch: tlparse, disk space, folders that must be writable."""
-    program = find_tlparse()
-    remedy = None if program else "Install it with `pip install tlparse`."
-    status: Status = "ok" if program else "missing"
     needed = "the tlparse report"
+    if program := find_tlparse():
+        yield Check("tlparse", "ok", program, needed)
+    else:
+        remedy = "Install it with `pip install tlparse`."
+        yield Check("tlparse", "missing", "not found", needed, remedy)
+    free_mb = shutil.disk_usage(Path.cwd()).free // 1_000_000
+    found, needed = f"{free_mb / 1000:.1f} GB", "logs and compiled kernels"
+    if free_mb >= 10 * NEEDED_MB:
+        yield Check("free disk", "ok", found, needed)
+    else:
+        status: Status = "limited" if free_mb >= NEEDED_MB else "missing"
+        yield Check("free disk", status, found, needed, OTHER_DISK)
     places = (
         ("working folder", Path.cwd(), "the run folder", "Choose another one with -o DIR."),
         ("temporary folder", Path(tempfile.gettempdir()), "torch and compilers", "Set TMPDIR."),
         ("Inductor cache", cache, "runs without traceview", "Set TORCHINDUCTOR_CACHE_DIR."),
     )
-    return [
-        Check("tlparse", status, program or "not found", needed, remedy),
-        _disk(Path.cwd()),
-        *(_writable(*place) for place in places),
-    ]
-
-
-def _disk(folder: Path) -> Check:
-    free_mb = shutil.disk_usage(folder).free // 1_000_000
-    status: Status = "ok" if free_mb >= 10 * NEEDED_MB else "limited"
-    if free_mb < NEEDED_MB:
-        status = "missing"
-    remedy = None if status == "ok" else OTHER_DISK
-    return Check(
-        "free disk", status, f"{free_mb / 1000:.1f} GB", "logs and compiled kernels", remedy
-    )
-
-
-def _writable(name: str, folder: Path, needed_for: str, remedy: str) -> Check:
-    """Whether a file can be made there, or, where the folder does not exist yet, in its parent."""
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
-        return Check(name, "ok", str(folder), needed_for)
-    return Check(name, "missing", f"{folder} is not writable", needed_for, remedy)
+    for name, folder, needed, remedy in places:
+        # where the folder does not exist yet, a file has to be possible in its parent
+        there = next(place for place in (folder, *folder.parents) if place.exists())
+        if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+            yield Check(name, "ok", str(folder), needed)
+        else:
+            yield Check(name, "missing", f"{folder} is not writable", needed, remedy)

@@ -18,12 +18,7 @@ from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target
 LOGS = ("graph_breaks", "recompiles", "fusion", "schedule", "perf_hints", "cudagraphs")
 _SETTINGS = re.compile(r"((\+|-)?[\w\.]+,\s*)*(\+|-)?[\w\.]+?")
 _UNSET = ("TORCH_LOGS_FORMAT", "TORCH_LOGS_TRACE_ID_FILTER")
-_OURS_INSTEAD = (
-    "TORCH_TRACE",
-    "TORCH_LOGS_OUT",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
-)
+_OURS_INSTEAD = ("TORCH_TRACE", "TORCH_LOGS_OUT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,17 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
     switches = frozenset({PROVENANCE, KERNEL_RANGES} if by_cpp else {PROVENANCE})
     ours.update({name: "1" for name in switches & target.switches if name not in user})
     variables = {name: value for name, value in user.items() if name not in _UNSET} | ours
-    return Environment(variables, ours, _notes(user))
+    notes = [
+        f"{name}={user[name]} in your environment was replaced with a path in the run folder."
+        for name in _OURS_INSTEAD
+        if name in user
+    ]
+    notes += [
+        f"{name} in your environment was ignored, because it changes the format of the logs."
+        for name in _UNSET
+        if name in user
+    ]
+    return Environment(variables, ours, tuple(notes))
 
 
 def merged_logs(own: str | None, known: frozenset[str]) -> str:
@@ -80,17 +85,3 @@ def merged_logs(own: str | None, known: frozenset[str]) -> str:
 def user_logs(own: str | None) -> list[str]:
     """The bare names in the user's TORCH_LOGS."""
     return [name.strip().lstrip("+-") for name in (own or "").split(",") if name.strip()]
-
-
-def _notes(user: Mapping[str, str]) -> tuple[str, ...]:
-    notes = [
-        f"{name}={user[name]} in your environment was replaced with a path in the run folder."
-        for name in _OURS_INSTEAD
-        if name in user
-    ]
-    notes += [
-        f"{name} in your environment was ignored, because it changes the format of the logs."
-        for name in _UNSET
-        if name in user
-    ]
-    return tuple(notes)

@@ -51,8 +51,12 @@ class Story:
             self.detail = _text(event.get("detail"))
         elif kind in ("first_call", "calls"):
             self.called = True
-        elif kind in ("steps", "block"):
-            self._measured(kind, event)
+        elif kind == "steps":
+            rows = event.get("rows")
+            if isinstance(rows, list) and rows and isinstance(rows[-1], list) and rows[-1]:
+                self._step(rows[-1][0])
+        elif kind == "block" and isinstance(event.get("stance"), str):
+            self.stances_measured.add(event["stance"])
         elif kind == "disabled":
             self.disabled = True
         elif kind == "done":
@@ -60,13 +64,6 @@ class Story:
         elif kind == "error":
             self.crashed = True
             self.crash_stance = _text(event.get("stance"))
-
-    def _measured(self, kind: str, event: dict[str, Any]) -> None:
-        rows = event.get("rows")
-        if kind == "steps" and isinstance(rows, list) and rows and isinstance(rows[-1], list):
-            self._step(rows[-1][0] if rows[-1] else None)
-        if kind == "block" and isinstance(event.get("stance"), str):
-            self.stances_measured.add(event["stance"])
 
     def _step(self, step: object) -> None:
         if isinstance(step, int) and (self.last_step is None or step > self.last_step):

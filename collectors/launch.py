@@ -18,6 +18,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -81,17 +82,16 @@ class Outcome:
 def launch(plan: Launch, console: Console) -> Outcome:
     """Run the command to its end; TargetUnusable if it can't even be started."""
     shown = _Shown(console)
-    tee = StderrTee(plan.raw / "stderr.txt", plan.stderr, shown.clear)
+    tee = StderrTee(plan.raw / "stderr.txt", plan.stderr, shown.show)
     kills_before = out_of_memory_kills()
     try:
         with SignalDesk() as desk:
-            process = _start(plan, tee)
+            watch = _Watch(plan, _start(plan, tee), desk, tee, shown)
             desk.child_started()
             tee.started()
-            watch = _Watch(plan, process, EventTail(plan.raw), desk, tee, shown)
             watch.until_ended()
     finally:
-        shown.clear()
+        shown.show(None)
         tee.close()
     story = watch.tail.finish()
     notes = []
@@ -113,13 +113,10 @@ class _Shown:
         self._console = console
         self._text: str | None = None
 
-    def show(self, text: str | None) -> None:
+    def show(self, text: str | None = None) -> None:
         if text != self._text:
             self._console.progress(text)
             self._text = text
-
-    def clear(self) -> None:
-        self.show(None)
 
 
 class _Watch:
@@ -129,14 +126,12 @@ class _Watch:
         self,
         plan: Launch,
         process: subprocess.Popen[bytes],
-        tail: EventTail,
         desk: SignalDesk,
         tee: StderrTee,
         shown: _Shown,
     ) -> None:
         self._plan, self._process, self._desk = plan, process, desk
-        self._tee, self._shown = tee, shown
-        self.tail = tail
+        self._tee, self._shown, self.tail = tee, shown, EventTail(plan.raw)
         self._began = time.monotonic()
         self._cause: str | None = None
         self._due: list[tuple[float, signal.Signals]] = []
@@ -321,10 +316,8 @@ def kill_tree(root: int | None, marker: str) -> None:
 
 def send(pid: int, number: int) -> None:
     """Send a signal to a process that may be gone."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def out_of_memory_kills() -> int | None:
@@ -336,19 +329,12 @@ def out_of_memory_kills() -> int | None:
     for group in groups:
         _, controllers, inside = group.split(":", 2)
         if controllers == "":  # version 2
-            kills = _oom_kills(Path(_CGROUPS, inside.lstrip("/"), "memory.events"))
+            counts = Path(_CGROUPS, inside.lstrip("/"), "memory.events")
         elif "memory" in controllers.split(","):
-            kills = _oom_kills(Path(_CGROUPS, "memory", inside.lstrip("/"), "memory.oom_control"))
+            counts = Path(_CGROUPS, "memory", inside.lstrip("/"), "memory.oom_control")
         else:
             continue
-        if kills is not None:
-            return kills
+        with suppress(OSError, KeyError, ValueError):
+            named = dict(line.split() for line in counts.read_text(encoding="utf-8").splitlines())
+            return int(named["oom_kill"])
     return None
-
-
-def _oom_kills(counts: Path) -> int | None:
-    try:
-        named = dict(line.split() for line in counts.read_text(encoding="utf-8").splitlines())
-        return int(named["oom_kill"])
-    except (OSError, KeyError, ValueError):
-        return None

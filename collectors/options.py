@@ -45,7 +45,10 @@ class CollectOptions:
     profile: bool = True
     compare_outputs: bool = False
 
-    @property
-    def command_words(self) -> list[str]:
-        """The target as the user would give it to ``python``."""
-        return [*(["-m"] if self.kind == "module" else []), self.target, *self.args]
+    def command(self, python: str) -> list[str]:
+        """The user's own command; torchrun takes the same words behind its own."""
+        words = [*(["-m"] if self.kind == "module" else []), self.target, *self.args]
+        if self.nproc == 1:
+            return [python, *words]
+        torchrun = ["-m", "torch.distributed.run", "--standalone"]
+        return [python, *torchrun, f"--nproc-per-node={self.nproc}", *words]

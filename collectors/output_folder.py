@@ -57,7 +57,12 @@ def output_folder(options: CollectOptions, console: Console) -> Path:
 
 def clear_run(folder: Path) -> None:
     """Remove an earlier run of ours from ``folder``; RunFolderError if it holds none."""
-    if not folder.is_dir() or not (_is_run(folder) or not any(folder.iterdir())):
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        is_run = isinstance(manifest, dict) and manifest.keys() >= {"format", "traceview", "passes"}
+    except (OSError, ValueError):
+        is_run = False
+    if not folder.is_dir() or not (is_run or not any(folder.iterdir())):
         fact = f"{folder} exists and is not a run folder of traceview, so nothing was deleted."
         raise RunFolderError(fact, _ANOTHER, slug="not-ours")
     for name in _OURS:
@@ -66,14 +71,6 @@ def clear_run(folder: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-def _is_run(folder: Path) -> bool:
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and {"format", "traceview", "passes"} <= manifest.keys()
 
 
 def new_folder(wanted: Path, console: Console) -> Path:

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def collect(options: CollectOptions, console: Console) -> Run:
     )
     run = Run.create(folder, manifest)
     try:
-        collector = _Collector(options, target, run, console, os.environ)
+        collector = _Collector(options, target, run, console)
         cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
         for again in _more_passes(options, cold):
             collector.run_pass(again)
@@ -85,10 +84,9 @@ class _Collector:
         target: Target,
         run: Run,
         console: Console,
-        user: Mapping[str, str],
     ) -> None:
         self._options, self._target, self._run = options, target, run
-        self._console, self._user = console, user
+        self._console, self._user = console, dict(os.environ)
         self._stdin = Stdin()
 
     def run_pass(self, asked: Pass) -> Outcome:
@@ -99,8 +97,14 @@ class _Collector:
         prepared = environment.for_pass(self._user, self._target, raw, run.folder / "cache")
         stdin, note = self._stdin.for_next_pass()
         self._note(*prepared.notes, *([f"Pass {asked.name}: {note}"] if note else []))
-        self._announce(asked)
-        record.command = _command(options, self._target.python)
+        if asked.why:
+            self._console.say(asked.why)
+        elif asked.mode == "paired":
+            self._console.say(
+                "After warm-up, eager and compiled blocks alternate, so times that the script"
+                " itself prints mix both."
+            )
+        record.command = options.command(self._target.python)
         record.environment = prepared.ours
         record.started_us = time.time() * 1e6
         run.manifest.passes.append(record)
@@ -125,15 +129,6 @@ class _Collector:
         """Keep what is new in the manifest."""
         known = self._run.manifest.notes
         known += [note for note in dict.fromkeys(notes) if note not in known]
-
-    def _announce(self, asked: Pass) -> None:
-        if asked.why:
-            self._console.say(asked.why)
-        elif asked.mode == "paired":
-            self._console.say(
-                "After warm-up, eager and compiled blocks alternate, so times that the script"
-                " itself prints mix both."
-            )
 
     def _write_child_config(self, raw: Path, asked: Pass, variables: list[str]) -> None:
         options = self._options
@@ -164,14 +159,6 @@ class _Collector:
             raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
 
 
-def _command(options: CollectOptions, python: str) -> list[str]:
-    """The user's own command line; ``-m`` and torchrun put the same words where they belong."""
-    if options.nproc == 1:
-        return [python, *options.command_words]
-    torchrun = ["-m", "torch.distributed.run", "--standalone"]
-    return [python, *torchrun, f"--nproc-per-node={options.nproc}", *options.command_words]
-
-
 def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
     """What the cold pass left to be found out."""
     ending, story = cold.ending, cold.story
@@ -179,8 +166,7 @@ def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
         return []
     succeeded = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
     passes = []
-    baseline = None if options.no_baseline or story.disabled else _baseline(cold)
-    if baseline:
+    if not (options.no_baseline or story.disabled) and (baseline := _baseline(cold)):
         passes.append(baseline)
     if options.warm and succeeded:
         why = "The script runs again with a warm cache (--warm)."

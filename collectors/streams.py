@@ -33,10 +33,7 @@ class StderrTee:
         self.at_line_start = True
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._keeps = True
-        if self.is_terminal:
-            self._ours, self.child_end = _verbatim_terminal(onto)
-        else:
-            self._ours, self.child_end = os.pipe()
+        self._ours, self.child_end = _verbatim_terminal(onto) if self.is_terminal else os.pipe()
         self._open = True
 
     def started(self) -> None:

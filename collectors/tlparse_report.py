@@ -35,8 +35,7 @@ def write_reports(run: Run, record: PassRecord) -> Iterator[str]:
         if megabytes > LARGEST_MB:
             yield f"tlparse did not run on {run.relative(log)}: {megabytes} MB is too large for it."
             continue
-        problem = _run(str(program), log, out, until - time.monotonic())
-        if problem:
+        if problem := _run(str(program), log, out, until - time.monotonic()):
             yield f"tlparse failed on {run.relative(log)}: {problem}"
 
 

@@ -8,7 +8,6 @@ import pytest
 from parent_helpers import Listener, ending, environment, run_script
 
 from traceview.collectors import CollectOptions, collect
-from traceview.collectors.passes import _command
 from traceview.errors import RunFolderError
 
 
@@ -183,9 +182,9 @@ def test_a_disk_that_stays_full_is_one_clear_sentence(tmp_path, python, monkeypa
 
 def test_commands_are_the_users_own():
     script = CollectOptions("script", "train.py", ("--lr", "1"))
-    assert _command(script, "py") == ["py", "train.py", "--lr", "1"]
+    assert script.command("py") == ["py", "train.py", "--lr", "1"]
     module = CollectOptions("module", "pkg.train", ("x",), nproc=2)
-    assert _command(module, "py") == [
+    assert module.command("py") == [
         *["py", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"],
         *["-m", "pkg.train", "x"],
     ]
