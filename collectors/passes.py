@@ -78,13 +78,7 @@ def collect(options: CollectOptions, console: Console) -> Run:
 class _Collector:
     """One run folder and what every pass into it has in common."""
 
-    def __init__(
-        self,
-        options: CollectOptions,
-        target: Target,
-        run: Run,
-        console: Console,
-    ) -> None:
+    def __init__(self, options: CollectOptions, target: Target, run: Run, console: Console) -> None:
         self._options, self._target, self._run = options, target, run
         self._console, self._user = console, dict(os.environ)
         self._stdin = Stdin()

@@ -44,6 +44,11 @@ class Anchor:
         return self._region_id if self.region is not None else None
 
     @property
+    def remaining(self) -> int:
+        """Steps until the next edge; below 0 where the one that runs has begun with it."""
+        return self.left if self.region is None else self.region.remaining
+
+    @property
     def patience(self) -> int:
         """Outermost calls of other regions until the anchor is thought over; doubles each time."""
         base = OPTIMIZER_PATIENCE if self.kind == "optimizer" else CALL_PATIENCE
@@ -52,7 +57,7 @@ class Anchor:
     def called(self, region: Region) -> bool:
         """A region's outermost call begins; true if a new anchor begins with it."""
         if self.kind is None:
-            return self._adopt_region(region)
+            return self._adopt(region)
         if region is self.region:
             return False
         if self._is_successor(region):
@@ -61,7 +66,7 @@ class Anchor:
         if self._anchor_lives():
             return False
         others = self._others() - self._others_seen
-        return others >= self.patience and self._adopt_region(region)
+        return others >= self.patience and self._adopt(region)
 
     def is_optimizer(self, optimizer: object) -> bool:
         """Whether its steps are the steps; counts them."""
@@ -83,7 +88,7 @@ class Anchor:
             needed = 2 if self._optimizer() is None else self.patience
             if self._anchor_lives():
                 self._hits = 0
-        return self._hits >= needed and self._adopt_optimizer(optimizer)
+        return self._hits >= needed and self._adopt(None, weakref.ref(optimizer))
 
     def inherits(self, optimizer: object) -> bool:
         """Whether it steps in the place of an anchor that is gone, when no more moves are left."""
@@ -110,35 +115,32 @@ class Anchor:
         left = self.region.remaining - 1
         region.grant(left, straight=left > 0 and self._control.straight)
         self.region = region
-        self._progress_seen, self._others_seen = region.outermost, self._others()
+        self._look()
 
     def _anchor_lives(self) -> bool:
         """Whether the anchor has moved on since this was last asked."""
-        progress = self._steps if self.region is None else self.region.outermost
-        lives = progress != self._progress_seen
+        lives = self._progress() != self._progress_seen
         if lives:
-            self._progress_seen, self._others_seen = progress, self._others()
+            self._look()
         return lives
+
+    def _look(self) -> None:
+        self._progress_seen, self._others_seen = self._progress(), self._others()
+
+    def _progress(self) -> int:
+        return self._steps if self.region is None else self.region.outermost
 
     def _others(self) -> int:
         return sum(r.outermost for r in self._control.regions if r is not self.region)
 
-    def _adopt_region(self, region: Region) -> bool:
-        if not self._may_move():
+    def _adopt(self, region: Region | None, optimizer: weakref.ref[Any] | None = None) -> bool:
+        """Make one of them the anchor, while moves are left; the first one is no move."""
+        self._moves += self.kind is not None
+        if self._moves > MAX_MOVES:
             return False
-        self.kind, self.region, self._optimizer = "call", region, None
-        self._region_id = region.region_id
-        self._progress_seen, self._others_seen = region.outermost, self._others()
+        self.kind = "optimizer" if region is None else "call"
+        self.region, self._optimizer = region, optimizer
+        if region is not None:
+            self._region_id = region.region_id
+        self._look()
         return True
-
-    def _adopt_optimizer(self, optimizer: object) -> bool:
-        if not self._may_move():
-            return False
-        self.kind, self.region, self._optimizer = "optimizer", None, weakref.ref(optimizer)
-        self._progress_seen, self._others_seen = self._steps, self._others()
-        return True
-
-    def _may_move(self) -> bool:
-        if self.kind is not None:
-            self._moves += 1
-        return self._moves <= MAX_MOVES

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .memory import Memory, page_faults
 from .plan import OpenBlock
 from .recorder import Recorder
+from .state import Control
 
 _SCHEDSTAT = "/proc/thread-self/schedstat"
 
@@ -65,9 +66,7 @@ class BlockTimer:
         self.device = False
         self.step_ms: dict[str, float] = {}
 
-    def open(
-        self, order: OpenBlock, *, step: int, anchor: int | None, compiles: int, calls: int
-    ) -> None:
+    def open(self, order: OpenBlock, control: Control, *, step: int, anchor: int | None) -> None:
         """Record the first edge; it is the last thing done before the timed steps begin."""
         self.settle()
         self._memory.open()
@@ -82,23 +81,26 @@ class BlockTimer:
             "started_us": time.time_ns() / 1000,
         }
         self._next_index += 1
-        block = _Block(keys, compiles, calls, 0, thread_time(), page_faults())
-        self._open = block
+        counted = control.compiles, control.region_calls
+        self._open = block = _Block(keys, *counted, 0, thread_time(), page_faults())
         block.start = self._edge()
         block.opened_ns = time.perf_counter_ns()
 
-    def close(self, now: int, *, compiles: int, calls: int) -> None:
+    def close(self, now: int, control: Control) -> None:
         """Record the last edge, which the host reached at ``now`` (perf_counter_ns)."""
         block, self._open = self._open, None
         if block is None:
             return
         block.end = self._edge()
         used = thread_time().since(block.thread)
-        block.keys.update(thread_ms=used.running, queued_ms=used.queued)
-        block.keys["page_faults"] = page_faults() - block.faults
-        block.keys["host_ms"] = (now - block.opened_ns) / 1e6
-        block.keys["region_calls"] = calls - block.calls
-        block.keys["compiles_inside"] = compiles - block.compiles
+        block.keys.update(
+            thread_ms=used.running,
+            queued_ms=used.queued,
+            page_faults=page_faults() - block.faults,
+            host_ms=(now - block.opened_ns) / 1e6,
+            region_calls=control.region_calls - block.calls,
+            compiles_inside=control.compiles - block.compiles,
+        )
         self._memory.close(block.keys["stance"], block.keys["block_index"])
         self._pending.append(block)
         self.settle()
@@ -126,19 +128,14 @@ class BlockTimer:
                 self.step_ms.setdefault(block.keys["stance"], host_ms)
                 return
             self._pending.pop(0)
-            self._write(block)
-
-    def _write(self, block: _Block) -> None:
-        keys = block.keys
-        if block.end is not None:
-            block.end.synchronize()
-            duration = block.start.elapsed_time(block.end)
-            self._recorder.write("block", **keys, clock="device", duration_ms=duration)
-        else:
-            duration = keys["host_ms"]
-            self._recorder.write("block", **keys, clock="host", duration_ms=duration)
-        if duration > 0:
-            self.step_ms[keys["stance"]] = duration / keys["steps"]
+            keys = block.keys
+            clock, duration = "host", keys["host_ms"]
+            if block.end is not None:
+                block.end.synchronize()
+                clock, duration = "device", block.start.elapsed_time(block.end)
+            self._recorder.write("block", **keys, clock=clock, duration_ms=duration)
+            if duration > 0:
+                self.step_ms[keys["stance"]] = duration / keys["steps"]
 
     def _edge(self) -> Any:
         if not self.device:

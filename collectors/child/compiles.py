@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -30,23 +31,16 @@ _PASSES = {
 }
 
 
+@dataclass(eq=False)
 class Compiles:
     """Counts compiles in ``control.compiles``, and writes a ``compile`` or ``reset`` event each."""
 
-    def __init__(
-        self,
-        control: Control,
-        recorder: Recorder,
-        frames: Frames,
-        sources: Sources,
-        step: Callable[[], int],
-    ) -> None:
-        self._control = control
-        self._recorder = recorder
-        self._frames = frames
-        self._sources = sources
-        self._step = step
-        self._started: tuple[float, int, float] | None = None
+    control: Control
+    recorder: Recorder
+    frames: Frames
+    sources: Sources
+    step: Callable[[], int]
+    _started: tuple[float, int, float] | None = None
 
     def listen(self) -> None:
         """Register with Dynamo if it has been imported; again after torch._dynamo.reset()."""
@@ -60,22 +54,22 @@ class Compiles:
         self._started = (time.time_ns() / 1000, time.perf_counter_ns(), _cpu_s())
 
     def _ended(self, *args: Any) -> None:
-        if self._control.off:
+        if self.control.off:
             return
-        self._control.compiles += 1
+        self.control.compiles += 1
         about = args[0] if args else None
         trigger = getattr(getattr(about, "callback_trigger", None), "name", None)
         started, self._started = self._started, None
         if started is None:
             return
-        self._recorder.write(
+        self.recorder.write(
             "compile",
             trigger=trigger.lower() if trigger else None,
             compile_id=getattr(about, "compile_id", None),
             started_us=started[0],
             duration_ms=(time.perf_counter_ns() - started[1]) / 1e6,
             cpu_ms=(_cpu_s() - started[2]) * 1e3,
-            step=self._step(),
+            step=self.step(),
         )
 
     def watch_resets(self) -> None:
@@ -93,15 +87,15 @@ class Compiles:
         def watched() -> Any:
             nonlocal events
             result = reset()
-            if self._control.off:
+            if self.control.off:
                 return result
             self.listen()
             events += 1
             if events <= MOST_RESETS:
-                site = self._frames.call_site(sys._getframe(1)) or {}
-                self._sources.keep(site.get("file"))
+                site = self.frames.call_site(sys._getframe(1)) or {}
+                self.sources.keep(site.get("file"))
                 now = time.time_ns() / 1000
-                self._recorder.write("reset", **site, started_us=now, step=self._step())
+                self.recorder.write("reset", **site, started_us=now, step=self.step())
             return result
 
         dynamo.reset = watched
@@ -152,10 +146,8 @@ class Passes:
                 self._inside = False
             after = _matched()
             if before is not None and after is not None:
-                compile_id, patterns = current_compile_id(), after - before
-                self._recorder.write(
-                    "graph_pass", stage=stage, compile_id=compile_id, patterns=patterns
-                )
+                keys = {"compile_id": current_compile_id(), "patterns": after - before}
+                self._recorder.write("graph_pass", stage=stage, **keys)
             return made
 
         return call

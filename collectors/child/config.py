@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,17 +33,10 @@ class Config:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Config:
         """From the object in ``child.json``; KeyError without ``run`` or ``raw``."""
-        names = ("mode", "nproc", "steps", "blocks", "run_to_end", "stop_after_steps")
-        others = ("profile", "compare_outputs", "script_root")
-        given = {key: data[key] for key in (*names, *others) if key in data}
-        return cls(
-            run=Path(data["run"]),
-            raw=Path(data["raw"]),
-            pass_name=data.get("pass", "cold"),
-            user_logs=tuple(data.get("user_logs") or ()),
-            variables=tuple(data.get("variables") or ()),
-            **given,
-        )
+        given = {each.name: data[each.name] for each in fields(cls) if each.name in data}
+        given |= {name: Path(data[name]) for name in ("run", "raw")}
+        given |= {name: tuple(data.get(name) or ()) for name in ("user_logs", "variables")}
+        return cls(**given | {"pass_name": data.get("pass", "cold")})
 
 
 def is_first_rank() -> bool:

@@ -60,7 +60,18 @@ class Driver:
         self._control = parts.control
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
-        self._settings = _settings(config)
+        stances: dict[str, tuple[plan.Stance, ...]] = {
+            "paired": ("eager", "compiled"),
+            "compiled": ("compiled",),
+            "eager": ("eager",),
+        }
+        self._settings = plan.Settings(
+            stances=stances[config.mode],
+            steps=config.steps,
+            blocks=max(1, config.blocks),
+            profile=config.profile,
+            fixed=config.nproc > 1,
+        )
         self._plan: plan.Steps | None = None
         self._wait = plan.Wait(1, watch=True)
         self._waited = 0
@@ -80,17 +91,13 @@ class Driver:
 
         An optimizer's step is seen at its end, so that what has begun after it is not a step yet.
         """
-        region = self.anchor.region
-        left = region.remaining if region else self.anchor.left
-        passed = max(1, self._granted - max(left, 0))
-        return self.step + (passed if region or self.step < 1 else passed - 1)
+        passed = max(1, self._granted - max(self.anchor.remaining, 0))
+        return self.step + passed - (self.anchor.region is None and self.step >= 1)
 
     @property
     def step_now(self) -> int:
         """Index of the step that runs: `step`, and those counted down since that edge."""
-        region = self.anchor.region
-        left = region.remaining if region else self.anchor.left
-        return self.step + max(0, self._granted - max(left, 0) - 1)
+        return self.step + max(0, self._granted - max(self.anchor.remaining, 0) - 1)
 
     @property
     def own_stance(self) -> plan.Stance:
@@ -165,22 +172,19 @@ class Driver:
         if isinstance(order, plan.OpenBlock):
             if order.pair is not None:
                 self._pairs = order.pair + 1
-            parts.timer.open(
-                order,
-                step=self.step,
-                anchor=self.anchor.region_id,
-                compiles=control.compiles,
-                calls=control.region_calls,
-            )
+            parts.timer.open(order, control, step=self.step, anchor=self.anchor.region_id)
         elif isinstance(order, plan.CloseBlock):
-            parts.timer.close(now, compiles=control.compiles, calls=control.region_calls)
+            parts.timer.close(now, control)
         elif isinstance(order, plan.Take):
             parts.timer.drain()
             parts.stances.take(order.stance)
         elif isinstance(order, plan.Enter):
             self._enter(order)
         elif isinstance(order, plan.Steady):
-            self._steady(never_quiet=order.never_quiet)
+            self._device = parts.look_at_device()
+            keys = {"never_quiet": order.never_quiet, "step_kind": self.anchor.kind}
+            parts.recorder.write("steady", step=self.step, **keys)
+            self._on_steady()
         elif isinstance(order, plan.PrepareWindow):
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
@@ -197,14 +201,6 @@ class Driver:
         recorder.write(
             "phase", phase=order.phase, detail=order.detail, step=self.step, stance=stance
         )
-
-    def _steady(self, *, never_quiet: bool) -> None:
-        self._device = self._parts.look_at_device()
-        kind = self.anchor.kind
-        self._parts.recorder.write(
-            "steady", step=self.step, never_quiet=never_quiet, step_kind=kind
-        )
-        self._on_steady()
 
     def _moment(self) -> plan.Moment:
         guess = {"compiled": statistics.median(self._recent)} if self._recent else {}
@@ -296,18 +292,3 @@ class Driver:
         self._stops += 1
         self._grant(1)
         raise SystemExit(0)
-
-
-def _settings(config: Config) -> plan.Settings:
-    stances: dict[str, tuple[plan.Stance, ...]] = {
-        "paired": ("eager", "compiled"),
-        "compiled": ("compiled",),
-        "eager": ("eager",),
-    }
-    return plan.Settings(
-        stances=stances[config.mode],
-        steps=config.steps,
-        blocks=max(1, config.blocks),
-        profile=config.profile,
-        fixed=config.nproc > 1,
-    )

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -55,12 +56,9 @@ class Frames:
 
     def stack(self, frame: FrameType | None = None) -> list[dict[str, Any]]:
         """The user's stack frames above ``frame`` (default: the caller), outermost first."""
-        found = [
-            _entry(each.f_code, each.f_lineno)
-            for each in outward(frame or sys._getframe(1))
-            if self.is_user(each.f_code.co_filename)
-        ]
-        return found[:MAX_FRAMES][::-1]
+        frames = outward(frame or sys._getframe(1))
+        users = (each for each in frames if self.is_user(each.f_code.co_filename))
+        return [_entry(each.f_code, each.f_lineno) for each in islice(users, MAX_FRAMES)][::-1]
 
     def call_site(self, frame: FrameType) -> dict[str, Any] | None:
         """The nearest stack frame of the user's; else the nearest outside torch and us."""

@@ -58,17 +58,15 @@ class GuardTimer:
             return
         begin = time.perf_counter()
         try:
-            self._write(_TimedSet(wrapper.root, scope, begin + min(SET_S, self._left_s)))
+            timed = _TimedSet(wrapper.root, scope, begin + min(SET_S, self._left_s))
+            whole = Part(None, timed.tree.guards, timed.us)
+            shared = {"compile_id": current_compile_id(), "evaluations": EVALUATIONS}
+            for part in (whole, *timed.parts()):
+                self._recorder.write("guard_timing", **part._asdict(), **shared)
         except Exception as error:  # noqa: BLE001 - the user's compile must go on
             self._left_s = 0.0
             self._recorder.note("cost of guards", error)
         self._left_s -= time.perf_counter() - begin
-
-    def _write(self, timed: _TimedSet) -> None:
-        shared = {"compile_id": current_compile_id(), "evaluations": EVALUATIONS}
-        whole = Part(None, timed.tree.guards, timed.us)
-        for part in (whole, *timed.parts()):
-            self._recorder.write("guard_timing", **part._asdict(), **shared)
 
 
 class Part(NamedTuple):
@@ -109,8 +107,7 @@ class _TimedSet:
             for child in self.tree.children
             for top in (child.children if child.source == _GLOBALS else [child])
         ]
-        found = self._parts(kept, tops)
-        return sorted(found, key=lambda part: -part.us)
+        return sorted(self._parts(kept, tops), key=lambda part: -part.us)
 
     def _parts(self, kept: frozenset[str], branches: Sequence[_Branch]) -> list[Part]:
         """What costs enough in ``branches``, which hang on the sources ``kept``."""
@@ -126,16 +123,11 @@ class _TimedSet:
         us = statistics.median(full() - bare() for _ in range(EVALUATIONS))
         if us < self._least_us:
             return []
-        half = len(branches) // 2
-        if half:
-            return [
-                *self._halved(kept, bare, branches[:half]),
-                *self._halved(kept, bare, branches[half:]),
-            ]
-        return self._inside(kept, us, branches[0])
-
-    def _inside(self, kept: frozenset[str], us: float, branch: _Branch) -> list[Part]:
-        """Parts below a branch that costs ``us``, and what they leave of it."""
+        if half := len(branches) // 2:
+            halves = branches[:half], branches[half:]
+            return [part for each in halves for part in self._halved(kept, bare, each)]
+        # parts below the one branch, and what they leave of it
+        (branch,) = branches
         inner = self._parts(kept | {branch.source}, branch.children)
         left_us = us - sum(part.us for part in inner)
         if left_us >= self._least_us:

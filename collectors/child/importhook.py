@@ -49,12 +49,7 @@ class _Finder:
 class _Loader:
     """The real loader, which it puts back into the module before the module runs."""
 
-    def __init__(
-        self,
-        loader: Any,
-        finder: _Finder,
-        act: Callable[[ModuleType], None],
-    ) -> None:
+    def __init__(self, loader: Any, finder: _Finder, act: Callable[[ModuleType], None]) -> None:
         self._loader = loader
         self._finder = finder
         self._act = act

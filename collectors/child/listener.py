@@ -126,27 +126,18 @@ class Calls:
         driver, recorder = self._driver, self._parts.recorder
         # In another anchor's eager block nothing of this region is compiled: that comes later.
         if not region.first_called and self._parts.stances.name == driver.own_stance:
-            self._first(region, row[3])
+            region.first_called = True
+            stack = self._stacks.pop(region.region_id, [])
+            for entry in stack:
+                self._parts.sources.keep(entry["file"])
+            keys = {"region_id": region.region_id, "host_ms": row[3], "stack": stack}
+            recorder.write("first_call", **keys, step=driver.step)
         if region.calls <= MAX_ROWS or row[4]:
-            stance = self._parts.stances.name
-            keys = {"region_id": region.region_id, "phase": driver.phase, "stance": stance}
-            recorder.row("calls", row, **keys)
+            stance, phase = self._parts.stances.name, driver.phase
+            recorder.row("calls", row, region_id=region.region_id, phase=phase, stance=stance)
             if not self._parts.window.open:
                 recorder.flush(due=True)
         note_sizes(region, given, self._parts.torch.Tensor)
-
-    def _first(self, region: Region, host_ms: float) -> None:
-        region.first_called = True
-        stack = self._stacks.pop(region.region_id, [])
-        for entry in stack:
-            self._parts.sources.keep(entry["file"])
-        self._parts.recorder.write(
-            "first_call",
-            region_id=region.region_id,
-            host_ms=host_ms,
-            stack=stack,
-            step=self._driver.step,
-        )
 
 
 def on_optimizer_step(torch: Any, act: Callable[[Any], None]) -> None:
@@ -165,8 +156,7 @@ def on_optimizer_step(torch: Any, act: Callable[[Any], None]) -> None:
         act(optimizer)
 
     # `torch.optim.optimizer` as an attribute is shadowed; the module is in sys.modules
-    module = sys.modules.get("torch.optim.optimizer")
-    if module is not None:
+    if (module := sys.modules.get("torch.optim.optimizer")) is not None:
         module.register_optimizer_step_post_hook(hook)
 
 

@@ -15,22 +15,21 @@ from typing import Any
 def quiet_stderr(user_logs: Iterable[str]) -> None:
     """Filter torch's stderr handlers, those of now and those that set_logs() makes later."""
     internal: Any = sys.modules["torch._logging._internal"]
-    chosen = Chosen(user_logs, internal.log_registry)
+    chosen, track = Chosen(user_logs, internal.log_registry), internal._track_handler
+
+    def filtered(handler: logging.Handler) -> logging.Handler:
+        if type(handler) is logging.StreamHandler:  # not the subclasses that write files
+            handler.addFilter(chosen)
+        return handler
+
     for handler in list(internal.handlers):
-        _filter(handler, chosen)
-    track = internal._track_handler
+        filtered(handler)
 
     def _track_handler(handler: logging.Handler) -> logging.Handler:
-        _filter(handler, chosen)
-        tracked: logging.Handler = track(handler)
+        tracked: logging.Handler = track(filtered(handler))
         return tracked
 
     internal._track_handler = _track_handler
-
-
-def _filter(handler: logging.Handler, chosen: Chosen) -> None:
-    if type(handler) is logging.StreamHandler:  # not the subclasses that write files
-        handler.addFilter(chosen)
 
 
 class Chosen(logging.Filter):
@@ -45,22 +44,17 @@ class Chosen(logging.Filter):
         self._registry = registry
         self._artifacts: set[str] = set()
         self._levels: dict[str, int] = {}
-        for token in user_logs:
-            self._choose(token.strip())
-
-    def _choose(self, token: str) -> None:
-        name = token.lstrip("+-")
-        levels = {"+": logging.DEBUG, "-": logging.ERROR}
-        level = levels.get(token[:1], logging.INFO)
-        aliases = self._registry.log_alias_to_log_qnames
-        if name in self._registry.artifact_names:
-            self._artifacts.add(name)
-        elif name == "all":
-            self._levels.update(dict.fromkeys(self._registry.get_log_qnames(), level))
-        elif name:
-            qnames = aliases.get(name, [name])
-            for qname in [qnames] if isinstance(qnames, str) else qnames:
-                self._levels[qname] = level
+        for token in map(str.strip, user_logs):
+            name = token.lstrip("+-")
+            level = {"+": logging.DEBUG, "-": logging.ERROR}.get(token[:1], logging.INFO)
+            if name in registry.artifact_names:
+                self._artifacts.add(name)
+            elif name == "all":
+                self._levels.update(dict.fromkeys(registry.get_log_qnames(), level))
+            elif name:
+                named = registry.log_alias_to_log_qnames.get(name, name)
+                qnames = [named] if isinstance(named, str) else named
+                self._levels.update(dict.fromkeys(qnames, level))
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the user would have seen this record."""
@@ -70,9 +64,8 @@ class Chosen(logging.Filter):
         artifact = last[2:]
         if artifact in self._artifacts:
             return True
-        if artifact in self._registry.off_by_default_artifact_names:
-            return False
-        return record.levelno >= self._level(parent)
+        off = artifact in self._registry.off_by_default_artifact_names
+        return not off and record.levelno >= self._level(parent)
 
     def _level(self, name: str) -> int:
         """The level in force for a logger: its own, else the nearest parent's, else WARNING."""

@@ -56,6 +56,21 @@ class Moment:
     profiler_stays: bool = False
     calm_steps: int = 3
 
+    def estimate(self, stance: Stance) -> float:
+        """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
+        known = self.step_ms.get(stance) or next(iter(self.step_ms.values()), 1.0)
+        return max(known, 1e-3)
+
+    def block_steps(self, stance: Stance) -> int:
+        """Steps of a full block: some hundred short ones; more where much happens between calls.
+
+        A block of 50 ms measures as exactly on a quiet machine. On one with busy neighbours a host
+        that is slow for a second then counts for half of the pairs.
+        """
+        calls_ms = 150.0 if self.device else 100.0
+        block_ms = 300.0 if self.step_kind == "optimizer" else calls_ms
+        return math.ceil(block_ms / self.estimate(stance))
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -154,25 +169,15 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     moment = yield Enter("block", f"1/{settings.blocks}")
     while not blocks.complete:
         moment = yield from blocks.pair(moment)
-        if not profiled and _profile_early(settings, moment, blocks.pairs):
+        if not profiled and blocks.enough_to_profile(moment):
             profiled = True
-            moment = yield from _windows(settings)
+            moment = yield from _windows(settings, moment)
             moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
     if not profiled:
-        moment = yield from _windows(settings, late=True)
+        moment = yield from _windows(settings, moment, late=True)
     elif settings.profile:
         moment = yield from _longer_windows(settings, moment)
     return moment
-
-
-def _profile_early(settings: Settings, moment: Moment, pairs: int) -> bool:
-    """Early, because the script's length is unknown: a training script may end after 30 steps.
-
-    Not where the profiler stays attached: every later launch would cost some microseconds more
-    (seen on an H200 with torch 2.11: a launch-bound step went from 2.6 to 3.7 ms).
-    """
-    early = SMALL_PAIRS if moment.step_kind == "optimizer" else 3
-    return not moment.profiler_stays and pairs >= min(settings.blocks, early)
 
 
 def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
@@ -223,6 +228,15 @@ class _Blocks:
             return True
         return self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted)
 
+    def enough_to_profile(self, moment: Moment) -> bool:
+        """Early, because the script's length is unknown: a training script may end after 30 steps.
+
+        Not where the profiler stays attached: every later launch would cost some microseconds more
+        (seen on an H200 with torch 2.11: a launch-bound step went from 2.6 to 3.7 ms).
+        """
+        early = SMALL_PAIRS if moment.step_kind == "optimizer" else 3
+        return not moment.profiler_stays and self.pairs >= min(self._settings.blocks, early)
+
     @property
     def shown(self) -> int:
         """Number of the pair that comes next, as the progress line shows it."""
@@ -241,7 +255,7 @@ class _Blocks:
             skipped = self._skip(stance, size, moment)
             moment = yield from _block(stance, self._first_pair + self.pairs, size, skipped)
             self._sizes[stance] = size
-            self._spent_ms += size * _estimate(stance, moment)
+            self._spent_ms += size * moment.estimate(stance)
         shown = self.shown
         self.pairs += 1
         if full:
@@ -257,7 +271,7 @@ class _Blocks:
         if self._settings.steps is not None or self._settings.fixed:
             return target
         if previous is None:
-            first = 3 if _estimate(stance, moment) < SHORT_STEP_MS else 2
+            first = 3 if moment.estimate(stance) < SHORT_STEP_MS else 2
             return min(first, target)
         small = moment.step_kind == "optimizer" and self.pairs < SMALL_PAIRS
         return min(target, previous if small else previous * GROWTH)
@@ -268,14 +282,13 @@ class _Blocks:
             return max(1, self._settings.steps)
         if self._settings.fixed:
             return FIXED_BLOCK_STEPS
-        return max(2, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
+        return max(2, moment.block_steps(stance))
 
     def _skip(self, stance: Stance, size: int, moment: Moment) -> int:
         """Steps left out after a switch."""
         if self._settings.fixed:
             return 3
-        small = size <= 3
-        step_ms = _estimate(stance, moment)
+        small, step_ms = size <= 3, moment.estimate(stance)
         if step_ms >= LONG_STEP_MS:
             return 1
         if moment.step_kind == "optimizer" or step_ms >= SHORT_STEP_MS:
@@ -283,36 +296,27 @@ class _Blocks:
         return 2 if small else 3
 
 
-def _block_ms(moment: Moment) -> float:
-    """Length of a full block: some hundred short steps; longer where much happens between calls.
-
-    A block of 50 ms measures as exactly on a quiet machine. On one with busy neighbours a host that
-    is slow for a second then counts for half of the pairs.
-    """
-    if moment.step_kind == "optimizer":
-        return 300.0
-    return 150.0 if moment.device else 100.0
-
-
-def _estimate(stance: Stance, moment: Moment) -> float:
-    """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
-    known = moment.step_ms.get(stance) or next(iter(moment.step_ms.values()), 1.0)
-    return max(known, 1e-3)
-
-
-def _windows(settings: Settings, *, late: bool = False) -> Steps:
+def _windows(settings: Settings, moment: Moment, *, late: bool = False) -> Steps:
     """Two profiler windows per stance, after a warm-up step in that stance."""
-    moment: Moment | None = None
     for number, stance in enumerate(settings.stances, start=1):
-        moment = yield Enter("profile", f"{number}/{len(settings.stances)}")
-        moment = yield Take(stance)
-        moment = yield Wait(1)
+        yield Enter("profile", f"{number}/{len(settings.stances)}")
+        yield Take(stance)
+        yield Wait(1)
         moment = yield OpenWindow(stance)
-        steps = (_long_window_steps if late else _window_steps)(settings, stance, moment)
-        moment = yield Wait(steps, watch=True)
+        yield Wait(_window_steps(settings, stance, moment, longer=late), watch=True)
         moment = yield CloseWindow()
-        moment = yield from _lines_window(settings, stance, moment)
-    assert moment is not None
+        step_ms = moment.estimate(stance)
+        if step_ms > LONGEST_MARKED_MS and not settings.fixed:
+            why = f"a step takes {step_ms / 1000:.1f} s, too long to run another one for it"
+            moment = yield LeaveOut(f"marking source lines in one step ({stance})", why)
+            continue
+        # Ranges of others (an optimizer's, the script's own) may be open at an edge. They have to
+        # end before the next profiler starts, so a step lies between: torch would write their end
+        # into the last one's freed memory.
+        yield Wait(1)
+        yield OpenWindow(stance, "lines")
+        yield Wait(1, watch=True)
+        moment = yield CloseWindow()
     return moment
 
 
@@ -326,17 +330,20 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
     while. So a block stands before and after the window, to separate that from the profiler's cost.
     """
     for number, stance in enumerate(settings.stances, start=1):
-        steps = _long_window_steps(settings, stance, moment)
+        steps = _window_steps(settings, stance, moment, longer=True)
         if steps <= _window_steps(settings, stance, moment):
             continue
-        moment = yield Enter("profile", f"{number}/{len(settings.stances)}, longer")
+        yield Enter("profile", f"{number}/{len(settings.stances)}, longer")
         moment = yield Take(stance)
         moment = yield from _beside(settings, stance, moment)
         if moment.device and not settings.fixed:
+            # Attaching the profiler leaves the device idle for a while. One held at its power limit
+            # then runs faster for some 50 ms (seen on an H200: a matrix product of 203 µs in a
+            # block, 178 µs behind a pause). So it is attached a block's length before it writes.
             yield PrepareWindow(stance)
-            moment = yield Wait(_settling_steps(stance, moment))
-        moment = yield OpenWindow(stance)
-        moment = yield Wait(steps, watch=True)
+            yield Wait(min(MOST_SETTLING_STEPS, max(1, moment.block_steps(stance))))
+        yield OpenWindow(stance)
+        yield Wait(steps, watch=True)
         moment = yield CloseWindow()
         if not moment.profiler_stays:
             moment = yield from _beside(settings, stance, moment)
@@ -345,19 +352,8 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
 
 def _beside(settings: Settings, stance: Stance, moment: Moment) -> Steps:
     """A block of full length, of no pair, after some steps that are left out."""
-    fitting = max(3, math.ceil(_block_ms(moment) / _estimate(stance, moment)))
-    size = settings.steps or (FIXED_BLOCK_STEPS if settings.fixed else fitting)
-    return (yield from _block(stance, None, size, skipped=3))
-
-
-def _settling_steps(stance: Stance, moment: Moment) -> int:
-    """Steps under the profiler before it writes, as long as a block.
-
-    Attaching it leaves the device idle for a while. One held at its power limit then runs faster
-    for some 50 ms (seen on an H200: a matrix product of 203 µs in a block, 178 µs behind a pause).
-    """
-    fitting = math.ceil(_block_ms(moment) / _estimate(stance, moment))
-    return min(MOST_SETTLING_STEPS, max(1, fitting))
+    fitting = FIXED_BLOCK_STEPS if settings.fixed else max(3, moment.block_steps(stance))
+    return (yield from _block(stance, None, settings.steps or fitting, skipped=3))
 
 
 def _block(stance: Stance, pair: int | None, size: int, skipped: int) -> Steps:
@@ -367,38 +363,16 @@ def _block(stance: Stance, pair: int | None, size: int, skipped: int) -> Steps:
     return (yield CloseBlock())
 
 
-def _lines_window(settings: Settings, stance: Stance, moment: Moment) -> Steps:
-    """One more step, after one without a profiler.
-
-    Ranges of others (an optimizer's, the script's own) may be open at an edge. They have to end
-    before the next profiler starts: torch would write their end into the last one's freed memory.
-    """
-    step_ms = _estimate(stance, moment)
-    if step_ms > LONGEST_MARKED_MS and not settings.fixed:
-        why = f"a step takes {step_ms / 1000:.1f} s, too long to run another one for it"
-        return (yield LeaveOut(f"marking source lines in one step ({stance})", why))
-    yield Wait(1)
-    yield OpenWindow(stance, "lines")
-    yield Wait(1, watch=True)
-    return (yield CloseWindow())
-
-
-def _long_window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
-    """Steps that last about LONG_WINDOW_MS, few enough for a trace that can be read."""
+def _window_steps(
+    settings: Settings, stance: Stance, moment: Moment, *, longer: bool = False
+) -> int:
+    """``longer``: steps that last about LONG_WINDOW_MS, few enough for a trace that can be read."""
     if settings.fixed:
-        return FIXED_WINDOW_STEPS
-    if _estimate(stance, moment) > LONG_WINDOW_MS:
-        return _window_steps(settings, stance, moment)
+        return FIXED_WINDOW_STEPS if longer else 3
+    step_ms = moment.estimate(stance)
+    short = ((2.0, 10), (50.0, 5)) if moment.step_kind == "call" else ()
+    steps = next((steps for limit, steps in (*short, (2000.0, 3)) if step_ms < limit), 2)
+    if not longer or step_ms > LONG_WINDOW_MS:
+        return steps
     least, most = LONG_WINDOW_STEPS
-    fitting = math.ceil(LONG_WINDOW_MS / _estimate(stance, moment))
-    return max(_window_steps(settings, stance, moment), min(most, max(least, fitting)))
-
-
-def _window_steps(settings: Settings, stance: Stance, moment: Moment) -> int:
-    if settings.fixed:
-        return 3
-    step_ms = _estimate(stance, moment)
-    if moment.step_kind == "optimizer":
-        return 3 if step_ms < 2000.0 else 2
-    limits = ((2.0, 10), (50.0, 5), (2000.0, 3))
-    return next((steps for limit, steps in limits if step_ms < limit), 2)
+    return max(steps, min(most, max(least, math.ceil(LONG_WINDOW_MS / step_ms))))

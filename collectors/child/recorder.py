@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,7 @@ class Recorder:
         if self._fd is None:
             return
         record = {"event": event, "t": time.time_ns() / 1000, **keys}
-        line = json.dumps(record, default=repr, skipkeys=True) + "\n"
-        data = line.encode("ascii")
+        data = (json.dumps(record, default=repr, skipkeys=True) + "\n").encode("ascii")
         try:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -84,7 +84,5 @@ class Recorder:
         fd, self._fd = self._fd, None
         self._rows = {}
         if fd is not None:
-            try:
+            with suppress(OSError):
                 os.close(fd)
-            except OSError:
-                return

@@ -34,12 +34,7 @@ class Regions:
     """Patches ``torch.compile`` and keeps count of what it gave back."""
 
     def __init__(
-        self,
-        torch: Any,
-        control: Control,
-        recorder: Recorder,
-        frames: Frames,
-        sources: Sources,
+        self, torch: Any, control: Control, recorder: Recorder, frames: Frames, sources: Sources
     ) -> None:
         self._torch = torch
         self._control = control
@@ -65,9 +60,8 @@ class Regions:
             try:
                 result = compile_fn(*args, **kwargs)
             except Exception as error:
-                offered = backends_offered()
-                raised = f"{type(error).__name__}: {error}"
-                self._recorder.write("region", **event, error=raised, backends_offered=offered)
+                event["error"] = f"{type(error).__name__}: {error}"
+                self._recorder.write("region", **event, backends_offered=backends_offered())
                 raise
             if region.compile_calls == 1:
                 self._recorder.write("region", **event, error=None)
@@ -105,7 +99,7 @@ class Regions:
         if len(alike) == MOST_ALIKE:
             alike[-1].compile_calls += 1
             return alike[-1]
-        region = Region(event["region_id"], event["name"], cudagraphs=cudagraphs)
+        region = Region(event["region_id"], cudagraphs)
         if alike:
             region.made_after = alike[-1], alike[-1].outermost
         alike.append(region)
@@ -152,7 +146,7 @@ class Regions:
             wrapped = counted(result, _innermost(given["model"]))
         else:
             return result
-        weakref.finalize(wrapped, _died, region).atexit = False
+        weakref.finalize(wrapped, region.collected).atexit = False
         return wrapped
 
 
@@ -170,10 +164,6 @@ def hide_from_dynamo(call: Callable[..., Any]) -> None:
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:
         skip(call.__code__)
-
-
-def _died(region: Region) -> None:
-    region.collected_uncalled = region.calls == 0
 
 
 _methods: weakref.WeakKeyDictionary[Any, Region] = weakref.WeakKeyDictionary()
@@ -255,7 +245,19 @@ def uses_cudagraphs(given: Mapping[str, Any]) -> bool:
 
 def target_of(model: Any, module_type: type) -> dict[str, Any]:
     """``kind`` and ``name`` of what is being compiled, and the ``target_…`` of its code."""
-    kind, named, code_of = _kind(model, module_type)
+    kind, named, code_of = "other", model, model  # what has the name, and the function
+    if isinstance(model, type):
+        calls = "forward" if issubclass(model, module_type) else "__call__"
+        kind, code_of = "class", getattr(model, calls, None)
+    elif isinstance(model, module_type):
+        kind, named, code_of = "module", type(model), getattr(type(model), "forward", None)
+    elif isinstance(model, MethodType):
+        kind, code_of, owner = "method", model.__func__, model.__self__
+        if isinstance(owner, module_type) and model.__name__ in ("_call_impl", "_lazy_forward"):
+            kind, named = "module_compile", type(owner)
+            code_of = getattr(named, "forward", None)
+    elif inspect.isfunction(model):
+        kind = "function"
     code = getattr(inspect.unwrap(code_of) if callable(code_of) else None, "__code__", None)
     return {
         "kind": kind,
@@ -271,20 +273,3 @@ def _last_line(code: CodeType) -> int:
     inner = (_last_line(each) for each in code.co_consts if isinstance(each, CodeType))
     own = (line for _, _, line in code.co_lines() if line is not None)
     return max((*own, *inner), default=code.co_firstlineno)
-
-
-def _kind(model: Any, module_type: type) -> tuple[str, Any, Any]:
-    """The kind, the object that gives the name, and the function that gives the place."""
-    if isinstance(model, type):
-        calls = "forward" if issubclass(model, module_type) else "__call__"
-        return "class", model, getattr(model, calls, None)
-    if isinstance(model, module_type):
-        return "module", type(model), getattr(type(model), "forward", None)
-    if isinstance(model, MethodType):
-        owner = model.__self__
-        if isinstance(owner, module_type) and model.__name__ in ("_call_impl", "_lazy_forward"):
-            return "module_compile", type(owner), getattr(type(owner), "forward", None)
-        return "method", model, model.__func__
-    if inspect.isfunction(model):
-        return "function", model, model
-    return "other", model, model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from .recorder import Recorder
@@ -24,12 +25,14 @@ class Stances:
 
     def take(self, stance: str) -> None:
         """Switch; only at a step edge, outside every compiled call."""
-        eager = stance == "eager"
-        self._control.point(eager=eager)
-        if eager:
-            self._force()
-        else:
+        self._control.point(eager=stance == "eager")
+        if stance != "eager":
             self._release()
+            return
+        self.look()
+        dynamo = sys.modules.get("torch._dynamo")
+        if self._forced is None and hasattr(dynamo, "set_stance"):
+            self._forced = dynamo.set_stance("force_eager")  # type: ignore[union-attr]
 
     def look(self) -> None:
         """Record the script's own stance where it is a new one."""
@@ -41,16 +44,8 @@ class Stances:
 
     def abandon(self) -> None:
         """Back to the script's stance in a forked child, if it can be set there."""
-        try:
+        with suppress(RuntimeError):  # forked inside a compiled frame: it keeps what is in force
             self._release()
-        except RuntimeError:  # forked inside a compiled frame: the child keeps what is in force
-            return
-
-    def _force(self) -> None:
-        self.look()
-        dynamo = sys.modules.get("torch._dynamo")
-        if self._forced is None and hasattr(dynamo, "set_stance"):
-            self._forced = dynamo.set_stance("force_eager")  # type: ignore[union-attr]
 
     def _release(self) -> None:
         """Back to the script's stance, unless the script has set another one meanwhile."""
@@ -67,6 +62,4 @@ def inside_compiled_frame() -> bool:
     """Whether Dynamo's frame hook is active on this thread, so that no stance can be set."""
     module = sys.modules.get("torch._C._dynamo.eval_frame")
     probe = getattr(module, "get_eval_frame_callback", None)
-    if probe is None:
-        return False
-    return probe() not in (None, False)
+    return probe is not None and probe() not in (None, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import repeat
 from operator import length_hint
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 FOREVER = 1 << 60
 
 
+@dataclass(eq=False, slots=True)
 class Region:
     """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
 
@@ -23,41 +25,19 @@ class Region:
     Holds no reference to the user's objects: it outlives them.
     """
 
-    __slots__ = (
-        "collected_uncalled",
-        "compile_calls",
-        "counted",
-        "cudagraphs",
-        "first_called",
-        "left",
-        "made_after",
-        "methods_used",
-        "name",
-        "nested",
-        "passes",
-        "passes_given",
-        "region_id",
-        "sizes",
-    )
-
-    def __init__(self, region_id: int, name: str, *, cudagraphs: bool = False) -> None:
-        self.region_id = region_id
-        self.name = name
-        self.cudagraphs = cudagraphs
-        self.left = 0
-        self.counted = 0
-        self.nested = 0
-        self.first_called = False
-        self.collected_uncalled = False
-        self.compile_calls = 1
-        self.made_after: tuple[Region, int] | None = None
-        self.methods_used: list[str] = []
-        self.sizes: dict[str, int] = {}
-        self._give(0)
-
-    def _give(self, passes: int) -> None:
-        self.passes: Iterator[bool] = repeat(True, passes)
-        self.passes_given = passes
+    region_id: int
+    cudagraphs: bool = False
+    left: int = 0
+    counted: int = 0
+    nested: int = 0
+    passes: Iterator[bool] = field(default_factory=lambda: repeat(True, 0))
+    passes_given: int = 0
+    first_called: bool = False
+    collected_uncalled: bool = False
+    compile_calls: int = 1
+    made_after: tuple[Region, int] | None = None
+    methods_used: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def passes_left(self) -> int:
@@ -66,8 +46,8 @@ class Region:
     def grant(self, calls: int, *, straight: bool = False) -> None:
         """Let it make ``calls`` outermost calls before it reports again."""
         self.counted = self.outermost
-        self._give(calls if straight else 0)
-        self.left = 0 if straight else calls
+        self.left, given = (0, calls) if straight else (calls, 0)
+        self.passes, self.passes_given = repeat(True, given), given
 
     @property
     def remaining(self) -> int:
@@ -81,6 +61,10 @@ class Region:
     @property
     def calls(self) -> int:
         return self.outermost + self.nested
+
+    def collected(self) -> None:
+        """What torch.compile gave back for it is gone."""
+        self.collected_uncalled = self.calls == 0
 
 
 class Gate:
@@ -105,6 +89,7 @@ class Gate:
         self.target = compiled
 
 
+@dataclass(eq=False, slots=True)
 class Control:
     """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region.
 
@@ -112,28 +97,15 @@ class Control:
     seen inside a call.
     """
 
-    __slots__ = (
-        "compiles",
-        "depth",
-        "eager",
-        "flat",
-        "gates",
-        "off",
-        "regions",
-        "thread",
-        "watching",
-    )
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.thread = threading.main_thread().ident
-        self.watching = True
-        self.eager = False
-        self.off = False
-        self.flat = True
-        self.compiles = 0
-        self.regions: list[Region] = []
-        self.gates: weakref.WeakSet[Gate] = weakref.WeakSet()
+    depth: int = 0
+    thread: int | None = field(default_factory=lambda: threading.main_thread().ident)
+    watching: bool = True
+    eager: bool = False
+    off: bool = False
+    flat: bool = True
+    compiles: int = 0
+    regions: list[Region] = field(default_factory=list)
+    gates: weakref.WeakSet[Gate] = field(default_factory=weakref.WeakSet)
 
     def admit(self, gate: Gate) -> None:
         """A new gate, pointed where the stance in force wants it."""

@@ -64,8 +64,5 @@ def test_a_torch_without_it_is_left_alone(parts, monkeypatch):
     ("granted", "left", "step"), [(1, 0, 10), (5, 4, 10), (5, 3, 11), (5, 0, 14), (5, -1, 14)]
 )
 def test_the_step_of_a_compile_is_counted_on_from_the_last_edge(granted, left, step):
-    region = SimpleNamespace(remaining=left)
-    driver = SimpleNamespace(
-        step=10, _granted=granted, anchor=SimpleNamespace(region=region, left=0)
-    )
+    driver = SimpleNamespace(step=10, _granted=granted, anchor=SimpleNamespace(remaining=left))
     assert Driver.step_now.fget(driver) == step

@@ -10,7 +10,7 @@ class Tensor:
 
 
 def sizes_of(*calls):
-    region = Region(0, "f")
+    region = Region(0)
     for given in calls:
         note_sizes(region, given, Tensor)
     return region.sizes

@@ -148,7 +148,7 @@ class Listener:
 
 
 def gated(control, target):
-    gate = Gate(Region(0, "f"), target, lambda *args: "original")
+    gate = Gate(Region(0), target, lambda *args: "original")
     control.add(gate.region)
     control.admit(gate)
     return gate, counting(gate, control, listener := Listener()), listener
@@ -244,7 +244,7 @@ class Optimizer:
 
 def test_the_first_region_called_is_the_anchor_until_an_optimizer_steps_twice():
     control = Control()
-    region = Region(0, "f")
+    region = Region(0)
     control.regions.append(region)
     anchor, optimizer = Anchor(control), Optimizer()
     assert anchor.called(region)
@@ -259,14 +259,14 @@ def test_the_first_region_called_is_the_anchor_until_an_optimizer_steps_twice():
 
 def test_an_optimizer_of_steps_without_compiled_calls_is_no_anchor():
     control = Control()
-    control.regions.append(Region(0, "f"))
+    control.regions.append(Region(0))
     anchor, optimizer = Anchor(control), Optimizer()
     assert not any(anchor.stepped(optimizer) for _ in range(100))
 
 
 def test_each_fold_has_an_optimizer_of_its_own_and_all_their_steps_count():
     control = Control()
-    region = Region(0, "f")
+    region = Region(0)
     control.regions.append(region)
     anchor, moves, counted = Anchor(control), 0, []
     anchor.called(region)
@@ -288,7 +288,7 @@ def test_each_fold_has_an_optimizer_of_its_own_and_all_their_steps_count():
 
 def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
     control = Control()
-    first, second = Region(0, "first"), Region(1, "second")
+    first, second = Region(0), Region(1)
     control.regions += [first, second]
     anchor = Anchor(control)
     first.counted += 1
@@ -303,7 +303,7 @@ def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
 
 def made_anew(control, before):
     """A region that the same line makes of the same function after ``before``."""
-    region = Region(len(control.regions), before.name)
+    region = Region(len(control.regions))
     region.made_after = before, before.outermost
     control.regions.append(region)
     return region
@@ -311,7 +311,7 @@ def made_anew(control, before):
 
 def test_what_a_line_compiles_anew_goes_on_in_the_anchors_place():
     control = Control()
-    first = Region(0, "f")
+    first = Region(0)
     control.regions.append(first)
     anchor = Anchor(control)
     first.counted += 1
@@ -331,7 +331,7 @@ def test_what_a_line_compiles_anew_goes_on_in_the_anchors_place():
 
 def test_blocks_of_one_line_are_one_step_together():
     control = Control()
-    blocks = [Region(0, "block")]
+    blocks = [Region(0)]
     control.regions.append(blocks[0])
     anchor, ends = Anchor(control), []
     for turn in range(5):
@@ -346,7 +346,7 @@ def test_blocks_of_one_line_are_one_step_together():
 
 def test_two_regions_by_turns_keep_the_anchor():
     control = Control()
-    first, second = Region(0, "first"), Region(1, "second")
+    first, second = Region(0), Region(1)
     control.regions += [first, second]
     anchor = Anchor(control)
     moved = 0
