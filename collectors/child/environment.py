@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,22 +50,24 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
         cpu_count=usable(),
         torch_file=torch.__file__,
     )
-    for name in sorted(os.environ):
-        if _VARIABLES.match(name):
-            hidden = any(word in name for word in _SECRET)
-            value = "hidden" if hidden else os.environ[name]
-            _setting(recorder, "env", name, value, None, ours=name in ours)
+    for section, name, value, default, by_us in _settings(torch, ours):
+        keys = {"section": section, "name": name, "value": value, "default": default}
+        recorder.write("setting", **keys, set_by="traceview" if by_us else "user")
+
+
+def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
+    """Section, name, value, default, and whether the parent has set it."""
+    for name in sorted(filter(_VARIABLES.match, os.environ)):
+        hidden = any(word in name for word in _SECRET)
+        yield "env", name, "hidden" if hidden else os.environ[name], None, name in ours
     for section, module in _CONFIGS.items():
         for name, value, default in _changed(sys.modules.get(module)):
-            by_us = name in _OUR_SETTINGS
-            _setting(recorder, section, name, _text(value), _text(default), ours=by_us)
+            yield section, name, _text(value), _text(default), name in _OUR_SETTINGS
     for name, value in _precision(torch):
-        _setting(recorder, "precision", name, _text(value), None, ours=False)
-    grad = _text(torch.is_grad_enabled())
-    _setting(recorder, "torch", "grad_enabled_steps", grad, None, ours=False)
-    world = _world_size()
-    if world is not None:
-        _setting(recorder, "torch", "world_size", _text(world), None, ours=False)
+        yield "precision", name, _text(value), None, False
+    yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
+    if (world := _world_size()) is not None:
+        yield "torch", "world_size", _text(world), None, False
 
 
 def compiling_disabled() -> str | None:
@@ -82,15 +85,6 @@ def _world_size() -> int | None:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     return int(distributed.get_world_size())
-
-
-def _setting(
-    recorder: Recorder, section: str, name: str, value: str, default: str | None, *, ours: bool
-) -> None:
-    set_by = "traceview" if ours else "user"
-    recorder.write(
-        "setting", section=section, name=name, value=value, default=default, set_by=set_by
-    )
 
 
 def _triton_version() -> str | None:
@@ -133,22 +127,18 @@ def _changed(config: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def _precision(torch: Any) -> Iterator[tuple[str, Any]]:
     yield "float32_matmul_precision", torch.get_float32_matmul_precision()
-    backends = torch.backends
     flags = (
-        ("cuda.matmul", "allow_tf32"),
-        ("cuda.matmul", "allow_fp16_reduced_precision_reduction"),
-        ("cuda.matmul", "allow_bf16_reduced_precision_reduction"),
-        ("cudnn", "allow_tf32"),
-        ("cudnn", "benchmark"),
-        ("cudnn", "deterministic"),
-        ("cudnn", "enabled"),
+        "cuda.matmul.allow_tf32",
+        "cuda.matmul.allow_fp16_reduced_precision_reduction",
+        "cuda.matmul.allow_bf16_reduced_precision_reduction",
+        "cudnn.allow_tf32",
+        "cudnn.benchmark",
+        "cudnn.deterministic",
+        "cudnn.enabled",
     )
-    for path, flag in flags:
-        owner = backends
-        for part in path.split("."):
-            owner = getattr(owner, part, None)
+    for flag in flags:
         try:
-            yield f"{path}.{flag}", getattr(owner, flag)
+            yield flag, attrgetter(flag)(torch.backends)
         except (AttributeError, RuntimeError):  # the flag is not known, or mixed with the new API
             continue
     yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled()
@@ -159,17 +149,14 @@ def _text(value: object) -> str:
 
 
 def usable() -> int | None:
-    """Processors that this process may run on; fewer where its cgroup's quota is lower."""
+    """Processors that this process may run on; fewer where its cgroup's quota is lower.
+
+    The quota is processors' worth of time, in version 2 of cgroups and then in version 1.
+    """
     try:
         count = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
         return os.cpu_count()
-    quota = _quota()
-    return count if quota is None else max(1, min(count, math.ceil(quota)))
-
-
-def _quota() -> float | None:
-    """Processors' worth of time that the cgroup grants (version 2, then 1); None: no limit."""
     try:
         if (version_2 := _CGROUP / "cpu.max").exists():
             limit, period = version_2.read_text(encoding="ascii").split()
@@ -178,6 +165,7 @@ def _quota() -> float | None:
             limit, period = (
                 (_CGROUP / "cpu" / name).read_text(encoding="ascii").strip() for name in names
             )
-        return None if limit in ("max", "-1") else int(limit) / int(period)
+        unlimited = limit in ("max", "-1")
+        return count if unlimited else max(1, min(count, math.ceil(int(limit) / int(period))))
     except (OSError, ValueError, ZeroDivisionError):
-        return None
+        return count

@@ -118,7 +118,9 @@ class LineMarks:
         self._settle(frame)
         if line is None:  # instructions that the compiler made up have none
             return
-        hot = self._ran_often(frame, line)
+        key = frame.f_code, line
+        self._runs[key] = runs = self._runs.get(key, 0) + 1
+        hot = runs > HOT  # too often for a range each time
         inside = bool(self._open) and self._open[-1][0] is frame
         if inside:
             before = self._open[-1][1]
@@ -133,12 +135,6 @@ class LineMarks:
             return
         name = f"traceview line {self._index(frame)}:{line}"
         self._open.append((frame, line, self._begin(name)))
-
-    def _ran_often(self, frame: FrameType, line: int) -> bool:
-        """Count a line; whether it has run too often for a range each time."""
-        key = frame.f_code, line
-        self._runs[key] = count = self._runs.get(key, 0) + 1
-        return count > HOT
 
     def _leave(self, frame: FrameType) -> None:
         """``frame`` returns, raises or yields; it keeps nothing of ours, as it may never go on."""

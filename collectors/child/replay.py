@@ -7,7 +7,6 @@ helpers. Its copy has the same code, and copies of those in their place.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -19,7 +18,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from .frames import Frames
-from .taken import Mode, Taken, free_bytes
+from .taken import Taken, free_bytes
 
 MOST_OUTPUTS = 64  # of one container
 _DEPTH = 6
@@ -54,12 +53,19 @@ class Replay:
         """
         taken, torch = self._taken, self._torch
         with ExitStack() as stack:
-            self._enter(stack, taken.mode, double=double)
+            if taken.mode.inference:
+                stack.enter_context(torch.inference_mode())
+            stack.enter_context(torch.set_grad_enabled(taken.mode.grad))
+            for device, (enabled, dtype) in taken.mode.autocast.items():
+                on = enabled and not double
+                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=on))
             copies = Copies(torch, self._frames)
             call, args, kwargs = self._copied(copies)
             if double:
                 copies.to_double()
-                stack.enter_context(_default_double(torch))
+                # what the code makes itself (``torch.zeros``) is float64 too
+                stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+                torch.set_default_dtype(torch.float64)
             stance = "force_eager" if compiled is None else "default"
             stack.enter_context(torch.compiler.set_stance(stance))
             before = {
@@ -106,26 +112,6 @@ class Replay:
                 each.training = training
         return call, args, kwargs
 
-    def _enter(self, stack: ExitStack, mode: Mode, *, double: bool) -> None:
-        torch = self._torch
-        if mode.inference:
-            stack.enter_context(torch.inference_mode())
-        stack.enter_context(torch.set_grad_enabled(mode.grad))
-        for device, (enabled, dtype) in mode.autocast.items():
-            on = enabled and not double
-            stack.enter_context(torch.autocast(device, dtype=dtype, enabled=on))
-
-
-@contextlib.contextmanager
-def _default_double(torch: Any) -> Iterator[None]:
-    """What the code makes itself (``torch.zeros``) is float64 too."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
 
 # -- what a call gives and what it writes into, as named tensors and simple values -----------------
 
@@ -164,8 +150,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def written(call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[tuple[str, Any]]:
     """What a call may write into, apart from its result: arguments, and buffers of its module."""
-    given = (*enumerate(args), *kwargs.items())
-    for key, value in given:
+    for key, value in (*enumerate(args), *kwargs.items()):
         for name, tensor in outputs(value, torch, f"argument {key}"):
             if isinstance(tensor, torch.Tensor):
                 yield f"{name} (written)", tensor
@@ -275,28 +260,22 @@ class Copies:
 
     def _referred(self, value: Any) -> Any:
         """A copy of what a function refers to, if it has state; else the thing itself."""
-        torch = self._torch
-        if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
-            return self.of(value)
-        if isinstance(value, FunctionType):
-            return self._function(value) if self._is_users(value) else value
-        if isinstance(value, MethodType) and isinstance(value.__self__, torch.nn.Module):
-            return self.of_callable(value)
-        if type(value) in _PLAIN and self._has_state(value):
-            return self.of(value)
-        return value
-
-    def _is_users(self, function: Callable[..., Any]) -> bool:
-        inner = getattr(function, "__wrapped__", function)
-        code = getattr(inner, "__code__", None)
-        return code is not None and self._frames.is_user(code.co_filename)
-
-    def _has_state(self, value: Any) -> bool:
         from torch.utils._pytree import tree_leaves
 
         torch = self._torch
-        kinds = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
-        return any(isinstance(leaf, kinds) for leaf in tree_leaves(value))
+        with_state = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
+        if isinstance(value, with_state):
+            return self.of(value)
+        if isinstance(value, FunctionType):
+            code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
+            users = code is not None and self._frames.is_user(code.co_filename)
+            return self._function(value) if users else value
+        if isinstance(value, MethodType) and isinstance(value.__self__, torch.nn.Module):
+            return self.of_callable(value)
+        plain = type(value) in _PLAIN
+        if plain and any(isinstance(leaf, with_state) for leaf in tree_leaves(value)):
+            return self.of(value)
+        return value
 
 
 class Originals(Copies):

@@ -103,10 +103,18 @@ class _Trial:
         compiled = self._in_time(lambda: self._compiled(self._taken.how))
         if self._look("compiled", self._own, compiled):
             return keys
-        if replay.draws and self._with_eagers_numbers():
-            return keys
-        for rung in self._rungs():
-            if self._climb(rung) is False:
+        how, own = self._taken.how, self._own
+        if replay.draws:
+            self._torch._dynamo.reset()
+            if self._try("fallback_random", own, how, fallback_random=True):
+                return keys
+        patch = {"fallback_random": True, "emulate_precision_casts": True}
+        below = RUNGS[: RUNGS.index(own)] if own in RUNGS else RUNGS[:-1]
+        for rung in (*below, own):  # stages of the compiler up to the user's own backend
+            kept = (name for name in how if rung == own or name in ("fullgraph", "dynamic"))
+            self._torch._dynamo.reset()
+            given = {name: how[name] for name in kept} | {"backend": rung}
+            if self._try("ladder", rung, given, **patch) is False:
                 break
         return keys
 
@@ -122,23 +130,6 @@ class _Trial:
                 return "in float64 it draws different random numbers"
         self._exact = exact
         return None
-
-    def _with_eagers_numbers(self) -> bool | None:
-        """Whether all agrees once random numbers are drawn as in eager."""
-        self._torch._dynamo.reset()
-        return self._try("fallback_random", self._own, self._taken.how, fallback_random=True)
-
-    def _rungs(self) -> list[Any]:
-        """Stages of the compiler up to the user's own backend."""
-        below = RUNGS.index(self._own) if self._own in RUNGS else -1
-        return [*RUNGS[:below], self._own]
-
-    def _climb(self, rung: Any) -> bool | None:
-        names = tuple(self._taken.how) if rung == self._own else ("fullgraph", "dynamic")
-        how = {name: self._taken.how[name] for name in names if name in self._taken.how}
-        self._torch._dynamo.reset()
-        patch = {"fallback_random": True, "emulate_precision_casts": True}
-        return self._try("ladder", rung, {**how, "backend": rung}, **patch)
 
     def _try(self, run: str, backend: Any, how: Mapping[str, Any], **patch: bool) -> bool | None:
         """None where it could not be run: a row has the reason."""
