@@ -21,7 +21,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from traceview.collectors.events import EventTail, Story
@@ -260,12 +260,7 @@ class SignalDesk:
         self._seen.clear()
         return taken
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self._mask is not None:
             self.take()  # what is pending now came for a run that is over
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)

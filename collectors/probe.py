@@ -96,7 +96,10 @@ _NAME_ANOTHER = "Choose the interpreter that has torch with --python PATH."
 
 
 def _chosen_python(options: CollectOptions) -> tuple[str, dict[str, Any]]:
-    """The interpreter and its answer; with none named, the first candidate that has torch."""
+    """The interpreter and its answer; with none named, the first that has torch.
+
+    Tried are ours, the activated environment's, and those on PATH, each once.
+    """
     kind = options.kind if options.target else "none"
     arguments = [kind, options.target, *SWITCHES]
     program = Path(__file__).with_name("ask_target.py")
@@ -104,7 +107,12 @@ def _chosen_python(options: CollectOptions) -> tuple[str, dict[str, Any]]:
         python = located(options.python)
         return python, ask(python, program, arguments, ANSWER_WITHIN_S)
     tried: list[str] = []
-    for candidate in _candidates():
+    candidates = [sys.executable] if importlib.util.find_spec("torch") else []
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if os.environ.get(variable):
+            candidates.append(str(Path(os.environ[variable], "bin", "python")))
+    candidates += [path for name in ("python3", "python") if (path := shutil.which(name))]
+    for candidate in dict.fromkeys([*candidates, sys.executable]):
         tried.append(candidate)
         try:
             facts = ask(candidate, program, arguments, ANSWER_WITHIN_S)
@@ -114,17 +122,6 @@ def _chosen_python(options: CollectOptions) -> tuple[str, dict[str, Any]]:
             return candidate, facts
     fact = f"No interpreter with torch was found (tried {', '.join(tried)})."
     raise TargetUnusable(fact, _NAME_ANOTHER, slug="no-torch")
-
-
-def _candidates() -> list[str]:
-    """Interpreters to try, each once: ours, the activated environment's, those on PATH."""
-    found = [sys.executable] if importlib.util.find_spec("torch") else []
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if os.environ.get(variable):
-            found.append(str(Path(os.environ[variable], "bin", "python")))
-    found += [path for name in ("python3", "python") if (path := shutil.which(name))]
-    found.append(sys.executable)
-    return list(dict.fromkeys(found))
 
 
 def located(python: str) -> str:

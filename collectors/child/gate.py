@@ -25,7 +25,7 @@ class Listener(Protocol):
     ) -> None:
         """The call that ``before`` opened has ended."""
 
-    def nested(self, region: Region) -> Opened | None:
+    def nested(self, region: Region) -> Opened:
         """A call begins inside another region's, or in another thread, while watching."""
 
     def after_nested(self, region: Region, opened: Opened) -> None:
@@ -44,7 +44,11 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             region.nested += 1
             if not control.watching:
                 return gate.target(*args, **kwargs)
-            return _watched(gate, listener, args, kwargs)
+            inside = listener.nested(region)
+            try:
+                return gate.target(*args, **kwargs)
+            finally:
+                listener.after_nested(region, inside)
         region.counted += 1
         region.left -= 1
         opened = listener.before(gate, args, kwargs) if region.left < 0 else None
@@ -57,15 +61,6 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
                 listener.after(region, opened, args, kwargs)
 
     return call
-
-
-def _watched(gate: Gate, listener: Listener, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    opened = listener.nested(gate.region)
-    try:
-        return gate.target(*args, **kwargs)
-    finally:
-        if opened is not None:
-            listener.after_nested(gate.region, opened)
 
 
 def region_of(tb: TracebackType | None) -> Region | None:

@@ -40,11 +40,6 @@ class _Finder:
                 return spec
         return None
 
-    def leave(self) -> None:
-        """The import has succeeded: leave the import system as it was."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
 
 class _Loader:
     """The real loader, which it puts back into the module before the module runs."""
@@ -63,7 +58,8 @@ class _Loader:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._finder.leave()
+        if self._finder in sys.meta_path:  # it has succeeded: leave the import system as it was
+            sys.meta_path.remove(self._finder)
         self._act(module)
 
     def __getattr__(self, name: str) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .clock import BlockTimer, gpu_in_use
@@ -80,19 +81,14 @@ class Session:
             self._parts.recorder.write("disabled", by=disabled)
 
     def _steady(self) -> None:
-        self._write_environment()
-        self._write_region_ends()
-
-    def _write_environment(self) -> None:
+        """Write what is known by now: the environment once, each region's counts."""
+        torch, recorder = self._parts.torch, self._parts.recorder
         if not self._environment_written:
             self._environment_written = True
-            torch, recorder = self._parts.torch, self._parts.recorder
             ours = frozenset(self._config.variables)
             self._try("environment", lambda: write_environment(torch, recorder, ours))
-
-    def _write_region_ends(self) -> None:
         for region in self._parts.control.regions:
-            self._parts.recorder.write(
+            recorder.write(
                 "region_end",
                 region_id=region.region_id,
                 calls=region.calls,
@@ -129,8 +125,7 @@ class Session:
         self._write_error()
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
         parts.stances.look()
-        self._write_environment()
-        self._write_region_ends()
+        self._steady()
         parts.recorder.flush()
         parts.recorder.write(
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
@@ -151,13 +146,10 @@ class Session:
         elif self._config.nproc > 1:
             recorder.note(what, "only runs with one rank are compared")
         else:
-
-            def act() -> None:
+            with self._last("comparing", what):
                 from .trial import compare_outputs
 
                 compare_outputs(self._parts, taker)
-
-            self._last("comparing", what, act)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""
@@ -166,20 +158,18 @@ class Session:
         wanted = config.pass_name == "cold" and config.profile and compiled
         if not (wanted and is_first_rank()) or ended_by_exception():
             return
-
-        def act() -> None:
+        with self._last("ceilings", "ceilings of the device"):
             from .ceilings import write_ceilings
 
             device = parts.timer.device or gpu_in_use(parts.torch)
             write_ceilings(parts.torch, parts.recorder, device=device)
 
-        self._last("ceilings", "ceilings of the device", act)
-
-    def _last(self, phase: str, what: str, act: Callable[[], None]) -> None:
+    @contextmanager
+    def _last(self, phase: str, what: str) -> Iterator[None]:
         """What is done when the script has ended, and imported only then; Ctrl-C ends it."""
         self._parts.recorder.write("phase", phase=phase, detail=None, step=None, stance=None)
         try:
-            act()
+            yield
         except KeyboardInterrupt:
             self._parts.recorder.note(what, "interrupted")
         except Exception as error:  # noqa: BLE001 - the script's own ending must go on

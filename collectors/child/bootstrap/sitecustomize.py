@@ -35,10 +35,7 @@ def main() -> None:
         _restore_environment(config)
     ours = _chain()
     if config is not None and not launcher:
-        try:
-            _package().start(config)
-        except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-            _note(config, error)
+        _start(config)
     if ours is not None:
         sys.meta_path.insert(0, _Leave(ours))
 
@@ -100,27 +97,27 @@ class _Leave:
         return next((spec for spec in specs if spec is not None), None)
 
 
-def _package() -> Any:
+def _start(config: dict[str, Any]) -> None:
+    """Load the collector under its private name and start it; a failure is noted in the events."""
     folder = HERE.parent
-    spec: ModuleSpec | None = importlib.util.spec_from_file_location(
-        PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{folder} can't be imported")
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[PACKAGE] = package
-    spec.loader.exec_module(package)
-    return package
-
-
-def _note(config: dict[str, Any], error: Exception) -> None:
-    why = f"{type(error).__name__}: {error}"
-    line = json.dumps({"event": "note", "t": None, "what": "starting the collector", "why": why})
     try:
-        with (Path(config["raw"]) / f"events-{os.getpid()}.jsonl").open("a") as file:
-            file.write(line + "\n")
-    except (OSError, KeyError, TypeError):
-        return
+        spec: ModuleSpec | None = importlib.util.spec_from_file_location(
+            PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{folder} can't be imported")
+        package: Any = importlib.util.module_from_spec(spec)
+        sys.modules[PACKAGE] = package
+        spec.loader.exec_module(package)
+        package.start(config)
+    except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+        why = f"{type(error).__name__}: {error}"
+        note = {"event": "note", "t": None, "what": "starting the collector", "why": why}
+        try:
+            with (Path(config["raw"]) / f"events-{os.getpid()}.jsonl").open("a") as file:
+                file.write(json.dumps(note) + "\n")
+        except (OSError, KeyError, TypeError):
+            return
 
 
 main()
