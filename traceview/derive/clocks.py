@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
-from traceview.derive.syntax import Function, functions_around
+from traceview.derive.syntax import Function, covers, functions_around
 
 _TIME_NAMES = ("time", "perf_counter", "monotonic", "process_time")
 CLOCKS = frozenset(
@@ -120,7 +121,7 @@ def nodes_of(scope: Scope) -> Iterator[tuple[ast.AST, Path]]:
     while waiting:
         node, path = waiting.pop()
         yield node, path
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(node, Function | ast.ClassDef | ast.Lambda):
             continue
         for field, value in reversed(list(ast.iter_fields(node))):
             inner = value if isinstance(value, list) else [value]
@@ -134,13 +135,31 @@ def clocks_of(scope: Scope, names: dict[str, str]) -> Clocks:
     held: dict[str, Start] = {}
     for node, path in nodes_of(scope):
         site = Site(getattr(node, "lineno", 0), path)
-        for start in _starts(node, site, names, held):
-            held[start.variable] = start
-            found.starts.append(start)
-        found.reads.extend(_reads(node, site, names, held))
-        clock = dotted(node.func, names) if isinstance(node, ast.Call) else None
-        if clock in TIMEIT_CALLS:
-            found.timeit.append((str(clock), site))
+        started: list[Start] = []
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            # ``t0 = clock()``, ``t0 = t1`` where t1 holds a reading.
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            source = held.get(ast.unparse(node.value)) if _is_place(node.value) else None
+            clock = _clock(node.value, names) or (source.clock if source else None)
+            if clock:
+                started = [Start(ast.unparse(t), clock, site) for t in targets if _is_place(t)]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_place(node.right):
+            # ``clock() - t0``, ``t1 - t0``.
+            later = held.get(ast.unparse(node.left)) if _is_place(node.left) else None
+            if later or _clock(node.left, names):
+                found.reads.append(Read(ast.unparse(node.right), later.site if later else site))
+        elif isinstance(node, ast.Call):
+            function = dotted(node.func, names)
+            if function in TIMEIT_CALLS:
+                found.timeit.append((str(function), site))
+            elif (event := _receiver(node, "record")) is not None:
+                started = [Start(event, EVENT, site)]
+            elif node.args and (event := _receiver(node, "elapsed_time")) is not None:
+                end = held.get(ast.unparse(node.args[0]))
+                if end and end.clock == EVENT:
+                    found.reads.append(Read(event, end.site))
+        held |= {start.variable: start for start in started}
+        found.starts.extend(started)
     return found
 
 
@@ -160,42 +179,11 @@ def _clock(node: ast.AST, names: dict[str, str]) -> str | None:
     return name if name in CLOCKS else None
 
 
-def _starts(
-    node: ast.AST, site: Site, names: dict[str, str], held: dict[str, Start]
-) -> Iterator[Start]:
-    """``t0 = clock()``, ``t0 = t1`` where t1 holds a reading, ``event.record()``."""
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        source = held.get(ast.unparse(node.value)) if _is_place(node.value) else None
-        clock = _clock(node.value, names) or (source.clock if source else None)
-        if clock:
-            yield from (Start(ast.unparse(t), clock, site) for t in targets if _is_place(t))
-    elif (event := _receiver(node, "record")) is not None:
-        yield Start(event, EVENT, site)
-
-
-def _reads(
-    node: ast.AST, site: Site, names: dict[str, str], held: dict[str, Start]
-) -> Iterator[Read]:
-    """``clock() - t0``, ``t1 - t0``, ``start.elapsed_time(end)``."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _is_place(node.right):
-        later = held.get(ast.unparse(node.left)) if _is_place(node.left) else None
-        if _clock(node.left, names):
-            yield Read(ast.unparse(node.right), site)
-        elif later:
-            yield Read(ast.unparse(node.right), later.site)
-    elif isinstance(node, ast.Call) and node.args:
-        event, end = _receiver(node, "elapsed_time"), held.get(ast.unparse(node.args[0]))
-        if event is not None and end and end.clock == EVENT:
-            yield Read(event, end.site)
-
-
-def _receiver(node: ast.AST, method: str) -> str | None:
-    """``starts[i]`` of the call ``starts[i].record()``; None for any other node."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+def _receiver(node: ast.Call, method: str) -> str | None:
+    """``starts[i]`` of the call ``starts[i].record()``; None for any other call."""
+    if not isinstance(node.func, ast.Attribute) or not _is_place(node.func.value):
         return None
-    found = node.func.attr == method and _is_place(node.func.value)
-    return ast.unparse(node.func.value) if found else None
+    return ast.unparse(node.func.value) if node.func.attr == method else None
 
 
 def _is_place(node: ast.AST) -> bool:
@@ -210,18 +198,21 @@ def loops_that_queue(
 
     None where the statements between them may do more than queue work.
     """
-    start, read = lines
     for block in _blocks(scope):
-        at = [_covering(block, line) for line in lines]
-        if at[0] is None or at[1] is None or at[0] == at[1]:
+        start, end = (
+            next((n for n, node in enumerate(block) if covers(node, line)), None) for line in lines
+        )
+        if start is None or end is None or start == end:
             continue
-        first, last = block[at[0]], block[at[1]]
+        first, last = block[start], block[end]
         if not isinstance(first, _PLAIN) or not isinstance(last, _READING):
             return None
-        own = _Own(call_line, _imported(tree))
-        between = block[at[0] + 1 : at[1]]
-        reads = first.lineno == start and _reads_first(last, read, import_names(tree))
-        if reads and between and all(map(own.queues, between)):
+        # The first call that is done in the last statement has to read a clock.
+        calls = [node for node in ast.walk(last) if isinstance(node, ast.Call)]
+        done = min(calls, key=lambda call: (call.end_lineno, call.end_col_offset), default=None)
+        reads = done is not None and _clock(done, import_names(tree)) and done.lineno == lines[1]
+        own, between = _Own(call_line, tree), block[start + 1 : end]
+        if first.lineno == lines[0] and reads and between and all(map(own.queues, between)):
             return own.found[0] if own.found else None
         return None
     return None
@@ -231,8 +222,15 @@ def times_of(loops: Iterable[ast.AST]) -> int | None:
     """How often a statement inside all of ``loops`` runs; None: the source doesn't say."""
     number = 1
     for loop in loops:
-        times = _times(loop.iter) if isinstance(loop, ast.For) else None
-        if times is None:
+        iterable = loop.iter if isinstance(loop, ast.For) else None
+        if not isinstance(iterable, ast.Call) or not _is_range(iterable):
+            return None
+        bounds: list[Any] = [getattr(argument, "value", None) for argument in iterable.args]
+        try:
+            times = len(range(*bounds)) if all(type(bound) is int for bound in bounds) else 0
+        except (TypeError, ValueError, OverflowError):
+            times = 0
+        if not times:
             return None
         number *= times
     return number
@@ -241,8 +239,11 @@ def times_of(loops: Iterable[ast.AST]) -> int | None:
 class _Own:
     """Statements that queue work; ``found``: the loops around each call at the call's line."""
 
-    def __init__(self, call_line: int, imported: frozenset[str]) -> None:
-        self._line, self._imported = call_line, imported
+    def __init__(self, call_line: int, tree: ast.Module) -> None:
+        self._line = call_line
+        imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+        names = (alias.asname or alias.name for node in imports for alias in node.names)
+        self._imported = {name.partition(".")[0] for name in names}
         self.found: list[tuple[ast.For, ...]] = []
 
     def queues(self, node: ast.stmt, loops: tuple[ast.For, ...] = ()) -> bool:
@@ -269,8 +270,7 @@ class _Own:
         ]
         if not others:
             return True
-        here = node.lineno <= self._line <= (node.end_lineno or node.lineno)
-        if not here or len(others) > 1 or self._leads_away(others[0]):
+        if not covers(node, self._line) or len(others) > 1 or self._leads_away(others[0]):
             return False
         self.found.append(loops)
         return True
@@ -290,7 +290,7 @@ def _blocks(scope: Scope) -> Iterator[list[ast.stmt]]:
         block = waiting.pop()
         yield block
         for node in block:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if isinstance(node, Function | ast.ClassDef):
                 continue
             waiting.extend(
                 inner
@@ -300,45 +300,11 @@ def _blocks(scope: Scope) -> Iterator[list[ast.stmt]]:
             waiting.extend(handler.body for handler in getattr(node, "handlers", ()))
 
 
-def _covering(block: list[ast.stmt], line: int) -> int | None:
-    spans = [range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in block]
-    return next((n for n, span in enumerate(spans) if line in span), None)
-
-
-def _reads_first(node: ast.stmt, line: int, names: dict[str, str]) -> bool:
-    """Whether the first call that is done in ``node`` reads a clock, at ``line``."""
-    calls = [child for child in ast.walk(node) if isinstance(child, ast.Call)]
-    ends = [(call.end_lineno or 0, call.end_col_offset or 0) for call in calls]
-    first = calls[ends.index(min(ends))] if calls else None
-    return first is not None and first.lineno == line and dotted(first.func, names) in CLOCKS
-
-
 def _is_range(node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     inner = (child for argument in node.args for child in ast.walk(argument))
     return node.func.id == "range" and not any(isinstance(child, ast.Call) for child in inner)
-
-
-def _times(node: ast.expr) -> int | None:
-    """100 of ``range(100)``; None for every other iterable."""
-    if not _is_range(node):
-        return None
-    constants = [child for child in getattr(node, "args", ()) if isinstance(child, ast.Constant)]
-    found = [constant.value for constant in constants if type(constant.value) is int]
-    if not found or len(found) < len(getattr(node, "args", ())):
-        return None
-    try:
-        return len(range(*found)) or None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _imported(tree: ast.Module) -> frozenset[str]:
-    """Names that imports of the file bind."""
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    names = (alias.asname or alias.name for node in imports for alias in node.names)
-    return frozenset(name.partition(".")[0] for name in names)
 
 
 def shown_whole(scope: Scope, variables: Collection[str]) -> set[str]:
@@ -381,23 +347,16 @@ def _ends_shown(scope: Scope, parents: Parents, node: ast.AST, *, held: bool) ->
             if name not in _WRAPPERS:
                 return False
         elif isinstance(above, ast.Assign) and not held:
-            return _is_name_shown(scope, parents, above)
+            target = above.targets[0]
+            if len(above.targets) > 1 or not isinstance(target, ast.Name):
+                return False
+            named = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id)
+            uses = [name for name in named if isinstance(name.ctx, ast.Load)]
+            return bool(uses) and all(_ends_shown(scope, parents, use, held=True) for use in uses)
         elif not isinstance(above, _AROUND):
             return False
         node = above
     return False
-
-
-def _is_name_shown(scope: Scope, parents: Parents, assigned: ast.Assign) -> bool:
-    target = assigned.targets[0]
-    if len(assigned.targets) > 1 or not isinstance(target, ast.Name):
-        return False
-    uses = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load)
-    ]
-    return bool(uses) and all(_ends_shown(scope, parents, use, held=True) for use in uses)
 
 
 def _is_scaled(around: ast.BinOp, part: ast.AST) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.syntax import ReadSource, syntax_tree
+from traceview.derive.syntax import ReadSource, covers, syntax_tree
 from traceview.tables import Tables, from_rows
 
 _METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
@@ -42,7 +42,7 @@ def reads(source: str, line: int) -> Iterator[str]:
 
 def _asks(node: ast.expr | ast.stmt, line: int) -> str | None:
     test = node.test if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert) else node
-    if not test.lineno <= line <= (test.end_lineno or test.lineno):
+    if not covers(test, line):
         return None
     if test is not node:
         return type(node).__name__.lower().removesuffix("exp")

@@ -26,14 +26,14 @@ def syntax_tree(source: str) -> ast.Module | None:
         return None
 
 
+def covers(node: ast.expr | ast.stmt, line: int) -> bool:
+    """Whether ``line`` is one of those that ``node`` is written on."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
 def functions_around(tree: ast.Module, line: int) -> list[Function]:
     """The functions that ``line`` stands in, their heads included, in no order."""
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
+    return [node for node in ast.walk(tree) if isinstance(node, Function) and covers(node, line)]
 
 
 def function_at(tree: ast.Module, line: int) -> str | None:

@@ -118,30 +118,25 @@ def calls(source: str) -> Iterator[tuple[int, str]]:
         if alias.name in _FUNCTIONS
     )
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := _asks(node.func, imported)):
+        if isinstance(node, ast.expr | ast.stmt) and (name := _asks(node, imported)):
             yield node.lineno, name
-        elif isinstance(node, ast.expr | ast.stmt) and _names_optimizers(node):
-            yield node.lineno, "torch.optim"
 
 
-def _asks(function: ast.expr, imported: frozenset[str]) -> str | None:
-    if isinstance(function, ast.Name):
-        return function.id if function.id in imported | _CLASSES else None
-    if not isinstance(function, ast.Attribute):
-        return None
-    owner = function.value
-    last = getattr(owner, "attr", None) or getattr(owner, "id", None)
-    gradients = function.attr in _FUNCTIONS and last in _MODULES
-    return function.attr if function.attr in _METHODS | _CLASSES or gradients else None
-
-
-def _names_optimizers(node: ast.expr | ast.stmt) -> bool:
-    """``torch.optim`` in code or in an import: what has an optimizer is going to train."""
+def _asks(node: ast.expr | ast.stmt, imported: frozenset[str]) -> str | None:
+    """The name by which a call asks for gradients; what has an optimizer is going to train."""
+    of_optimizers = False
     if isinstance(node, ast.Attribute):
-        return node.attr == "optim" and getattr(node.value, "id", None) == "torch"
-    if isinstance(node, ast.Import):
-        return any(alias.name.startswith("torch.optim") for alias in node.names)
-    if not isinstance(node, ast.ImportFrom):
-        return False
-    from_torch = node.module == "torch" and any(alias.name == "optim" for alias in node.names)
-    return from_torch or (node.module or "").startswith("torch.optim")
+        of_optimizers = node.attr == "optim" and getattr(node.value, "id", None) == "torch"
+    elif isinstance(node, ast.Import):
+        of_optimizers = any(alias.name.startswith("torch.optim") for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        named = node.module == "torch" and any(alias.name == "optim" for alias in node.names)
+        of_optimizers = named or (node.module or "").startswith("torch.optim")
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id if node.func.id in imported | _CLASSES else None
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name, owner = node.func.attr, node.func.value
+        last = getattr(owner, "attr", None) or getattr(owner, "id", None)
+        gradients = name in _FUNCTIONS and last in _MODULES
+        return name if name in _METHODS | _CLASSES or gradients else None
+    return "torch.optim" if of_optimizers else None

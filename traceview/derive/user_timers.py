@@ -8,8 +8,7 @@ calls are made is known from the lines window.
 from __future__ import annotations
 
 import ast
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -30,7 +29,8 @@ from traceview.derive.clocks import (
     shown_whole,
     times_of,
 )
-from traceview.derive.syntax import ReadSource, syntax_tree
+from traceview.derive.facts.places import frames
+from traceview.derive.syntax import ReadSource, covers, syntax_tree
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 
@@ -61,12 +61,15 @@ def script_timers(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     for region in tables["regions"].iter_rows(named=True):
         head = {key: region[key] for key in ("pass", "rank", "region_id")}
         in_loop = False
-        for place in reversed(_stack(region["first_call_stack"])):
-            source, at = read_source(place["file"]) or "", (place["line"], place.get("function"))
+        stack = frames(region["first_call_stack"])[-MOST_STACK_FRAMES:]
+        for place in reversed(stack):
+            if not place.file or place.line is None:
+                continue
+            source, at = read_source(place.file) or "", (place.line, place.function)
             found = timers(source, *at, in_loop)
-            rows.extend({**head, "file": place["file"], **asdict(timer)} for timer in found)
+            rows.extend({**head, "file": place.file, **asdict(timer)} for timer in found)
             tree = None if in_loop else syntax_tree(source)
-            call = _call_site(scope_at(tree, *at), place["line"]) if tree else None
+            call = _call_site(scope_at(tree, *at), place.line) if tree else None
             in_loop = in_loop or bool(call and call.loops())
         first = {(row["file"], row["start_line"], row["read_line"]) for row in rows}
         # The user's lines that called the region when it had long been compiled.
@@ -106,11 +109,13 @@ def timers(
         return []
     if len(found.starts) + len(found.reads) > MOST_SITES:
         return []
-    spans = [*_pairs(found, call), *_timeit(found, call)]
-    started = {start.site.line: start.variable for start in found.starts}
-    shown = shown_whole(scope, started.values()) if spans else set()
-    return [
-        Timer(
+    around = _Around(call, found)
+    spans = list(around.spans())
+    started = {start.site.line: start for start in found.starts}
+    shown = shown_whole(scope, [s.variable for s in started.values()]) if spans else set()
+    result = []
+    for start, read, clock, several in spans:
+        timer = Timer(
             start,
             read,
             call.line,
@@ -118,121 +123,91 @@ def timers(
             clock,
             calls_in_loop=several or called_in_loop,
             spans_first_call=True,
-            read_in_loop=_goes_on(found, start, read, call),
-            shown_whole=started.get(start) in shown,
-            **_unwaited(tree, scope, (start, read), call, found),
+            read_in_loop=around.goes_on(start, read),
+            shown_whole=start in started and started[start].variable in shown,
         )
-        for start, read, clock, several in spans
-    ]
-
-
-def _goes_on(found: Clocks, start_line: int, read_line: int, call: Site) -> bool:
-    """Whether a clock is read again and again in a loop that calls but does not restart it."""
-    started = [loop for s in found.starts if s.site.line == start_line for loop in s.site.loops()]
-    around = [loop for r in found.reads if r.site.line == read_line for loop in r.site.loops()]
-    return any(loop in call.loops() and loop not in started for loop in around)
-
-
-def _unwaited(
-    tree: ast.Module, scope: Scope, lines: tuple[int, int], call: Site, found: Clocks
-) -> dict[str, Any]:
-    """``waits`` (False or not known) and ``calls`` of the clock that is read at ``lines``."""
-    loops = loops_that_queue(tree, scope, lines, call.line)
-    if loops is None:
-        return {}
-    around = next(s.site.loops() for s in found.starts if s.site.line == lines[0])
-    return {"waits": False, "calls": times_of((*around, *loops))}
-
-
-def _stack(text: str | None) -> list[Mapping[str, Any]]:
-    """The stack frames of a JSON list that name a file and a line; outermost first."""
-    try:
-        entries = json.loads(text or "[]")
-    except ValueError:
-        return []
-    return [
-        entry
-        for entry in (entries if isinstance(entries, list) else [])[-MOST_STACK_FRAMES:]
-        if isinstance(entry, dict)
-        and isinstance(entry.get("file"), str)
-        and isinstance(entry.get("line"), int)
-    ]
+        loops = loops_that_queue(tree, scope, (start, read), call.line)
+        if loops is not None:
+            outer = next(s.site.loops() for s in found.starts if s.site.line == start)
+            timer = replace(timer, waits=False, calls=times_of((*outer, *loops)))
+        result.append(timer)
+    return result
 
 
 def _call_site(scope: Scope, line: int) -> Site | None:
     """The innermost statement that covers ``line``, as a site at that line."""
-    covering = [
-        (node, path)
-        for node, path in nodes_of(scope)
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    if not covering:
-        return None
-    deepest = max(len(path) for _, path in covering)
-    return next(Site(line, path) for _, path in covering if len(path) == deepest)
+    paths = [p for n, p in nodes_of(scope) if isinstance(n, ast.stmt) and covers(n, line)]
+    return Site(line, max(paths, key=len)) if paths else None
 
 
-def _pairs(found: Clocks, call: Site) -> Iterator[tuple[int, int, str, bool]]:
-    """(start line, read line, clock, several calls between) of every clock around ``call``."""
-    for start in found.starts:
-        later = [read for read in found.reads if read.variable == start.variable]
-        for read in later:
-            if _spans(start, read, call, found):
-                several = _several(start, read, call, found)
-                yield start.site.line, read.site.line, start.clock, several
-                break  # the first reading after the call is the figure; later ones repeat it
+class _Around(msgspec.Struct, frozen=True):
+    """The clocks of a scope, as seen from a call in it."""
 
+    call: Site
+    found: Clocks
 
-def _spans(start: Start, read: Read, call: Site, found: Clocks) -> bool:
-    """Whether ``start`` surely runs before the first call and ``read`` after it, unrestarted."""
-    if not start.site.line < call.line <= read.site.line or read.site.line == start.site.line:
-        return False
-    if any(step not in call.path for step in start.site.branches()):
-        return False  # the start stands in a branch that this call need not have come through
-    taken = {id(node): field for node, field in call.branches()}
-    if any(taken.get(id(node), field) != field for node, field in read.site.branches()):
-        return False  # the two stand in different branches of one ``if``
-    if any(loop not in call.loops() for loop in start.site.loops()):
-        return False
-    return not any(
-        _restarts(other, start, read, call)
-        for other in found.starts
-        if other is not start and other.variable == start.variable
-    )
+    def spans(self) -> Iterator[tuple[int, int, str, bool]]:
+        """(start line, read line, clock, several calls between) of every clock around the call."""
+        for start in self.found.starts:
+            later = (read for read in self.found.reads if read.variable == start.variable)
+            # The first reading after the call is the figure; later ones repeat it.
+            read = next((read for read in later if self._spans(start, read)), None)
+            if read is not None:
+                yield start.site.line, read.site.line, start.clock, self._several(start, read)
+        # ``timeit.timeit(lambda: f(x))`` around the call: it times every call from the first.
+        for clock, site in self.found.timeit:
+            if site.path == self.call.path and 0 <= self.call.line - site.line <= 3:
+                yield site.line, site.line, clock, True
 
+    def goes_on(self, start_line: int, read_line: int) -> bool:
+        """Whether a clock is read again and again in a loop that calls but does not restart it."""
+        starts = (s.site for s in self.found.starts if s.site.line == start_line)
+        reads = (r.site for r in self.found.reads if r.site.line == read_line)
+        started = [loop for site in starts for loop in site.loops()]
+        around = [loop for site in reads for loop in site.loops()]
+        return any(loop in self.call.loops() and loop not in started for loop in around)
 
-def _restarts(other: Start, start: Start, read: Read, call: Site) -> bool:
-    """Whether ``other`` sets the same variable again between the start and the read."""
-    line = other.site.line
-    if start.site.line < line <= call.line and not other.site.branches():
-        return True
-    if call.line < line < read.site.line:
-        return True
-    # Set again before the call in a later round (``if i == warmup: t0 = clock()``), the read being
-    # reached after that round only if it stands outside the loop.
-    shared = [loop for loop in other.site.loops() if loop in call.loops()]
-    outside = [loop for loop in shared if loop not in read.site.loops()]
-    return bool(outside) or (bool(shared) and start.site.line < line <= call.line)
-
-
-def _several(start: Start, read: Read, call: Site, found: Clocks) -> bool:
-    """Whether a loop repeats the call between the two readings."""
-    for loop in call.loops():
-        if loop in start.site.loops():
-            continue
-        if loop not in read.site.loops():
-            return True
-        restarted = any(
-            other.variable == start.variable and loop in other.site.loops()
-            for other in found.starts
+    def _spans(self, start: Start, read: Read) -> bool:
+        """Whether ``start`` surely runs before the first call, ``read`` after it, unrestarted."""
+        call = self.call
+        if not start.site.line < call.line <= read.site.line or read.site.line == start.site.line:
+            return False
+        if any(step not in call.path for step in start.site.branches()):
+            return False  # the start stands in a branch that this call need not have come through
+        taken = {id(node): field for node, field in call.branches()}
+        if any(taken.get(id(node), field) != field for node, field in read.site.branches()):
+            return False  # the two stand in different branches of one ``if``
+        if any(loop not in call.loops() for loop in start.site.loops()):
+            return False
+        return not any(
+            self._restarts(other.site, start, read)
+            for other in self.found.starts
+            if other is not start and other.variable == start.variable
         )
-        if not restarted or read.site.branches() != call.branches():
+
+    def _restarts(self, other: Site, start: Start, read: Read) -> bool:
+        """Whether ``other`` sets the same variable again between the start and the read."""
+        before_call = start.site.line < other.line <= self.call.line
+        if before_call and not other.branches():
             return True
-    return False
+        if self.call.line < other.line < read.site.line:
+            return True
+        # Set again before the call in a later round (``if i == warmup: t0 = clock()``), the read
+        # being reached after that round only if it stands outside the loop.
+        shared = [loop for loop in other.loops() if loop in self.call.loops()]
+        outside = any(loop not in read.site.loops() for loop in shared)
+        return outside or (bool(shared) and before_call)
 
-
-def _timeit(found: Clocks, call: Site) -> Iterator[tuple[int, int, str, bool]]:
-    """``timeit.timeit(lambda: f(x))`` around the call: it times every call from the first."""
-    for clock, site in found.timeit:
-        if site.line <= call.line and site.path == call.path and call.line - site.line <= 3:
-            yield site.line, site.line, clock, True
+    def _several(self, start: Start, read: Read) -> bool:
+        """Whether a loop repeats the call between the two readings."""
+        for loop in self.call.loops():
+            if loop in start.site.loops():
+                continue
+            restarted = any(
+                other.variable == start.variable and loop in other.site.loops()
+                for other in self.found.starts
+            )
+            same_branch = read.site.branches() == self.call.branches()
+            if loop not in read.site.loops() or not restarted or not same_branch:
+                return True
+        return False
