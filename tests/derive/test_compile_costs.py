@@ -2,8 +2,8 @@
 
 import pytest
 
-from traceview.derive.compile_costs import PHASES, compile_costs, region_compiles
-from traceview.derive.facts.compile_regions import compile_regions
+from traceview.derive.compile_costs import PHASES, compile_costs
+from traceview.derive.region_costs import compile_regions, region_compiles
 from traceview.tables import Tables, from_rows
 
 

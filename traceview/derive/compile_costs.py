@@ -1,4 +1,4 @@
-"""Table ``compile_costs``, and the compile seconds of each region.
+"""Table ``compile_costs``: compile seconds by phase.
 
 torch's cumulative times are nested (dynamo contains AOTAutograd, which contains Inductor, which
 contains code generation), so each phase here is the difference to the next one inside it. A compile
@@ -16,19 +16,19 @@ import polars as pl
 from traceview.tables import Tables, from_rows
 
 Row = Mapping[str, Any]
-RegionKey = tuple[str, int | None, int]
 PHASES = ("dynamo_s", "aot_s", "inductor_s", "codegen_s")
-_PROCESS = ("pass", "rank", "pid")  # hosts have the same pids
+PROCESS = ("pass", "rank", "pid")  # hosts have the same pids
 #: What identifies a compile: forward and backward share their key.
-_ID = ("compile_key", "is_forward", "started_us")
+ID = ("compile_key", "is_forward", "started_us")
+#: What ``exclusive_phases`` reads besides ``is_forward``.
+TIMES = ("duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us", "backward_us")
 _CODE = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
-_TIMES = ("duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us", "backward_us")
 
 
 def compile_costs(tables: Tables) -> pl.DataFrame:
     """Table ``compile_costs``: one row per code object, rank and pass."""
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    compiles = tables["compiles"].select(*_CODE, "pid", *_ID, *_TIMES, "user_file", "user_line")
+    compiles = tables["compiles"].select(*_CODE, "pid", *ID, *TIMES, "user_file", "user_line")
     for compile_ in with_nested(compiles).iter_rows(named=True):
         groups[tuple(compile_[key] for key in _CODE)].append(compile_)
     rows = []
@@ -73,8 +73,8 @@ def with_nested(compiles: pl.DataFrame) -> pl.DataFrame:
     nested = [0.0] * compiles.height
     open_: list[tuple[int, list[Any], float]] = []
     known = compiles.with_row_index("number").drop_nulls(["started_us", "duration_us"])
-    ordered = known.sort(*_PROCESS, "started_us", maintain_order=True)
-    columns = ordered.select("number", "started_us", "duration_us", *_PROCESS)
+    ordered = known.sort(*PROCESS, "started_us", maintain_order=True)
+    columns = ordered.select("number", "started_us", "duration_us", *PROCESS)
     for number, start, duration, *process in columns.iter_rows():
         open_ = [span for span in open_ if span[1] == process and span[2] > start]
         around = [outer for outer, _, end in open_ if start + duration <= end]
@@ -82,18 +82,3 @@ def with_nested(compiles: pl.DataFrame) -> pl.DataFrame:
             nested[around[-1]] += duration
         open_.append((number, process, start + duration))
     return compiles.with_columns(nested_us=pl.Series(nested, dtype=pl.Float64))
-
-
-def region_compiles(tables: Tables) -> dict[RegionKey, tuple[float, int]]:
-    """(pass, pid, region_id) → (seconds, compiles) of the compiles that belong to the region."""
-    owners = tables["compile_regions"].select("pass", "pid", "region_id", *_ID)
-    compiles = with_nested(tables["compiles"].select(*_PROCESS, *_ID, *_TIMES))
-    times = compiles.select(*_ID, *_TIMES, "nested_us").unique(_ID, keep="last")
-    owned = owners.join(times, on=_ID, nulls_equal=True, maintain_order="left")
-    found: dict[RegionKey, tuple[float, int]] = {}
-    for row in owned.iter_rows(named=True):
-        region = (row["pass"], row["pid"], row["region_id"])
-        seconds, count = found.get(region, (0.0, 0))
-        seconds += sum(exclusive_phases(row, row["nested_us"]).values())
-        found[region] = (seconds, count + (row["is_forward"] is not False))
-    return found

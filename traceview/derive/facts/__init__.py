@@ -8,11 +8,11 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
-from traceview.derive.facts.compile_regions import compile_regions
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
-from traceview.derive.facts.read_places import read_places
 from traceview.derive.facts.recompile_causes import recompile_causes
+from traceview.derive.host_reads import read_places
+from traceview.derive.region_costs import compile_regions
 from traceview.tables import Tables
 
 __all__ = ["add_facts", "add_log_facts"]

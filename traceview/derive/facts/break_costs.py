@@ -30,9 +30,10 @@ from traceview.torchtext.frames import resumed
 _GAPS = ("graph_break", "idle_graph_break")
 #: Entering compiled code, which each break makes happen once more.
 _ENTRIES = (
-    "overhead_cache_lookup", "overhead_pregraph_bytecode", "overhead_runtime_wrappers",
-    "overhead_generated_wrapper", "overhead_compiled_region", "idle_guards", "idle_call_overhead",
-)  # fmt: skip
+    *("overhead_cache_lookup", "overhead_pregraph_bytecode", "overhead_runtime_wrappers"),
+    *("overhead_generated_wrapper", "overhead_compiled_region"),
+    *("idle_guards", "idle_call_overhead"),
+)
 _WAIT = "idle_sync"
 _ENTERED = "pregraph_bytecode"
 #: Kinds of breaks that read a tensor's value.
@@ -76,11 +77,20 @@ def break_costs(tables: Tables) -> pl.DataFrame | None:
         found[at, row["refused"]].append(row)
     sites = [_Site(at, refused, of_line) for (at, refused), of_line in found.items()]
     step = _Step(tables, sites)
+    ends = {
+        (row["target_file"], row["target_line"]): row["target_last_line"]
+        for row in first_rank(rows(tables, "regions"))
+    }
     costs = []
     for site in sites:
         head = {name: site.rows[0][name] for name in ("pass", "rank", "file", "line", "refused")}
-        cost = _refused(tables, site) if site.refused else step.cost(site)
-        costs.append({**head, "eager_ms": _left_in_eager(tables, site), **cost})
+        # Operators of a step in the functions that break there, in no compiled graph.
+        compiles = frame(tables, "compiles").filter(pl.col("compile_key").is_in(list(site.keys)))
+        codes = compiles.select("co_filename", "co_firstlineno").unique(maintain_order=True)
+        known = [(*code, end) for code in codes.iter_rows() if (end := ends.get(code))]
+        eager = sum(operators_ms(tables, *each) for each in known) or None
+        cost = _refused(tables, site) if site.refused else step.cost(site, eager)
+        costs.append({**head, "eager_ms": eager, **cost})
     return from_rows("break_costs", costs)
 
 
@@ -104,11 +114,13 @@ class _Step:
         self._gap_ms = self._gap()
         self._all_ms = self._all()
 
-    def cost(self, site: _Site) -> dict[str, Any]:
-        """What is seen of the breaks at ``site``: columns of ``break_costs``."""
+    def cost(self, site: _Site, eager: float | None) -> dict[str, Any]:
+        """What is seen of the breaks at ``site``: columns of ``break_costs``.
+
+        ``eager``: ms of a step that its functions spend in operators in eager.
+        """
         if self._all_ms is None:
             return {"basis": "not_measured"}
-        eager = _left_in_eager(self._tables, site)
         total = {"all_ms": self._all_ms, "lines": len(self._lines), "clock": self._clock}
         if self._counts.get("gap_ms") == 0:  # nothing runs compiled after it: it has no other cost
             return {**total, "ms": eager, "with_eager": bool(eager), "basis": "one_part"}
@@ -214,18 +226,6 @@ def _shares(tables: Tables, sites: Sequence[_Site]) -> Mapping[Line, float]:
             entries[line] += calls[name] / len(found)
     total = sum(entries.values())
     return {line: part / total if total else 1 / len(lines) for line, part in entries.items()}
-
-
-def _left_in_eager(tables: Tables, site: _Site) -> float | None:
-    """Operators of a step in the functions that break at ``site``, in no compiled graph."""
-    ends = {
-        (row["target_file"], row["target_line"]): row["target_last_line"]
-        for row in first_rank(rows(tables, "regions"))
-    }
-    compiles = frame(tables, "compiles").filter(pl.col("compile_key").is_in(list(site.keys)))
-    codes = compiles.select("co_filename", "co_firstlineno").unique(maintain_order=True)
-    known = [(*code, end) for code in codes.iter_rows() if (end := ends.get(code))]
-    return sum(operators_ms(tables, *each) for each in known) or None
 
 
 def _refused(tables: Tables, site: _Site) -> dict[str, Any]:

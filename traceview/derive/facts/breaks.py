@@ -20,17 +20,15 @@ from traceview.torchtext.graph_breaks import parse_graph_break
 _HEAD = ("pass", "rank")
 #: What two events of one line must share to need no second look.
 _TEXT = (
-    "gb_id", "gb_type", "reason", "explanation", "context", "user_file", "user_line",
-    "user_function", "user_stack", "refused",
-)  # fmt: skip
+    *("gb_id", "gb_type", "reason", "explanation", "context"),
+    *("user_file", "user_line", "user_function", "user_stack", "refused"),
+)
 _CODE = ("co_filename", "co_firstlineno", "co_name", "stack")
 #: What makes a site, besides torch's own words for what breaks …
 _SITE = ("file", "line", "kinds", "refused", "in_torch")
+_INSIDE = ("inside_file", "inside_line", "inside_function")
 #: … and what else is seen of an event.
-_LOOKED = (
-    "function", "inside_file", "inside_line", "inside_function", "functions", "resume_functions",
-    "user_code", "broken_code",
-)  # fmt: skip
+_LOOKED = ("function", *_INSIDE, "functions", "resume_functions", "user_code", "broken_code")
 
 #: The exception that torch raises to the script where no graph break is allowed.
 _ERROR = "Unsupported"
@@ -89,15 +87,15 @@ def break_sites(tables: Tables) -> pl.DataFrame | None:
 
     # The structured log knows most, then a text log with hints.
     hinted = pl.col("hints").list.len().fill_null(0) > 0
-    known = known.with_columns(what=_first_line()).sort(
+    # torch's type of what breaks or, on torch without types, the first line of its reason.
+    what = pl.coalesce("gb_type", pl.col("reason").str.split("\n").list.first(), pl.lit(""))
+    known = known.with_columns(what=what).sort(
         pl.col("origin").eq_missing("structured"), hinted, descending=True, maintain_order=True
     )
     found = known.group_by(*_HEAD, *_SITE, "what", maintain_order=True).agg(
         pl.col("order").min(),
-        pl.col(
-            "function", "inside_file", "inside_line", "inside_function", "gb_type", "reason",
-            "explanation", "hints", "context", "raw_file", "raw_line",
-        ).first(),
+        pl.col("function", *_INSIDE, "raw_file", "raw_line").first(),
+        pl.col("gb_type", "reason", "explanation", "hints", "context").first(),
         pl.col("gb_id", "user_code", "broken_code").drop_nulls().first(),
         pl.col("frame_skipped").any(),
         pl.col("user_line").is_not_null().any().alias("names_line"),
@@ -106,13 +104,8 @@ def break_sites(tables: Tables) -> pl.DataFrame | None:
         pl.len().alias("records"),
         pl.col("compile_key").drop_nulls().unique(maintain_order=True).alias("compile_keys"),
         pl.col("functions", "resume_functions").explode().drop_nulls().unique(maintain_order=True),
-    )  # fmt: skip
+    )
     return found.sort("order").drop("order", "what").with_columns(pl.col("kinds").str.split(" "))
-
-
-def _first_line() -> pl.Expr:
-    """What breaks: torch's type of it or, on torch without types, the first line of its reason."""
-    return pl.coalesce("gb_type", pl.col("reason").str.split("\n").list.first(), pl.lit(""))
 
 
 def _site(owners: Owners, row: Row) -> Row:
@@ -212,6 +205,7 @@ def _refused(tables: Tables) -> Iterator[Row]:
         quoted = re.search(rf"\bline {line}, in \w+, code: (.+)", text)
         code = quoted[1].strip() if quoted else None
         known = file is not None and line is not None
+        stack = (StackFrame(file, line, row["co_name"], code),)
         yield {
             **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
             "gb_id": said.gb_id,
@@ -224,7 +218,5 @@ def _refused(tables: Tables) -> Iterator[Row]:
             "user_file": file,
             "user_line": line,
             "user_function": row["co_name"],
-            "user_stack": stack_json((StackFrame(file, line, row["co_name"], code),))
-            if known
-            else None,
+            "user_stack": stack_json(stack) if known else None,
         }

@@ -29,18 +29,16 @@ def ms_of(tables: Tables, region: Row) -> float | None:
     mine = ops.filter((pl.col("kind") == "line") & (pl.col("file") == region["target_file"]) & at)
     spans = dict(mine.select("op_id", "duration_ns").iter_rows())
     parents = dict(ops.select("op_id", "parent_id").iter_rows())
-    own: int = sum(ns for op, ns in spans.items() if not _lies_in(spans, parents, op))
+    own = 0
+    for op, ns in spans.items():
+        above = parents.get(op)
+        while above is not None and above not in spans:
+            above = parents.get(above)
+        if above is None:  # else it lies in that one's time
+            own += ns
     return own / 1e6 / steps
 
 
 def _uncalled_ms(tables: Tables) -> dict[int, float]:
     uncalled = (row for row in first_rank(rows(tables, "regions")) if not row["calls"])
     return {row["region_id"]: ms for row in uncalled if (ms := ms_of(tables, row))}
-
-
-def _lies_in(spans: Mapping[int, int], parents: Mapping[int, int | None], op: int) -> bool:
-    """Whether a span lies in another of them: that one's time holds it."""
-    above = parents.get(op)
-    while above is not None and above not in spans:
-        above = parents.get(above)
-    return above is not None

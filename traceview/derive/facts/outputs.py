@@ -11,6 +11,7 @@ from traceview.tables import Tables, from_rows
 
 Row = dict[str, Any]
 _REGION = ("pass", "rank", "pid", "region_id")
+_RUNS = ("compiled", "fallback_random", "ladder")
 
 
 def output_verdicts(tables: Tables) -> pl.DataFrame | None:
@@ -24,30 +25,26 @@ def output_verdicts(tables: Tables) -> pl.DataFrame | None:
     for trial in tables["output_trials"].iter_rows(named=True):
         region = {key: trial[key] for key in _REGION}
         mine = checks[tuple(region.values())] if trial["compared"] else []
-        verdicts.append(region | _verdict(mine, draws_random=bool(trial["draws_random"])))
+        # Whether every output of a run is within the limit; None: there is no such run.
+        same = {run: [row["same"] for row in mine if row["run"] == run] for run in _RUNS}
+        agree = {run: all(found) if found else None for run, found in same.items()}
+        compiled = agree["compiled"]
+        outcome = {True: "agree", False: "differ", None: "not_compared"}[compiled]
+        if not compiled and agree["fallback_random"]:
+            outcome = "random"
+        elif not compiled and agree["ladder"]:
+            outcome = "rounding"
+        unlike = [row for row in mine if row["same"] is False]
+        wrong = (row["backend"] for row in unlike if row["run"] == "ladder")
+        drawn = trial["draws_random"] and compiled is False
+        verdicts.append(
+            {
+                **region,
+                "outcome": outcome,
+                "judged_run": "fallback_random" if drawn else "compiled",
+                "ladder_agrees": agree["ladder"],
+                "wrong_from": next(wrong, None),
+                "wavering": [row["output"] for row in unlike if row["run"] == "eager_again"],
+            }
+        )
     return from_rows("output_verdicts", verdicts)
-
-
-def _verdict(checks: list[Row], *, draws_random: bool) -> Row:
-    compiled, random, ladder = (
-        _agree(checks, run) for run in ("compiled", "fallback_random", "ladder")
-    )
-    outcome = {True: "agree", False: "differ", None: "not_compared"}[compiled]
-    if not compiled and random:
-        outcome = "random"
-    elif not compiled and ladder:
-        outcome = "rounding"
-    unlike = [row for row in checks if row["same"] is False]
-    return {
-        "outcome": outcome,
-        "judged_run": "fallback_random" if draws_random and compiled is False else "compiled",
-        "ladder_agrees": ladder,
-        "wrong_from": next((row["backend"] for row in unlike if row["run"] == "ladder"), None),
-        "wavering": [row["output"] for row in unlike if row["run"] == "eager_again"],
-    }
-
-
-def _agree(checks: list[Row], run: str) -> bool | None:
-    """Whether every output of that run is within the limit; None: there is no such run."""
-    found = [row["same"] for row in checks if row["run"] == run]
-    return all(same is True for same in found) if found else None

@@ -25,6 +25,8 @@ _IN_STEP = pl.col("step").is_not_null()
 _LOADING = ("data_loading", "idle_data_loading")
 _PYTHON = ("python", "idle_python")
 _COPIES = ("idle_copy_wait",)
+_TO_DEVICE = "copy to the device"
+_PLACE = ("file", "line")
 _COLLECTIVE = "c10d::"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
@@ -40,16 +42,27 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     events = tables["line_ops"].filter(_COMPILED, is_loader | (pl.col("kind") == "line"))
     is_optimizer = pl.col("name").str.starts_with(marks.OPTIMIZER_STEP)
     optimizers = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, is_optimizer)
+    category, what = pl.col("category"), pl.col("what")
+    long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
+    of_optimizer = what.str.starts_with(marks.OPTIMIZER).fill_null(False)
+    is_python = category.is_in(_PYTHON) & long & ~of_optimizer
+    is_collective = what.str.starts_with(_COLLECTIVE)
+    is_wait, is_copy = category.is_in(_COPIES), (category == "copy") & (what == _TO_DEVICE)
     result: list[Row] = []
     for head in _windows(accounts):
         account, mine = _own(accounts, head), _own(details, head)
         named = account.filter(~pl.col("kind").is_in(UNNAMED).fill_null(False))
         accounted = float(named["ms"].sum())
-        python = _python(mine)
+        # A host that stands at a collective waits for other ranks; no event of the profile says so.
+        alone = mine.filter(is_python).join(mine.filter(is_collective), on=_PLACE, how="anti")
+        python = [{"kind": "python", "what": None, **row} for row in _by_line(alone, "ms")]
+        # Copies to a device where they hold the host (pageable memory): its wait, and the copies.
+        held = not mine.filter(is_wait).is_empty()
+        copies = _by_line(mine.filter(is_wait | is_copy), "ms") if held else []
         found = [
             *_loading(account, mine, _own(events, head)),
             *python,
-            *_copies(mine),
+            *({"kind": "copies", "what": None, **row} for row in copies),
             *_operators(account, mine, _own(optimizers, head), _counts(tables, head)),
         ]
         for row in found:
@@ -104,16 +117,6 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     ]
 
 
-def _python(details: pl.DataFrame) -> list[Row]:
-    long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
-    of_optimizer = pl.col("what").str.starts_with(marks.OPTIMIZER).fill_null(False)
-    found = details.filter(pl.col("category").is_in(_PYTHON), long, ~of_optimizer)
-    # A host that stands at a collective waits for other ranks; no event of the profile says so.
-    collectives = details.filter(pl.col("what").str.starts_with(_COLLECTIVE))
-    found = found.join(collectives, on=["file", "line"], how="anti")
-    return [{"kind": "python", "what": None, **row} for row in _by_line(found, "ms")]
-
-
 def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: float) -> None:
     """Give Python at the line that calls compiled code no more than the timed step leaves.
 
@@ -133,16 +136,6 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
     most = max(0.0, 1 - (accounted - total) / step)
     for row in python:
         row["share"] = row["ms"] / total * min(total / accounted, most)
-
-
-def _copies(details: pl.DataFrame) -> list[Row]:
-    """Copies to a device where they hold the host (pageable memory): its wait, and the copies."""
-    waits = pl.col("category").is_in(_COPIES)
-    copies = (pl.col("category") == "copy") & (pl.col("what") == "copy to the device")
-    if details.filter(waits).is_empty():
-        return []
-    found = _by_line(details.filter(waits | copies), "ms")
-    return [{"kind": "copies", "what": None, **row} for row in found]
 
 
 def _operators(

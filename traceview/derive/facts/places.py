@@ -260,18 +260,17 @@ def frames(stack: str | None) -> tuple[StackFrame, ...]:
         entries = json.loads(stack or "[]")
     except ValueError:
         return ()
-    found = entries if isinstance(entries, list) else ()
-    return tuple(map(_frame, filter(lambda entry: isinstance(entry, dict), found)))
-
-
-def _frame(entry: Row) -> StackFrame:
-    file, line, function, code = (entry.get(key) for key in ("file", "line", "function", "code"))
-    return StackFrame(
-        file if isinstance(file, str) else "",
-        line if isinstance(line, int) else None,
-        function if isinstance(function, str) else None,
-        code if isinstance(code, str) else None,
-    )
+    found: list[StackFrame] = []
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            file, function, code = (
+                text if isinstance(text := entry.get(key), str) else None
+                for key in ("file", "function", "code")
+            )
+            line = entry.get("line")
+            known = line if isinstance(line, int) else None
+            found.append(StackFrame(file or "", known, function, code))
+    return tuple(found)
 
 
 def _of_frame(frame: StackFrame) -> Location | None:

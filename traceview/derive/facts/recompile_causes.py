@@ -73,7 +73,14 @@ def recompile_causes(tables: Tables) -> pl.DataFrame | None:
     """One row per recompile, in the order of the log; None where no log of recompiles was kept."""
     if not tables.has("recompiles"):
         return None
-    found = _each_once(_deciding(tables["recompiles"]))
+    found = _deciding(tables["recompiles"])
+    # A text log, or a second attempt, repeats what the structured log has.
+    compile_ = pl.coalesce("compile_key", "compile_id", pl.int_range(pl.len()).cast(pl.String))
+    found = found.with_columns(compile=compile_).with_row_index("number")
+    found = found.sort(pl.col("origin").ne_missing("structured"), maintain_order=True)
+    same = ("pass", "rank", "compile", "co_firstlineno")
+    found = found.unique(same, keep="first", maintain_order=True)
+    found = found.sort("number").drop("number", "compile")
     # A tensor was expected and None came, or the reverse: the value changed, not only the type.
     left_out = (
         (pl.col("kind") == "type_id") & (pl.col("old") == _A_TENSOR_TYPE) & (pl.col("new") == _NONE)
@@ -123,16 +130,6 @@ def _deciding(recompiles: pl.DataFrame) -> pl.DataFrame:
     return chosen.drop("recompile", "number", "choice", "order")
 
 
-def _each_once(found: pl.DataFrame) -> pl.DataFrame:
-    """``found`` without what a text log, or a second attempt, repeats."""
-    compile_ = pl.coalesce("compile_key", "compile_id", pl.int_range(pl.len()).cast(pl.String))
-    numbered = found.with_columns(compile=compile_).with_row_index("number")
-    kept = numbered.sort(pl.col("origin").ne_missing("structured"), maintain_order=True).unique(
-        ("pass", "rank", "compile", "co_firstlineno"), keep="first", maintain_order=True
-    )
-    return kept.sort("number").drop("number", "compile")
-
-
 def _family(
     kind: str | None, source: str | None, guard: str | None, old: str | None, new: str | None
 ) -> str:
@@ -145,16 +142,11 @@ def _family(
     if kind in ("keys", "value") and is_of_members(guard):
         return "length"
     if kind == "obj_id":
-        return "constant" if is_member(guard) or _CONSTANT.search(guard) else "identity"
+        return "constant" if _ENUM.search(guard) or _CONSTANT.search(guard) else "identity"
     if kind == "dispatch_keys":
         changed = keys_changed(old, new)
         return "state" if changed and all(map(_MODE_KEY.fullmatch, changed)) else "tensor"
     return _FAMILIES.get(kind or "", "other")
-
-
-def is_member(guard: str) -> bool:
-    """Whether a guard on an object's identity is, as far as it shows, about an enum's member."""
-    return _ENUM.search(guard) is not None
 
 
 def is_of_members(guard: str) -> bool:

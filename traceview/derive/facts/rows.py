@@ -35,17 +35,13 @@ def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
 
 def measured_pass(tables: Tables) -> str | None:
     """The pass that findings and sections are about; None where no table names a known one."""
-    return tables.once(_measured_pass)
-
-
-def _measured_pass(tables: Tables) -> str | None:
     recorded = filter(tables.has, _TELLING)
     present = {name for table in recorded for name in tables[table]["pass"].unique()}
     return next((known for known in _PASSES if known in present), None)
 
 
 def _measured(tables: Tables, name: str) -> pl.DataFrame:
-    table, chosen = tables[name], measured_pass(tables)
+    table, chosen = tables[name], tables.once(measured_pass)
     if chosen is None:
         present = set(table["pass"].unique())
         chosen = next((known for known in _PASSES if known in present), None)
