@@ -15,7 +15,10 @@ from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
 
 Row = dict[str, Any]
+#: A code object: name, file, first line.
+Code = tuple[str | None, str | None, int | None]
 S = TypeVar("S", bound=msgspec.Struct)
+Text = TypeVar("Text", str, str | None)
 
 STANCES = ("eager", "compiled")
 _NO_PID = pl.lit(None, dtype=pl.Int64).alias("pid")
@@ -50,8 +53,13 @@ class Focus(msgspec.Struct, frozen=True):
                 "pass", "rank", "pid" if name == "speedups" else _NO_PID
             )
             if known.height:
-                return min((cls(*row) for row in known.unique().iter_rows()), key=_order)
+                return min((cls(*row) for row in known.unique().iter_rows()), key=cls._order)
         return cls(MEASURED_PASS, None, None)
+
+    def _order(self) -> tuple[object, ...]:
+        """The measured pass before others, ``logs`` before the earlier ``logs.2``, ``logs.10``."""
+        name, rank, pid = self.pass_name, self.rank, self.pid
+        return name != MEASURED_PASS, len(name), name, rank is None, rank or 0, pid or 0
 
     def rows(self, frame: pl.DataFrame, largest: str | None = None) -> list[Row]:
         """The rows of ``frame`` that belong to it (by pid where the table has one).
@@ -74,10 +82,14 @@ class Focus(msgspec.Struct, frozen=True):
         return [struct_of(kind, row) for row in self.rows(frame, largest)]
 
 
-def _order(focus: Focus) -> tuple[object, ...]:
-    """The measured pass before others, ``logs`` before the earlier ``logs.2`` and ``logs.10``."""
-    name, rank, pid = focus.pass_name, focus.rank, focus.pid
-    return name != MEASURED_PASS, len(name), name, rank is None, rank or 0, pid or 0
+def code_of(row: Row) -> Code:
+    """The code object of a row of a table."""
+    return row["co_name"], row["co_filename"], row["co_firstlineno"]
+
+
+def cut(text: Text, most: int) -> Text:
+    """``text`` without what a report has no room for: at most ``most`` characters."""
+    return text if text is None or len(text) <= most else f"{text[: most - 1]}…"
 
 
 def struct_of(kind: type[S], row: Mapping[str, Any], /, **more: object) -> S:

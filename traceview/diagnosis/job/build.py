@@ -35,11 +35,7 @@ def job_story(tables: Tables, name: str) -> Job | None:
     """The story of attempt ``name``; None where the tables hold no job."""
     if not tables.has("job_ranks") or name not in attempts_of(tables):
         return None
-    story = _story(tables, Subject.of(tables, name), attempts(tables, name))
-    return worded(story)
-
-
-def _story(tables: Tables, subject: Subject, known: tuple[Attempt, ...]) -> Job:
+    subject, known = Subject.of(tables, name), attempts(tables, name)
     recompiled, more_chains = chains(subject)
     slowest, more_frames, rest = frames(subject, recompiled)
     by_rank, more_ranks = rank_rows(subject)
@@ -58,7 +54,7 @@ def _story(tables: Tables, subject: Subject, known: tuple[Attempt, ...]) -> Job:
         "failures": more_failures,
         "files": more_files,
     }
-    return Job(
+    story = Job(
         sentence="",
         attempt=next(found for found in known if found.shown),
         compile=compile_of(subject),
@@ -84,6 +80,7 @@ def _story(tables: Tables, subject: Subject, known: tuple[Attempt, ...]) -> Job:
         left_out={name: count for name, count in left_out.items() if count},
         notes=tuple(notes(subject)),
     )
+    return worded(story)
 
 
 def attempts(tables: Tables, shown: str) -> tuple[Attempt, ...]:
@@ -93,6 +90,9 @@ def attempts(tables: Tables, shown: str) -> tuple[Attempt, ...]:
     for name in attempts_of(tables):
         row = rows.get(name, {})
         mine = tables["job_ranks"].filter(pl.col("pass") == name)
+        timed = tables["compiles"].filter(pl.col("pass") == name)
+        spans = timed.select("started_us", "duration_us").drop_nulls().iter_rows()
+        pairs = [(int(start), int(start + duration)) for start, duration in spans]
         found.append(
             Attempt(
                 pass_name=name,
@@ -102,20 +102,12 @@ def attempts(tables: Tables, shown: str) -> tuple[Attempt, ...]:
                 began_at=iso_time(row.get("began_us") or mine["first_us"].min()),
                 ended_at=iso_time(row.get("ended_us") or mine["last_us"].max()),
                 files=row.get("files"),
-                compile_seconds=_seconds(tables, name),
+                compile_seconds=length(pairs) / 1e6 if pairs else None,
                 failures=int(mine["failures"].sum()),
                 shown=name == shown,
             )
         )
     return tuple(sorted(found, key=lambda one: (one.job or "", one.attempt, one.pass_name)))
-
-
-def _seconds(tables: Tables, name: str) -> float | None:
-    """Seconds in which at least one rank compiled."""
-    timed = tables["compiles"].filter(pl.col("pass") == name)
-    spans = timed.select("started_us", "duration_us").drop_nulls().iter_rows()
-    pairs = [(int(start), int(start + duration)) for start, duration in spans]
-    return length(pairs) / 1e6 if pairs else None
 
 
 def files(tables: Tables) -> tuple[tuple[JobFile, ...], int]:

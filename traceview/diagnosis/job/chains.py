@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.diagnosis.focus import struct_of
+from traceview.diagnosis.focus import Code, Row, code_of, cut, struct_of
 from traceview.diagnosis.job.model import ChainLink, JobBreak, JobChain
-from traceview.diagnosis.job.subject import (
-    Row,
-    Subject,
-    cut,
-)
+from traceview.diagnosis.job.subject import TEXT, VALUE, Subject
 from traceview.words import names
 
 MOST_CHAINS, MOST_LINKS, MOST_BREAKS = 40, 40, 60
 
-Link = tuple[object, ...]
-_CODE = ("co_name", "co_filename", "co_firstlineno")
-_WHAT = ("kind", "source_name", "dim", "old", "new")
-
 
 def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
     """(one chain for each function and each set of ranks that went the same way, how many more)."""
+    on_rank: dict[tuple[Code, str], list[Row]] = defaultdict(list)
+    for row in subject.rows("recompile_causes"):
+        on_rank[code_of(row), row["member"]].append(row)
     by_way: dict[tuple[object, ...], list[list[Row]]] = defaultdict(list)
-    for (code, _), rows in _by_function(subject).items():
-        way = tuple(tuple(row[name] for name in _WHAT) for row in rows)
-        by_way[code, way].append(rows)
+    for (code, _), rows in on_rank.items():
+        what = ("kind", "source_name", "dim", "old", "new")
+        by_way[code, tuple(tuple(row[name] for name in what) for row in rows)].append(rows)
     found = sorted(
         (_chain(subject, ranks) for ranks in by_way.values()),
         key=lambda chain: (-(chain.seconds or 0.0), -chain.recompiles),
@@ -36,22 +30,25 @@ def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
     return tuple(found[:MOST_CHAINS]), max(0, len(found) - MOST_CHAINS)
 
 
-def _by_function(subject: Subject) -> dict[tuple[Link, str], list[Row]]:
-    """(code object, member) → the guards that decided, in order of time."""
-    groups: dict[tuple[Link, str], list[Row]] = defaultdict(list)
-    for row in subject.rows("recompile_causes"):
-        groups[tuple(row[name] for name in _CODE), row["member"]].append(row)
-    return groups
-
-
 def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
-    """``ways``: the same recompiles on several ranks."""
-    rows = ways[0]
+    """``ways``: the same recompiles of one function on several ranks."""
+    known = subject.spans
+    spans = [[known.get((row["member"], row["compile_key"])) for row in way] for way in ways]
+    seconds = [s.seconds for way in spans for s in way if s is not None and s.seconds is not None]
     members = {way[0]["member"] for way in ways}
-    keys = [(row["member"], row["compile_key"]) for way in ways for row in way]
-    spans = [span for key in keys if (span := subject.spans.get(key)) is not None]
-    seconds = [span.seconds for span in spans if span.seconds is not None]
-    name, file, line = (rows[0][column] for column in _CODE)
+    code = name, file, line = code_of(ways[0][0])
+    links = tuple(
+        struct_of(
+            ChainLink,
+            row,
+            guard=cut(row["guard"], TEXT) or "",
+            old=cut(row["old"], VALUE),
+            new=cut(row["new"], VALUE),
+            seconds=span.seconds if span else None,
+            at_s=subject.at_s(span.started_us) if span else None,
+        )
+        for row, span in zip(ways[0][:MOST_LINKS], spans[0], strict=False)
+    )
     return JobChain(
         name=names.function(name),
         file=file,
@@ -59,25 +56,11 @@ def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
         ranks=subject.ranks(members),
         recompiles=sum(map(len, ways)),
         seconds=sum(seconds) if seconds else None,
-        limit_hit=any((member, (name, file, line)) in subject.limits for member in members),
-        links=tuple(_links(subject, rows[:MOST_LINKS])),
-        left_out=max(0, len(rows) - MOST_LINKS),
+        limit_hit=any((member, code) in subject.limits for member in members),
+        links=links,
+        left_out=len(ways[0]) - len(links),
         co_name=name,
     )
-
-
-def _links(subject: Subject, rows: list[Row]) -> Iterator[ChainLink]:
-    for row in rows:
-        span = subject.spans.get((row["member"], row["compile_key"]))
-        yield struct_of(
-            ChainLink,
-            row,
-            guard=cut(row["guard"]) or "",
-            old=cut(row["old"], 200),
-            new=cut(row["new"], 200),
-            seconds=span.seconds if span else None,
-            at_s=subject.at_s(span.started_us) if span else None,
-        )
 
 
 def breaks(subject: Subject) -> tuple[tuple[JobBreak, ...], int]:
@@ -85,29 +68,26 @@ def breaks(subject: Subject) -> tuple[tuple[JobBreak, ...], int]:
     what = pl.coalesce("gb_type", pl.col("reason").str.split("\n").list.first())
     groups = (
         subject.frame("graph_breaks")
-        .with_columns(what=what, compile=pl.concat_str("member", "compile_key", separator=" "))
-        .group_by("user_file", "user_line", "what", maintain_order=True)
+        .with_columns(reason=what, compile=pl.concat_str("member", "compile_key", separator=" "))
+        .group_by("user_file", "user_line", "reason", maintain_order=True)
         .agg(
-            pl.col("user_function").drop_nulls().first(),
+            pl.col("user_function").drop_nulls().first().alias("function"),
             pl.col("gb_id").drop_nulls().first(),
             # The same break stands in the structured log, in the text log and once an attempt.
             pl.max_horizontal(pl.col("compile").drop_nulls().n_unique(), 1).first().alias("times"),
             pl.col("member").unique(),
         )
         .sort("times", descending=True, maintain_order=True)
+        .rename({"user_file": "file", "user_line": "line"})
     )
-    found = [_break(subject, row) for row in groups.head(MOST_BREAKS).to_dicts()]
+    found = (
+        struct_of(
+            JobBreak,
+            row,
+            reason=cut(row["reason"], TEXT) or "not recorded",
+            ranks=subject.ranks(row["member"]),
+            everywhere=len(row["member"]) == len(subject.job.members),
+        )
+        for row in groups.head(MOST_BREAKS).to_dicts()
+    )
     return tuple(found), max(0, groups.height - MOST_BREAKS)
-
-
-def _break(subject: Subject, row: Row) -> JobBreak:
-    return JobBreak(
-        file=row["user_file"],
-        line=row["user_line"],
-        function=row["user_function"],
-        gb_id=row["gb_id"],
-        reason=cut(row["what"]) or "not recorded",
-        times=row["times"],
-        ranks=subject.ranks(row["member"]),
-        everywhere=len(row["member"]) == len(subject.job.members),
-    )

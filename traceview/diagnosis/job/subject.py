@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any
 
 import msgspec
 import polars as pl
 
+from traceview.derive.intervals import Interval
 from traceview.derive.job.attempts import (
     Attempt,
-    Code,
     Span,
     attempt,
     in_order,
     ranges,
     with_member,
 )
+from traceview.diagnosis.focus import Code, Row
 from traceview.diagnosis.job.model import Ranks
 from traceview.tables import Tables
 from traceview.words.text import listed
 
-Row = dict[str, Any]
+#: Characters of a text that a report has room for, and of a value in it.
+TEXT, VALUE = 400, 200
 #: Ranges written out; the rest is counted.
 _SHOWN = 6
 
@@ -56,6 +57,16 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
     def limits(self) -> set[tuple[str, Code]]:
         """(member, code object) that met the recompile limit."""
         return {(s.member, s.code) for s in self.job.spans if s.row["outcome"] == "limit"}
+
+    @cached_property
+    def waits(self) -> list[tuple[str, str, Interval]]:
+        """(member that waited, member that it waited for, when); µs."""
+        columns = ("waiting_member", "member", "started_us", "seconds")
+        rows = self.frame("job_waits").select(columns).drop_nulls(columns[2:]).iter_rows()
+        return [
+            (waiting, member, (int(start), int(start + 1e6 * seconds)))
+            for waiting, member, start, seconds in rows
+        ]
 
     @cached_property
     def zero_us(self) -> float | None:
@@ -108,11 +119,6 @@ def member_name(member: str) -> str:
     return f"rank {member}" if member.isdigit() else f"process {member.removeprefix('p')}"
 
 
-def place(file: str | None, line: int | None) -> str | None:
-    """``model.py:26``."""
-    return f"{PurePath(file).name}:{line}" if file and line is not None else None
-
-
-def cut(text: str | None, most: int = 400) -> str | None:
-    """``text`` without what a report has no room for."""
-    return text if text is None or len(text) <= most else f"{text[: most - 1]}…"
+def where(file: str | None, line: int | None) -> str:
+    """`` (model.py:26)``, or nothing."""
+    return f" ({PurePath(file).name}:{line})" if file and line is not None else ""

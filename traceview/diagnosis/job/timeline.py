@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
 
 from traceview.derive.intervals import Interval, length, merge
 from traceview.derive.job.attempts import known, phases_of
 from traceview.diagnosis.job.model import SPAN_KINDS, JobCompile, JobTimeline, Lane
-from traceview.diagnosis.job.subject import (
-    Subject,
-    member_name,
-)
+from traceview.diagnosis.job.subject import Subject, member_name
 
 #: What a report has room for: ranks, and spans on all of them.
 MOST_LANES, MOST_SPANS = 1024, 12_000
@@ -31,8 +27,7 @@ def compile_of(subject: Subject) -> JobCompile:
     most = max(found, key=lambda member: found[member], default=None)
     alone = {member: length(pairs) / 1e6 for member, pairs in alone_times(subject).items()}
     waits = subject.frame("job_waits")
-    spans = waits.select("started_us", "seconds").drop_nulls().iter_rows()
-    waited = [(int(start), int(start + 1e6 * spent)) for start, spent in spans]
+    waited = [span for _, _, span in subject.waits]
     return JobCompile(
         seconds=length(every) / 1e6 if every else None,
         rank_seconds=sum(found.values()) if found else None,
@@ -77,35 +72,26 @@ def timeline(subject: Subject) -> JobTimeline:
     total_s = subject.at_s(max(ends, default=subject.zero_us)) or 0.0
     room = max(4, MOST_SPANS // max(1, len(job.members)))
     resolution = max(total_s / _PIXELS, 1.5 * total_s / room)
-    kinds = _kinds(subject)
-    lanes = [
-        Lane(member_name(member), tuple(_spans(subject, kinds, member, resolution)))
-        for member in job.members[:MOST_LANES]
-    ]
+    waits: _Kind = defaultdict(list)
+    for waiting, _, span in subject.waits:
+        waits[waiting].append(span)
+    failed = {
+        member: list(known([span for span in spans if span.row["outcome"] == "failed"]))
+        for member, spans in job.by_member.items()
+    }
+    # In the order of SPAN_KINDS: a later kind lies over an earlier one.
+    kinds: tuple[_Kind, ...] = (job.intervals, alone_times(subject), waits, failed)
+    zero = int(subject.zero_us or 0)
+    lanes = []
+    for member in job.members[:MOST_LANES]:
+        spans = [
+            (round((start - zero) / 1e6, 3), round((end - start) / 1e6, 3), number)
+            for number, found in enumerate(kinds)
+            for start, end in _joined(merge(found.get(member, ())), int(resolution * 1e6))
+        ]
+        lanes.append(Lane(member_name(member), tuple(spans)))
     left = max(0, len(job.members) - MOST_LANES)
     return JobTimeline(total_s, resolution, SPAN_KINDS, tuple(lanes), left)
-
-
-def _kinds(subject: Subject) -> list[_Kind]:
-    """For each kind of span, member → intervals; a later kind lies over an earlier one."""
-    waits: _Kind = defaultdict(list)
-    for row in subject.frame("job_waits").drop_nulls(["started_us", "seconds"]).to_dicts():
-        start = int(row["started_us"])
-        waits[row["waiting_member"]].append((start, int(start + 1e6 * row["seconds"])))
-    failed: _Kind = defaultdict(list)
-    for member, spans in subject.job.by_member.items():
-        failed[member] = merge(known([s for s in spans if s.row["outcome"] == "failed"]))
-    return [subject.job.intervals, alone_times(subject), waits, failed]
-
-
-def _spans(
-    subject: Subject, kinds: list[_Kind], member: str, resolution: float
-) -> Iterator[tuple[float, float, int]]:
-    zero = int(subject.zero_us or 0)
-    for number, found in enumerate(kinds):
-        joined = _joined(merge(found.get(member, ())), int(resolution * 1e6))
-        for start, end in joined:
-            yield round((start - zero) / 1e6, 3), round((end - start) / 1e6, 3), number
 
 
 def _joined(intervals: list[Interval], least: int) -> list[Interval]:
@@ -117,18 +103,3 @@ def _joined(intervals: list[Interval], least: int) -> list[Interval]:
         else:
             found.append((start, end))
     return found
-
-
-def waits_by_rank(subject: Subject) -> tuple[dict[str, float], dict[str, float]]:
-    """(member → seconds that it waited, member → seconds that others waited for it)."""
-    waiting: dict[str, list[Interval]] = defaultdict(list)
-    awaited: dict[str, list[Interval]] = defaultdict(list)
-    for row in subject.frame("job_waits").drop_nulls(["started_us", "seconds"]).to_dicts():
-        span = (int(row["started_us"]), int(row["started_us"] + 1e6 * row["seconds"]))
-        waiting[row["waiting_member"]].append(span)
-        awaited[row["member"]].append(span)
-    return _lengths(waiting), _lengths(awaited)
-
-
-def _lengths(found: _Kind) -> dict[str, float]:
-    return {member: length(spans) / 1e6 for member, spans in found.items()}

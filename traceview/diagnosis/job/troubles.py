@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
+from statistics import mode
 
 import polars as pl
 from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import earlier
-from traceview.diagnosis.focus import struct_of
-from traceview.diagnosis.job.caches import differences, for_member, why
+from traceview.diagnosis.focus import Code, Row, code_of, cut, struct_of
+from traceview.diagnosis.job.caches import misses, why
 from traceview.diagnosis.job.model import (
     ConfigDifference,
     IdleOnCompile,
@@ -27,15 +29,7 @@ from traceview.diagnosis.job.model import (
     Tuning,
     Wait,
 )
-from traceview.diagnosis.job.subject import (
-    Row,
-    Subject,
-    cut,
-    member_name,
-    members_of,
-    place,
-    ranks,
-)
+from traceview.diagnosis.job.subject import VALUE, Subject, member_name, members_of, ranks
 from traceview.words import names
 from traceview.words.numbers import seconds
 
@@ -54,65 +48,54 @@ def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in subject.rows("job_waits"):
         groups[row["member"], row["compile_key"]].append(row)
-    found = sorted((_wait(subject, rows) for rows in groups.values()), key=lambda w: -w.seconds)
-    return tuple(found[:MOST]), max(0, len(found) - MOST)
-
-
-def _wait(subject: Subject, rows: list[Row]) -> Wait:
-    longest = max(rows, key=lambda row: row["seconds"])
-    if longest["basis"] == "measured":
+    found = []
+    for rows in groups.values():
+        longest = max(rows, key=lambda row: row["seconds"])
         evidence = "one of their steps took that much longer than usual, and they compiled nothing"
-    else:
-        after = longest["resumed_s"]
-        when = f"{seconds(after)} after" if after > 0 else "when"
-        evidence = (
-            f"{member_name(longest['waiting_member'])} compiled nothing for "
-            f"{seconds(longest['seconds'] + max(0.0, after))} and continued {when} it was done"
+        if longest["basis"] != "measured":
+            after = longest["resumed_s"]
+            when = f"{seconds(after)} after" if after > 0 else "when"
+            evidence = (
+                f"{member_name(longest['waiting_member'])} compiled nothing for "
+                f"{seconds(longest['seconds'] + max(0.0, after))} and continued {when} it was done"
+            )
+        wait = struct_of(
+            Wait,
+            longest,
+            rank=member_name(longest["member"]),
+            name=names.function(longest["co_name"]),
+            file=longest["co_filename"],
+            line=longest["co_firstlineno"],
+            at_s=subject.at_s(longest["started_us"]),
+            ranks=subject.ranks({row["waiting_member"] for row in rows}),
+            evidence=evidence,
         )
-    return struct_of(
-        Wait,
-        longest,
-        rank=member_name(longest["member"]),
-        name=names.function(longest["co_name"]),
-        file=longest["co_filename"],
-        line=longest["co_firstlineno"],
-        at_s=subject.at_s(longest["started_us"]),
-        ranks=subject.ranks({row["waiting_member"] for row in rows}),
-        evidence=evidence,
-    )
+        found.append(wait)
+    found.sort(key=lambda wait: -wait.seconds)
+    return tuple(found[:MOST]), max(0, len(found) - MOST)
 
 
 def stragglers(subject: Subject) -> tuple[Straggler, ...]:
     """Ranks that compiled much longer than the others, the slowest first."""
-    found = groupby(subject.rows("job_stragglers"), key=itemgetter("member"))
-    return tuple(_straggler(subject, member, list(rows)) for member, rows in found)
-
-
-def _straggler(subject: Subject, member: str, rows: list[Row]) -> Straggler:
-    parts = tuple(
-        JobCause(
-            row["part"],
-            _PARTS[row["part"]].format(name=names.function(row["co_name"])),
-            row["part_seconds"],
+    found, missed = [], misses(subject)
+    for member, grouped in groupby(subject.rows("job_stragglers"), key=itemgetter("member")):
+        rows = list(grouped)
+        parts = tuple(
+            JobCause(
+                row["part"],
+                _PARTS[row["part"]].format(name=names.function(row["co_name"])),
+                row["part_seconds"],
+            )
+            for row in rows
         )
-        for row in rows
-    )
-    first = rows[0]
-    table = subject.rows("cache_key_differences")
-    missed = (
-        for_member(differences(subject), table, member) if first["part"] == "cache_miss" else None
-    )
-    what = parts[0].text
-    if missed is not None:
-        what = f"its {names.cache(missed.cache)} missed where others hit ({why(missed)})"
-    return Straggler(
-        rank=member_name(member),
-        seconds=first["seconds"],
-        median_seconds=first["median_seconds"],
-        why=what,
-        parts=parts,
-        basis=first["basis"],
-    )
+        reason = parts[0].text
+        if rows[0]["part"] == "cache_miss":
+            mine = (known for row, known in missed if member in members_of(row["ranks"]))
+            if lost := next(mine, None):
+                reason = f"its {names.cache(lost.cache)} missed where others hit ({why(lost)})"
+        rank = member_name(member)
+        found.append(struct_of(Straggler, rows[0], rank=rank, why=reason, parts=parts))
+    return tuple(found)
 
 
 def late(subject: Subject) -> LateCompiles | None:
@@ -120,58 +103,54 @@ def late(subject: Subject) -> LateCompiles | None:
     rows = subject.rows("late_compiles")
     if not rows:
         return None
-    first = rows[0]
-    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    groups: dict[Code, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
+        groups[code_of(row)].append(row)
     ranked = sorted(groups.values(), key=lambda own: -sum(row["seconds"] or 0.0 for row in own))
     timed = subject.frame("late_compiles").select("started_us", "seconds").drop_nulls()
     spans = [(int(start), int(start + 1e6 * spent)) for start, spent in timed.iter_rows()]
-    after = subject.at_s(first["after_us"])
+    by, step, after = rows[0]["late_by"], rows[0]["after_step"], subject.at_s(rows[0]["after_us"])
+    text = f"This counts what began in step {step} or later, by the collector's steps."
+    if by == "time":
+        text = (
+            "Steps were not recorded. This counts what began after the first 10 s in which no rank "
+            f"compiled anything: from {seconds(after or 0.0)} after the first compile on."
+        )
+    elif by != "steps":
+        text = (
+            f"This counts what began in step {step} or later, by the steps in profiles "
+            "(ProfilerStep). Ranks without a profile are assumed to be in the same step as those "
+            "with one; before a profile no step is known."
+        )
     return LateCompiles(
-        basis=first["late_by"],
-        after_step=first["after_step"],
+        basis=by,
+        after_step=step,
         after_s=after,
         compiles=len(rows),
         seconds=length(spans) / 1e6,
         rank_seconds=sum(row["seconds"] or 0.0 for row in rows),
-        text=_basis(first["late_by"], first["after_step"], after),
+        text=text,
         rows=tuple(_late(subject, own) for own in ranked[:MOST]),
         left_out=max(0, len(ranked) - MOST),
-    )
-
-
-def _basis(late_by: str, after_step: int | None, after_s: float | None) -> str:
-    if late_by == "time":
-        return (
-            "Steps were not recorded. This counts what began after the first 10 s in which no rank "
-            f"compiled anything: from {seconds(after_s or 0.0)} after the first compile on."
-        )
-    counted = f"This counts what began in step {after_step} or later"
-    if late_by == "steps":
-        return f"{counted}, by the collector's steps."
-    return (
-        f"{counted}, by the steps in profiles (ProfilerStep). Ranks without a profile are assumed "
-        "to be in the same step as those with one; before a profile no step is known."
     )
 
 
 def _late(subject: Subject, rows: list[Row]) -> LateCompile:
     steps = [row["step"] for row in rows if row["step"] is not None]
     starts = [row["started_us"] for row in rows if row["started_us"] is not None]
-    reasons = Counter(row["reason"] for row in rows if row["reason"])
-    cause = reasons.most_common(1)[0][0] if reasons else None
+    reasons = [row["reason"] for row in rows if row["reason"]]
+    name, file, line = code_of(rows[0])
     return LateCompile(
-        name=names.function(rows[0]["co_name"]),
-        file=rows[0]["co_filename"],
-        line=rows[0]["co_firstlineno"],
+        name=names.function(name),
+        file=file,
+        line=line,
         ranks=subject.ranks({row["member"] for row in rows}),
         compiles=len(rows),
         seconds=sum(row["seconds"] or 0.0 for row in rows),
         first_step=min(steps, default=None),
         last_step=max(steps, default=None),
         first_at_s=subject.at_s(min(starts, default=None)),
-        cause=cut(cause, 200),
+        cause=cut(mode(reasons), VALUE) if reasons else None,
     )
 
 
@@ -210,26 +189,18 @@ def _failure(subject: Subject, row: Row, everyone: int) -> JobFailure:
 def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
     """(versions and settings that differ, versions first; how many more)."""
     rows = sorted(subject.rows("job_configs"), key=lambda row: row["section"] != "versions")
-    groups = groupby(rows, key=itemgetter("section", "name"))
-    found = [
-        ConfigDifference(
-            section,
-            name,
-            tuple(
-                Side(subject.ranks(row["ranks"]), cut(_python(row["value"]), 200)) for row in rows_
-            ),
-        )
-        for (section, name), rows_ in groups
-    ]
+    found = []
+    for (section, name), grouped in groupby(rows, key=itemgetter("section", "name")):
+        sides = []
+        for row in grouped:
+            value = row["value"]
+            # As Python writes it, as in cache keys and in the user's own code; several values, one
+            # after the other, stay as they are.
+            with suppress(ValueError, RecursionError):
+                value = value if value is None else repr(json.loads(value))
+            sides.append(Side(subject.ranks(row["ranks"]), cut(value, VALUE)))
+        found.append(ConfigDifference(section, name, tuple(sides)))
     return tuple(found[:MOST]), max(0, len(found) - MOST)
-
-
-def _python(value: str | None) -> str | None:
-    """A JSON value as Python writes it, as in cache keys and in the user's own code."""
-    try:
-        return value if value is None else repr(json.loads(value))
-    except (ValueError, RecursionError):  # several values, one after the other
-        return value
 
 
 def autotuning(subject: Subject) -> JobTuning | None:
@@ -237,7 +208,28 @@ def autotuning(subject: Subject) -> JobTuning | None:
     per_rank: dict[str, float] = defaultdict(float)
     for span in subject.job.spans:
         per_rank[span.member] += (span.row["autotune_us"] or 0.0) / 1e6
-    rows = _tuned(subject)
+    phases = subject.frame("compile_phases").filter(pl.col("name").str.ends_with(_TUNING))
+    operator = pl.col("name").str.strip_suffix(_TUNING)
+    spent = dict(phases.group_by(operator).agg(pl.col("duration_us").sum()).iter_rows())
+    choices = subject.frame("autotune_choices").filter(pl.col("is_best"))
+    tuned = choices.group_by("op", maintain_order=True).agg(
+        pl.col("shapes").drop_nulls().unique(maintain_order=True).str.join("; "),
+        pl.len().alias("times"),
+        pl.col("member").unique(),
+        pl.col("choice").drop_nulls().unique(maintain_order=True).head(3).alias("winners"),
+    )
+    # The seconds of an operator are of all its shapes.
+    rows = [
+        struct_of(
+            Tuning,
+            row,
+            shapes=cut(row["shapes"] or None, VALUE),
+            seconds=spent[row["op"]] / 1e6 if row["op"] in spent else None,
+            ranks=subject.ranks(row["member"]),
+        )
+        for row in tuned.to_dicts()
+    ]
+    rows.sort(key=lambda one: -(one.seconds or 0.0))
     most = max(per_rank, key=lambda member: per_rank[member], default=None)
     if most is None or not (per_rank[most] or rows):
         return None
@@ -248,34 +240,6 @@ def autotuning(subject: Subject) -> JobTuning | None:
         rows=tuple(rows[:MOST]),
         left_out=max(0, len(rows) - MOST),
     )
-
-
-def _tuned(subject: Subject) -> list[Tuning]:
-    """Each operator and shape that was tuned; the seconds of an operator are of all its shapes."""
-    phases = subject.frame("compile_phases").filter(pl.col("name").str.ends_with(_TUNING))
-    spent = phases.group_by(pl.col("name").str.strip_suffix(_TUNING)).agg(
-        pl.col("duration_us").sum()
-    )
-    seconds_of = {name: micros / 1e6 for name, micros in spent.iter_rows()}
-    choices = subject.frame("autotune_choices").filter(pl.col("is_best"))
-    groups = choices.group_by("op", maintain_order=True).agg(
-        pl.col("shapes").drop_nulls().unique(maintain_order=True),
-        pl.len().alias("times"),
-        pl.col("member").unique(),
-        pl.col("choice").drop_nulls().unique(maintain_order=True),
-    )
-    found = [
-        Tuning(
-            op=row["op"] or "?",
-            shapes=cut("; ".join(row["shapes"]) or None, 200),
-            seconds=seconds_of.get(row["op"]),
-            times=row["times"],
-            ranks=subject.ranks(row["member"]),
-            winners=tuple(row["choice"][:3]),
-        )
-        for row in groups.to_dicts()
-    ]
-    return sorted(found, key=lambda one: -(one.seconds or 0.0))
 
 
 def idle(subject: Subject) -> tuple[IdleOnCompile, ...]:
@@ -289,9 +253,3 @@ def idle(subject: Subject) -> tuple[IdleOnCompile, ...]:
         text = f"idle for {seconds(row['idle_s'])} of {seconds(row['window_s'])}: {shown}"
         found.append(struct_of(IdleOnCompile, row, rank=member_name(row["member"]), text=text))
     return tuple(found)
-
-
-def where(file: str | None, line: int | None) -> str:
-    """`` (model.py:26)``, or nothing."""
-    known = place(file, line)
-    return f" ({known})" if known else ""
