@@ -8,7 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from traceview.parse.damage import Damage
-from traceview.parse.kineto import read_trace
+from traceview.parse.files import opened
+from traceview.parse.kineto import read_stream
+from traceview.parse.merge import gathered
 
 BASE_US = 4404778133716.275
 
@@ -48,7 +50,9 @@ def read(path: Path, data: bytes | None = None, stance="compiled"):
     if data is not None:
         path.write_bytes(data)
     damage = Damage()
-    tables = read_trace(path, stance, "trace", damage)
+    with opened(path) as stream:
+        tables = gathered(read_stream(stream, "trace", damage, stance=stance))
+    del tables["traces"]
     found = damage.frame("logs")
     return tables, dict(zip(found["kind"], found["times"], strict=True))
 

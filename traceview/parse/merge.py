@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -41,10 +41,14 @@ def combine(structured: Frames, text: Frames) -> Frames:
 
 def together(*sources: Frames) -> Frames:
     """Every table of ``sources``; one that several of them have has the rows of all, in order."""
+    return gathered(item for source in sources for item in source.items())
+
+
+def gathered(batches: Iterable[tuple[str, pl.DataFrame]]) -> Frames:
+    """Whole tables of batches of rows, which stay in order."""
     parts: dict[str, list[pl.DataFrame]] = {}
-    for source in sources:
-        for name, frame in source.items():
-            parts.setdefault(name, []).append(frame)
+    for name, frame in batches:
+        parts.setdefault(name, []).append(frame)
     return {name: concat(frames) for name, frames in parts.items()}
 
 

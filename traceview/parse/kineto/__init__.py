@@ -21,30 +21,22 @@ import msgspec
 import polars as pl
 
 from traceview.inputs.streams import Stream
-from traceview.parse.collected.events import Event, read_processes
+from traceview.parse.collected.events import read_processes
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
 from traceview.parse.kineto.categories import categorize
 from traceview.parse.kineto.linking import line_ops, link, memory_rows
 from traceview.parse.kineto.reader import RawFrames, read_raw
 from traceview.parse.kineto.rest import Rest, rest_begun
+from traceview.parse.merge import Frames, gathered
 from traceview.run import PassRecord, Run
 from traceview.tables import conform, from_rows, spec_of
 from traceview.torchtext import marks
 
-__all__ = ["Frames", "categorize", "read_pass", "read_stream", "read_trace", "rest_begun"]
+__all__ = ["categorize", "read_pass", "read_stream", "rest_begun"]
 
-Frames = dict[str, pl.DataFrame]
 Batches = Iterator[tuple[str, pl.DataFrame]]
-
-
-class _Head(msgspec.Struct, frozen=True):
-    """What every row of one window says of itself."""
-
-    pass_name: str
-    rank: int | None
-    pid: int | None
-    stance: str
+_HEAD = ("pass", "rank", "stance")  # columns of every table of a window
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -78,19 +70,27 @@ def read_stream(
     stance, a trace with torch.compile's marks is compiled.
     """
     raw = read_raw(stream, name, damage, rest)
-    head = _Head(
-        pass_name,
-        rank if raw.about.rank is None else raw.about.rank,
-        raw.pid,
-        stance or _stance(raw.host.whats["name"]),
-    )
-    yield "traces", _trace(raw, head, name)
+    if stance is None:
+        names, compiled = raw.host.whats["name"].drop_nulls(), (marks.REGION, marks.GRAPH)
+        stance = "compiled" if any(name.startswith(compiled) for name in names) else "eager"
+    own_rank = raw.about.rank
+    head = _head(pass_name, rank if own_rank is None else own_rank, raw.pid, stance)
+    frames = [frame for frame in (raw.host.rows, raw.device.rows) if frame.height]
+    ends: list[Any] = [(frame["start_ns"] + frame["duration_ns"]).max() for frame in frames]
+    trace = {
+        **head,
+        "name": name,
+        "device": raw.about.device,
+        "world_size": raw.about.world_size,
+        "zero_ns": raw.about.unix_ns(raw.zero_ns),
+        "span_ns": max(ends, default=None),
+        "events": sum(frame.height for frame in frames),
+        "other_processes": raw.others[0],
+        "other_events": raw.others[1],
+    }
+    del frames
+    yield "traces", from_rows("traces", [trace])
     yield from _tables(raw, head)
-
-
-def read_trace(path: Path, stance: str, damage_name: str, damage: Damage) -> Frames:
-    """Tables of one trace file from anywhere; damage is counted under ``damage_name``."""
-    return _read(path, _Head("logs", None, None, stance), damage_name, damage)
 
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
@@ -99,20 +99,21 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     One window per rank, stance and purpose is read: the last that the collector wrote. A lines
     window gives line_ops alone: its marks make Python slow.
     """
-    parts: dict[str, list[pl.DataFrame]] = {}
+    return gathered(_of_windows(run, record, damage))
+
+
+def _of_windows(run: Run, record: PassRecord, damage: Damage) -> Batches:
     for window in windows(run, record):
         if not window.path.is_file():
             damage.count(window.name, "missing", None, "the collector wrote of it, it is not there")
             continue
-        head = _Head(record.name, window.rank, window.pid, window.stance)
+        head = _head(record.name, window.rank, window.pid, window.stance)
+        with rest_begun(window.path) as rest, opened(window.path) as stream:
+            raw = read_raw(stream, window.name, damage, rest)
         if window.line_files is None:
-            read = _read(window.path, head, window.name, damage)
+            yield from _tables(raw, head)
         else:
-            raw = _raw(window.path, window.name, damage)
-            read = {"line_ops": _headed("line_ops", line_ops(raw, window.line_files), head)}
-        for name, frame in read.items():
-            parts.setdefault(name, []).append(frame)
-    return {name: pl.concat(frames) for name, frames in parts.items()}
+            yield "line_ops", _headed("line_ops", line_ops(raw, window.line_files), head)
 
 
 def windows(run: Run, record: PassRecord) -> list[Window]:
@@ -132,7 +133,11 @@ def windows(run: Run, record: PassRecord) -> list[Window]:
             path = folder / file
             if not path.resolve().is_relative_to(folder.resolve()):
                 continue
-            lines = _line_files(event)
+            lines = None
+            if event.get("purpose") == "lines":
+                named = event.get("line_files")
+                files = named if isinstance(named, list) else []
+                lines = tuple(each if isinstance(each, str) else None for each in files)
             key = (process.rank, stance, lines is None)
             if key not in found or found[key].pid == process.pid:
                 name = f"{record.raw}/{file}"
@@ -140,64 +145,19 @@ def windows(run: Run, record: PassRecord) -> list[Window]:
     return list(found.values())
 
 
-def _line_files(event: Event) -> tuple[str | None, ...] | None:
-    if event.get("purpose") != "lines":
-        return None
-    files = event.get("line_files")
-    named = files if isinstance(files, list) else []
-    return tuple(file if isinstance(file, str) else None for file in named)
+def _head(pass_name: str, rank: int | None, pid: int | None, stance: str) -> dict[str, Any]:
+    """What every row of one window says of itself."""
+    return {"pass": pass_name, "rank": rank, "pid": pid, "stance": stance}
 
 
-def _read(path: Path, head: _Head, name: str, damage: Damage) -> Frames:
-    parts: dict[str, list[pl.DataFrame]] = {}
-    for table, batch in _tables(_raw(path, name, damage), head):
-        parts.setdefault(table, []).append(batch)
-    return {table: pl.concat(batches) for table, batches in parts.items()}
-
-
-def _raw(path: Path, name: str, damage: Damage) -> RawFrames:
-    with rest_begun(path) as rest, opened(path) as stream:
-        return read_raw(stream, name, damage, rest)
-
-
-def _tables(raw: RawFrames, head: _Head) -> Batches:
+def _tables(raw: RawFrames, head: dict[str, Any]) -> Batches:
     for table, batch in link(raw):
         yield table, _headed(table, batch, head)
     if rows := memory_rows(raw.memory):
-        own = {"pass": head.pass_name, "rank": head.rank, "pid": head.pid, "stance": head.stance}
-        yield "memory", from_rows("memory", ({**own, **row} for row in rows))
+        yield "memory", from_rows("memory", ({**head, **row} for row in rows))
 
 
-def _stance(names: pl.Series) -> str:
-    compiled = (marks.REGION, marks.GRAPH)
-    return "compiled" if any(name.startswith(compiled) for name in names.drop_nulls()) else "eager"
-
-
-def _trace(raw: RawFrames, head: _Head, name: str) -> pl.DataFrame:
-    """The row of table traces."""
-    frames = [frame for frame in (raw.host.rows, raw.device.rows) if frame.height]
-    ends: list[Any] = [(frame["start_ns"] + frame["duration_ns"]).max() for frame in frames]
-    row = {
-        "pass": head.pass_name,
-        "rank": head.rank,
-        "name": name,
-        "pid": head.pid,
-        "stance": head.stance,
-        "device": raw.about.device,
-        "world_size": raw.about.world_size,
-        "zero_ns": raw.about.unix_ns(raw.zero_ns),
-        "span_ns": max(ends, default=None),
-        "events": sum(frame.height for frame in frames),
-        "other_processes": raw.others[0],
-        "other_events": raw.others[1],
-    }
-    return from_rows("traces", [row])
-
-
-def _headed(table: str, frame: pl.DataFrame, head: _Head) -> pl.DataFrame:
-    named = frame.with_columns(
-        pl.lit(head.pass_name).alias("pass"),
-        pl.lit(head.rank, dtype=pl.Int32).alias("rank"),
-        pl.lit(head.stance).alias("stance"),
-    )
-    return conform(spec_of(table), named)
+def _headed(table: str, frame: pl.DataFrame, head: dict[str, Any]) -> pl.DataFrame:
+    spec = spec_of(table)
+    own = (pl.lit(head[name], spec.polars_schema[name]).alias(name) for name in _HEAD)
+    return conform(spec, frame.with_columns(own))

@@ -104,22 +104,19 @@ def categorize(
     name: str, cpu_op: str | None = None, kind: str = "kernel", launch_name: str | None = None
 ) -> str:
     """Category of a device execution (``kind``: kernel, memcpy, memset), as in ``kernels``."""
-    return (
-        _MEMORY.get(kind)
-        or _generated(name)
-        or ("communication" if "nccl" in name.lower() else None)
-        or (cpu_op and operator_category(cpu_op))
-        or (USER_KERNEL if _is_users(name, cpu_op, launch_name) else None)
-        or next((category for pattern, category in _KERNELS if pattern.search(name)), "other")
-    )
-
-
-def _is_users(name: str, cpu_op: str | None, launch_name: str | None) -> bool:
-    """An operator of another library, or a launch through the driver (Triton's) without one."""
+    known = _MEMORY.get(kind) or _generated(name)
+    known = known or ("communication" if "nccl" in name.lower() else None)
+    known = known or (operator_category(cpu_op) if cpu_op else None)
+    if known:
+        return known
     if cpu_op is not None and "::" in cpu_op:
-        return _foreign(cpu_op)
-    by_driver = launch_name is not None and launch_name.startswith("cuLaunchKernel")
-    return by_driver and name.isidentifier() and _LIBRARY.search(name) is None
+        users = _foreign(cpu_op)
+    else:  # Triton launches through the driver, without an operator
+        by_driver = launch_name is not None and launch_name.startswith("cuLaunchKernel")
+        users = by_driver and name.isidentifier() and _LIBRARY.search(name) is None
+    if users:
+        return USER_KERNEL
+    return next((category for pattern, category in _KERNELS if pattern.search(name)), "other")
 
 
 def _foreign(operator: str) -> bool:

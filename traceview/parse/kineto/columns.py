@@ -73,7 +73,7 @@ class Columns:
         self._what.extend(map(self.whats.__getitem__, map(_WHAT, events)))
         self._written.extend(map(self.writings.__getitem__, written))
         for get, times in self._times.values():
-            _extend(times, get, events, _float)
+            _extend(times, get, events, lambda value: nan if value is None else value)
         for get, numbers in self._numbers.values():
             _extend(numbers, get, arguments, _whole)
 
@@ -137,7 +137,3 @@ def _whole(value: Any) -> int:  # noqa: ANN401
     except (TypeError, ValueError, OverflowError):
         return MISSING
     return number if abs(number) < -MISSING else MISSING
-
-
-def _float(value: float | None) -> float:
-    return nan if value is None else value

@@ -79,12 +79,6 @@ _BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED_OR_QUOTE = re.compile(rb'\\.|"', re.DOTALL)
 
 
-def _one_by_one(data: bytes) -> Iterator[Event | bytes]:
-    """The events of a slice that did not decode; what cannot be repaired comes as its bytes."""
-    for text in _apart(data):
-        yield _decoded(text) or _decoded(_repaired(text)) or text
-
-
 def _apart(data: bytes) -> Iterator[bytes]:
     if _BETWEEN.search(data) is None:
         yield from objects(data)
@@ -106,9 +100,8 @@ def _decoded(text: bytes) -> Event | None:
 
 
 def _repaired(text: bytes) -> bytes:
-    text = text.decode("utf-8", errors="replace").encode()
-    text = _NAME.sub(_quoted, text, count=1)
-    return _NOT_NUMBERS.sub(b"null", text)
+    readable = text.decode("utf-8", errors="replace").encode()
+    return _NOT_NUMBERS.sub(b"null", _NAME.sub(_quoted, readable, count=1))
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:
@@ -182,11 +175,11 @@ def decoded(part: Slice, name: str, damage: Damage) -> list[Event]:
         try:
             events = decode_events(b"[" + part.data + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError):
-            for found in _one_by_one(part.data):
-                if isinstance(found, Event):
+            for text in _apart(part.data):
+                if found := _decoded(text) or _decoded(_repaired(text)):
                     events.append(found)
                 elif part.whole:
-                    damage.count(name, "bad_json", None, found[:200].decode(errors="replace"))
+                    damage.count(name, "bad_json", None, text[:200].decode(errors="replace"))
     if not part.whole:
         damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
     return events

@@ -52,10 +52,21 @@ def link(raw: RawFrames) -> Batches:
     del host
     calls = calls.with_columns(ops["what"].gather(calls["cpu_op_id"]).alias("op_what"))
     linked = _linked(raw.device.rows, calls, marks)
-    linked = _by_external_id(linked, ops, raw.host.whats)
+    # The operator by its External id where none stands around the launch.
+    lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
+    found = ops.filter(ops["external_id"].is_in(lost.implode()))
+    found = found.filter((raw.host.whats["kind"] == "cpu_op").gather(found["what"]))
+    found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
+    found = found.unique("external_id", keep="last", maintain_order=True)
+    linked = linked.join(found, on="external_id", how="left", maintain_order="left").select(
+        pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
+        pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
+        pl.coalesce("op_what", "x_what").alias("op_what"),
+    )
     raw.device.rows = raw.device.rows.clear()
-    launches = _with_kernels(calls, linked)
-    del calls
+    led_to = linked.drop_nulls("correlation").group_by("correlation").agg(kernels=pl.len())
+    launches = calls.join(led_to, on="correlation", how="left", maintain_order="left")
+    del calls, found
     for batch in _batches(linked):
         yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
     for batch in _batches(launches):
@@ -82,24 +93,9 @@ def _words(numbers: pl.Series, words: pl.DataFrame, *names: str) -> list[pl.Seri
 
 
 def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batches:
-    """Table cpu_ops."""
-    ops, categories = _with_work(ops, host.whats)
-    for batch in _batches(ops):
-        yield (
-            "cpu_ops",
-            batch.drop("what", "written", "context", "category").with_columns(
-                *_words(batch["what"], host.whats, "name", "kind", "tid"),
-                *_words(batch["written"], host.writings, *host.writings.columns),
-                *_words(batch["context"], contexts, *_CONTEXT),
-                categories.gather(batch["category"]).alias("category"),
-            ),
-        )
-
-
-def _with_work(ops: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-    """``ops`` with ``self_ns`` and the category of what they do themselves, by number."""
+    """Table cpu_ops, with ``self_ns`` and the category of what each operator does itself."""
     known = Numbered()
-    of_whats = [known[cpu_category(name or "", kind)] for name, kind, _ in whats.iter_rows()]
+    of_whats = [known[cpu_category(name or "", kind)] for name, kind, _ in host.whats.iter_rows()]
     codes = pl.Series("category", of_whats, dtype=pl.UInt8)
     own = ops.select("parent_id", "duration_ns", codes.gather(ops["what"]))
     outer = own["category"].gather(own["parent_id"])
@@ -116,8 +112,19 @@ def _with_work(ops: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl
     workless = own["category"].is_in([known[name] for name in _WORKLESS])
     delegates = children["handed_on"].fill_null(False) & ~workless
     work = own["category"].set(delegates, known["other"])
-    found = ops.with_columns(self_ns.clip(lower_bound=0).alias("self_ns"), work)
-    return found, pl.Series([*known], dtype=pl.String)
+    ops = ops.with_columns(self_ns.clip(lower_bound=0).alias("self_ns"), work)
+    categories = pl.Series([*known], dtype=pl.String)
+    del own, outer, inside, children, self_ns, workless, delegates, work
+    for batch in _batches(ops):
+        yield (
+            "cpu_ops",
+            batch.drop("what", "written", "context", "category").with_columns(
+                *_words(batch["what"], host.whats, "name", "kind", "tid"),
+                *_words(batch["written"], host.writings, *host.writings.columns),
+                *_words(batch["context"], contexts, *_CONTEXT),
+                categories.gather(batch["category"]).alias("category"),
+            ),
+        )
 
 
 def _linked(device: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
@@ -130,20 +137,6 @@ def _linked(device: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> p
     own_step = pl.lit(steps_of(linked["start_ns"], marks))
     step = pl.when(pl.col("launch_what").is_null()).then(own_step).otherwise("step")
     return linked.with_columns(step.alias("step")).sort("start_ns", maintain_order=True)
-
-
-def _by_external_id(linked: pl.DataFrame, ops: pl.DataFrame, whats: pl.DataFrame) -> pl.DataFrame:
-    """The operator by its External id where no operator stands around the launch."""
-    lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
-    found = ops.filter(ops["external_id"].is_in(lost.implode()))
-    found = found.filter((whats["kind"] == "cpu_op").gather(found["what"]))
-    found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
-    found = found.unique("external_id", keep="last", maintain_order=True)
-    return linked.join(found, on="external_id", how="left", maintain_order="left").select(
-        pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
-        pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
-        pl.coalesce("op_what", "x_what").alias("op_what"),
-    )
 
 
 def _kernels(
@@ -171,16 +164,6 @@ def _kernels(
     return named.join(keys, on=known, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _with_kernels(calls: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
-    """``calls`` with the number of device executions that each led to."""
-    led_to = (
-        linked.filter(pl.col("correlation").is_not_null())
-        .group_by("correlation")
-        .agg(pl.len().cast(pl.Int32).alias("kernels"))
-    )
-    return calls.join(led_to, on="correlation", how="left", maintain_order="left")
-
-
 def _launches(calls: pl.DataFrame, whats: pl.DataFrame, contexts: pl.DataFrame) -> pl.DataFrame:
     """Table kernel_launches."""
     kinds = pl.Series("kind", [call_kind(name or "") for name in whats["name"]], dtype=pl.String)
@@ -189,10 +172,10 @@ def _launches(calls: pl.DataFrame, whats: pl.DataFrame, contexts: pl.DataFrame) 
         *_words(calls["context"], contexts, "graph_key", "compile_id"),
         kinds.gather(calls["what"]),
     )
-    named = named.with_columns(pl.col("kernels").fill_null(0))
     return named.select(
         *("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation"),
-        *("kernels", "graph_key", "compile_id"),
+        *("graph_key", "compile_id"),
+        pl.col("kernels").fill_null(0).cast(pl.Int32),
     )
 
 
@@ -243,26 +226,18 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
     self_ns = pl.col("duration_ns") - pl.col("children_ns").fill_null(0)
     is_line = pl.col("name").str.contains(OUR_LINE)
     place = pl.format("{}:{}", "file", "line")  # null for a file that the collector did not name
-    file, line = _place(files)
+    # The innermost mark around a row; none in a compiled graph.
+    mark = pl.when(pl.col("graph_key").is_null()).then("line").str.split(":")
+    index, names = mark.list.get(0).cast(pl.UInt32), pl.Series([*files], dtype=pl.String)
     return host.with_columns(
         self_ns=self_ns.clip(lower_bound=0),
         kind=pl.when(is_line).then(pl.lit("line")).otherwise("kind"),
-        file=file,
-        line=line,
+        file=pl.lit(names).gather(index, null_on_oob=True),
+        line=mark.list.get(1).cast(pl.Int32),
     ).select(
-        *("op_id", "parent_id", "depth"),
+        *("op_id", "parent_id", "depth", "kind", "tid", "start_ns", "duration_ns", "self_ns"),
+        *("sequence", "file", "line", "region"),
         pl.coalesce(pl.when(is_line).then(place), "name").alias("name"),
-        *(
-            "kind",
-            "tid",
-            "start_ns",
-            "duration_ns",
-            "self_ns",
-            "sequence",
-            "file",
-            "line",
-            "region",
-        ),
     )
 
 
@@ -275,14 +250,6 @@ def _until(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     end = pl.lit(steps["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
     shorter = pl.when(end >= 0).then(pl.min_horizontal("duration_ns", end))
     return host.with_columns(duration_ns=shorter.otherwise("duration_ns"))
-
-
-def _place(files: Sequence[str | None]) -> tuple[pl.Expr, pl.Expr]:
-    """File and line of the innermost mark around a row; null in a compiled graph."""
-    outside = pl.when(pl.col("graph_key").is_null()).then("line").str.split(":")
-    index = outside.list.get(0).cast(pl.UInt32)
-    names = pl.lit(pl.Series([*files], dtype=pl.String))
-    return names.gather(index, null_on_oob=True), outside.list.get(1).cast(pl.Int32)
 
 
 def memory_rows(memory: pl.DataFrame) -> list[dict[str, Any]]:

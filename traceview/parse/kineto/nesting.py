@@ -89,15 +89,19 @@ class _Nesting:
         self._forward: dict[int, int] = {}
 
     def _what(self, name: str, kind: str, tid: str) -> _What:
-        mark = _mark(name)
-        return _What(
-            self._stacks.setdefault(tid, [_TOP]),
-            None if mark == Context() else mark,
-            is_step(name),
-            kind == "call",
-            kind == "cpu_op",
-            name.startswith(marks.AUTOGRAD) or _BACKWARD.search(name) is not None,
-        )
+        mark = None
+        if name.startswith(marks.REGION):
+            if compile_id := CompileId.parse(name.removeprefix(marks.REGION)):
+                mark = Context(compile_id=str(compile_id))
+        elif name.startswith(marks.GRAPH):
+            mark = Context(graph_key=name.removeprefix(marks.GRAPH).removesuffix("##").strip())
+        elif line := _LINE.match(name):
+            mark = Context(line=f"{line[1]}:{line[2]}")
+        elif region := _REGION.match(name):
+            mark = Context(region=region[1])
+        is_backward = name.startswith(marks.AUTOGRAD) or _BACKWARD.search(name) is not None
+        stack = self._stacks.setdefault(tid, [_TOP])
+        return _What(stack, mark, is_step(name), kind == "call", kind == "cpu_op", is_backward)
 
     def around(self, part: pl.DataFrame) -> pl.DataFrame:
         """Columns of what is around each of the next rows."""
@@ -166,16 +170,3 @@ class _Nesting:
 def is_step(name: str) -> bool:
     """Whether an event of this name marks a step."""
     return _STEP.match(name) is not None
-
-
-def _mark(name: str) -> Context:
-    """What the name of an event says about the events in it."""
-    if name.startswith(marks.REGION):
-        compile_id = CompileId.parse(name.removeprefix(marks.REGION))
-        return Context(compile_id=str(compile_id) if compile_id else None)
-    if name.startswith(marks.GRAPH):
-        return Context(graph_key=name.removeprefix(marks.GRAPH).removesuffix("##").strip())
-    if line := _LINE.match(name):
-        return Context(line=f"{line[1]}:{line[2]}")
-    match = _REGION.match(name)
-    return Context(region=match[1] if match else None)

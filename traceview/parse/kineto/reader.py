@@ -9,7 +9,7 @@ the same numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -43,24 +43,23 @@ class About(msgspec.Struct, frozen=True):
     device: str | None = None
     base_ns: int | None = None
 
+    @classmethod
+    def read(cls, text: bytes) -> About:
+        """What ``text`` says, which surrounds the list of events."""
+        world, device = _object(_WORLD, text), _object(_DEVICE, text)
+        base, name = _BASE.search(text), device.get("name")
+        return cls(
+            _count(world.get("rank")),
+            _count(world.get("world_size")),
+            name if isinstance(name, str) else None,
+            int(base[1]) if base else None,
+        )
+
     def unix_ns(self, ts_ns: int | None) -> int | None:
         """Unix time of an event's ``ts``."""
         if ts_ns is None or (self.base_ns is None and ts_ns < _UNIX_NS):
             return None
         return ts_ns + (self.base_ns or 0)
-
-
-def _about(text: bytes) -> About:
-    """What ``text`` says, which surrounds the list of events."""
-    world, device = _object(_WORLD, text), _object(_DEVICE, text)
-    base = _BASE.search(text)
-    name = device.get("name")
-    return About(
-        _count(world.get("rank")),
-        _count(world.get("world_size")),
-        name if isinstance(name, str) else None,
-        int(base[1]) if base else None,
-    )
 
 
 def _object(before: re.Pattern[bytes], text: bytes) -> dict[str, Any]:
@@ -130,16 +129,20 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
     pid = _main_process(host.rows["what"], host.whats["name"].to_list(), pids)
     others = 0, 0
     if more := len(set(pids) - {None, pid}):
-        others = more, _of_one_process(host, device, pid, pids)
+        others = more, _leave_one(host, device, pid, pids)
         memory = memory.filter(~_others(memory, _pids(gathered.memory), pid))
     starts: list[Any] = [sort.rows["start_ns"].min() for sort in (device, host) if sort.rows.height]
     zero = min(starts, default=None)
     for sort in (device, host):
         sort.rows = sort.rows.with_columns(pl.col("start_ns") - pl.lit(zero, pl.Int64))
-    host.rows = _in_order(host.rows)
+    # Sorted a column at a time: it is the largest thing in memory.
+    by = pl.arg_sort_by("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    order, rows = host.rows.select(by).to_series(), host.rows
+    host.rows = pl.DataFrame([rows.drop_in_place(name).gather(order) for name in rows.columns])
     memory = memory.sort("ts", nulls_last=True)
     known = pid if isinstance(pid, int) else None
-    return RawFrames(device, host, memory, zero, known, _about(parts.head + parts.tail), others)
+    about = About.read(parts.head + parts.tail)
+    return RawFrames(device, host, memory, zero, known, about, others)
 
 
 def _main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[Any]) -> Any:  # noqa: ANN401
@@ -160,25 +163,6 @@ def _main_process(what: pl.Series, names: Sequence[str | None], pids: Sequence[A
     return max(weights, key=lambda pid: (weights[pid], str(pid)))
 
 
-def _without(
-    host: pl.DataFrame, device: pl.DataFrame, others: pl.Series
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both less what is of other processes; ``others`` says so of every host event.
-
-    Device events do not tell their process. One is of the process whose call has its correlation;
-    where both have one, of the call nearest in time.
-    """
-    calls = host.select("correlation", others.alias("other"), called="start_ns")
-    rows = device.select("correlation", "start_ns").with_row_index("row")
-    nearest = (
-        rows.join(calls.drop_nulls("correlation"), on="correlation")
-        .sort((pl.col("start_ns") - pl.col("called")).abs(), "row")
-        .unique("row", keep="first")
-    )
-    theirs = rows["row"].is_in(nearest.filter("other")["row"].implode())
-    return host.filter(~others), device.filter(~theirs)
-
-
 def _pids(columns: Columns) -> list[Any]:
     """The process by ``what``."""
     return [pid for *_, pid in columns.whats]
@@ -190,15 +174,22 @@ def _others(rows: pl.DataFrame, pids: list[Any], mine: Any) -> pl.Series:  # noq
     return other.gather(rows["what"])
 
 
-def _of_one_process(
-    host: Events,
-    device: Events,
-    pid: Any,  # noqa: ANN401
-    pids: list[Any],
-) -> int:
-    """Leaves the events of process ``pid``; how many host events are of others."""
+def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int:  # noqa: ANN401
+    """Leaves the events of process ``pid``; how many host events are of others.
+
+    Device events do not tell their process. One is of the process whose call has its correlation;
+    where both have one, of the call nearest in time.
+    """
     others = _others(host.rows, pids, pid)
-    host.rows, device.rows = _without(host.rows, device.rows, others)
+    calls = host.rows.select("correlation", others.alias("other"), called="start_ns")
+    rows = device.rows.select("correlation", "start_ns").with_row_index("row")
+    nearest = (
+        rows.join(calls.drop_nulls("correlation"), on="correlation")
+        .sort((pl.col("start_ns") - pl.col("called")).abs(), "row")
+        .unique("row", keep="first")
+    )
+    theirs = rows["row"].is_in(nearest.filter("other")["row"].implode())
+    host.rows, device.rows = host.rows.filter(~others), device.rows.filter(~theirs)
     mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
     host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
     return int(others.sum())
@@ -215,11 +206,24 @@ def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage)
             damage.count(name, "bad_event", None, f"{names[what]}: ts {start}, dur {length}")
         rows = rows.filter(sound)
     times = (_ns(rows["ts"]).alias("start_ns"), _ns(rows["dur"]).alias("duration_ns"))
-    return Events(
-        rows.drop("ts", "dur").with_columns(times),
-        _whats(whats),
-        _writings(columns.writings, written),
-    )
+    # The collector's cheap ranges are operators: they are marks.
+    named = [
+        (what or None, "user_annotation" if what.startswith(marks.OURS) else KINDS[cat], str(tid))
+        for what, cat, tid, _ in whats
+    ]
+    texts = [
+        [part.decode(errors="replace") or None for part in text.split(JOINT, len(written) - 1)]
+        for text in columns.writings
+    ]
+    writings = _texts(texts, written)
+    if "kernel_file" in written:  # no list, but with its quotes
+        writings = writings.with_columns(pl.col("kernel_file").str.strip_chars('"'))
+    rows = rows.drop("ts", "dur").with_columns(times)
+    return Events(rows, _texts(named, ("name", "kind", "tid")), writings)
+
+
+def _texts(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def _ns(us: pl.Series) -> pl.Series:
@@ -232,33 +236,3 @@ def _ns(us: pl.Series) -> pl.Series:
     broken = ((us - whole) * 1000).round().cast(pl.Int64)
     exact: pl.Series = whole.cast(pl.Int64) * 1000 + broken
     return exact
-
-
-def _whats(whats: Iterable[tuple[str, str, object, object]]) -> pl.DataFrame:
-    """Name, kind and tid by number. The collector's cheap ranges are operators: they are marks."""
-    rows = [
-        (name or None, "user_annotation" if name.startswith(marks.OURS) else KINDS[cat], str(tid))
-        for name, cat, tid, _ in whats
-    ]
-    schema = dict.fromkeys(("name", "kind", "tid"), pl.String)
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _in_order(host: pl.DataFrame) -> pl.DataFrame:
-    """``host`` sorted, a column at a time: it is the largest thing in memory."""
-    by = pl.arg_sort_by("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
-    order = host.select(by).to_series()
-    ordered = [host.drop_in_place(name).gather(order) for name in host.columns]
-    return pl.DataFrame(ordered)
-
-
-def _writings(joined: Iterable[bytes], names: Sequence[str]) -> pl.DataFrame:
-    """The single texts of ``written``, by number; the file, no list, without its quotes."""
-    last = len(names) - 1
-    rows = [
-        [part.decode(errors="replace") or None for part in text.split(JOINT, last)]
-        for text in joined
-    ]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    files = pl.col("kernel_file").str.strip_chars('"')
-    return frame.with_columns(files) if "kernel_file" in names else frame

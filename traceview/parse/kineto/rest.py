@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from traceview.inputs.packing import packing_of
-from traceview.inputs.streams import Counted, Stream
+from traceview.inputs.streams import Counted
 from traceview.parse import beside
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
@@ -113,7 +113,15 @@ def main() -> None:
     with opened(Path(name)) as raw:
         stream = Counted(raw)
         separator = Splitter(pieces(stream, name, damage)).separator()
-        if separator is None or not _at(raw, stream, offset):
+        if separator is None:
+            return
+        if raw.seekable():
+            there = raw.seek(offset)
+        else:  # unpack up to there
+            while (left := offset - stream.given) > 0 and stream.read(min(left, PIECE)):
+                pass
+            there = stream.given
+        if there != offset:
             return
         parts = Splitter(pieces(stream, name, damage), behind=separator)
         try:
@@ -128,12 +136,3 @@ def main() -> None:
         )
         for item in items:
             beside.send(sys.stdout.buffer, msgspec.msgpack.encode([item]))
-
-
-def _at(raw: Stream, stream: Counted, offset: int) -> bool:
-    """Whether ``stream`` goes on at ``offset``; what is packed is unpacked up to there."""
-    if raw.seekable():
-        return raw.seek(offset) == offset
-    while (left := offset - stream.given) > 0 and stream.read(min(left, PIECE)):
-        pass
-    return stream.given == offset

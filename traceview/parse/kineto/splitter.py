@@ -79,7 +79,7 @@ class Splitter:
             buffer, separator = self._begun()
         if separator is not None:
             buffer = yield from self._by_separator(buffer, separator)
-        self.tail = yield from _by_brackets(buffer, self._source)
+        self.tail = yield from self._by_brackets(buffer)
         self.tail += next(self._source, b"")
 
     def separator(self) -> bytes | None:
@@ -142,24 +142,23 @@ class Splitter:
                 raise UnknownLayout("an event without end")
             buffer += piece
 
-
-def _by_brackets(buffer: bytes, source: Iterator[bytes]) -> Generator[Slice, None, bytes]:
-    """Slices by following brackets and quotes, to the end of the list; returns what follows it."""
-    while True:
-        cut, ended = _walk(buffer)
-        if cut:
-            yield Slice(buffer[:cut].strip().strip(b",").strip())
-            buffer = buffer[cut:]
-        if ended:
-            return buffer
-        piece = next(source, b"")
-        if not piece:
-            break
-        if len(buffer) > MOST_BYTES:
-            raise UnknownLayout("an event without end")
-        buffer += piece
-    yield Slice(buffer.strip().strip(b",").strip(), whole=False)
-    return b""
+    def _by_brackets(self, buffer: bytes) -> Generator[Slice, None, bytes]:
+        """Slices by following brackets and quotes to the end of the list; returns what follows."""
+        while True:
+            cut, ended = _walk(buffer)
+            if cut:
+                yield Slice(buffer[:cut].strip().strip(b",").strip())
+                buffer = buffer[cut:]
+            if ended:
+                return buffer
+            piece = next(self._source, b"")
+            if not piece:
+                break
+            if len(buffer) > MOST_BYTES:
+                raise UnknownLayout("an event without end")
+            buffer += piece
+        yield Slice(buffer.strip().strip(b",").strip(), whole=False)
+        return b""
 
 
 def objects(data: bytes) -> Iterator[bytes]:
