@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceview.parse.merge import Frames
-    from traceview.run import PassRecord, Run
+    from traceview.run import Run
     from traceview.tables import Tables
 
 __all__ = ["load_or_parse", "parse_run"]
@@ -27,12 +26,26 @@ def parse_run(run: Run) -> Tables:
 
     A table that no log could have had rows for is absent. ``unreadable`` is always there.
     """
+    from traceview.parse import collected, kineto, structured, textlogs
     from traceview.parse.damage import Damage
-    from traceview.parse.merge import together
+    from traceview.parse.keys import CompileKeys
+    from traceview.parse.merge import combine, fill_ranks, ranks_of, together, without_device
     from traceview.tables import Tables
 
-    nothing = {"unreadable": Damage().frame("")}
-    return Tables(together(nothing, *(_read_pass(run, record) for record in run.manifest.passes)))
+    passes = [{"unreadable": Damage().frame("")}]
+    for record in run.manifest.passes:
+        damage = Damage()
+        own = collected.read_pass(run, record, damage)
+        trace = structured.read_pass(run, record, damage)
+        compiles = trace.get("compiles")
+        ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
+        text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
+        profile = without_device(kineto.read_pass(run, record, damage))
+        # A profile may have memory as well as the collector: rows of both, by their ``source``.
+        frames = together(own, combine(trace, text), profile)
+        passes.append({name: fill_ranks(frame, ranks) for name, frame in frames.items()})
+        passes.append({"unreadable": damage.frame(record.name)})
+    return Tables(together(*passes))
 
 
 def load_or_parse(run: Run, refresh: bool = False) -> Tables:
@@ -45,22 +58,3 @@ def load_or_parse(run: Run, refresh: bool = False) -> Tables:
     tables = parse_run(run)
     store.save(run, tables)
     return tables
-
-
-def _read_pass(run: Run, record: PassRecord) -> Frames:
-    from traceview.parse import collected, kineto, structured, textlogs
-    from traceview.parse.damage import Damage
-    from traceview.parse.keys import CompileKeys
-    from traceview.parse.merge import combine, fill_ranks, ranks_of, together, without_device
-
-    damage = Damage()
-    own = collected.read_pass(run, record, damage)
-    trace = structured.read_pass(run, record, damage)
-    compiles = trace.get("compiles")
-    ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
-    text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
-    profile = without_device(kineto.read_pass(run, record, damage))
-    # A profile may have memory as well as the collector: rows of both, by their ``source``.
-    frames = together(own, combine(trace, text), profile)
-    frames = {name: fill_ranks(frame, ranks) for name, frame in frames.items()}
-    return {**frames, "unreadable": damage.frame(record.name)}

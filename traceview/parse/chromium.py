@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import md5
 from typing import Any
 
@@ -23,6 +24,7 @@ from traceview.parse.damage import Damage
 from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects, pieces
 
 _TOLD = frozenset(("compile_phases", "compiles", "autotune_choices", "unreadable"))
+_NEEDED: dict[str, type | tuple[type, ...]] = {"name": str, "ph": str, "ts": (int, float)}
 _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -56,8 +58,10 @@ def _events(stream: Stream, name: str, damage: Damage) -> Iterator[dict[str, Any
     try:
         for part in Splitter(pieces(stream, name, damage)):
             for data in objects(part.data):
-                event = _decoded(data)
-                if event is not None:
+                event: dict[str, Any] = {}
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    event = _ANY.decode(data)
+                if all(isinstance(event.get(name), kind) for name, kind in _NEEDED.items()):
                     yield event
                 elif part.whole:
                     damage.count(name, "bad_json", None, data[:200].decode(errors="replace"))
@@ -65,15 +69,6 @@ def _events(stream: Stream, name: str, damage: Damage) -> Iterator[dict[str, Any
                 damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
     except UnknownLayout as error:
         damage.count(name, "unknown_format", None, str(error))
-
-
-def _decoded(data: bytes) -> dict[str, Any] | None:
-    try:
-        event = _ANY.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    known = isinstance(event.get("name"), str) and isinstance(event.get("ph"), str)
-    return event if known and isinstance(event.get("ts"), int | float) else None
 
 
 def _record(event: dict[str, Any]) -> bytes:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -19,14 +17,13 @@ STAMP = "parsed.json"
 def load(run: Run) -> Tables | None:
     """What ``save`` kept; None if there is nothing, it is of other raw files, or is damaged."""
     folder = run.tables_folder
-    stamp = _read_stamp(folder / STAMP)
-    if stamp.get("fingerprint") != fingerprint(run):
-        return None
-    names = stamp.get("tables")
-    known = [name for name in all_tables() if isinstance(names, list) and name in names]
     try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        if stamp["fingerprint"] != fingerprint(run):
+            return None
+        known = [name for name in all_tables() if name in stamp["tables"]]
         return Tables({name: pl.read_parquet(folder / f"{name}.parquet") for name in known})
-    except (OSError, ValueError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError):
         return None
 
 
@@ -60,11 +57,3 @@ def fingerprint(run: Run) -> str:
                 digest.update(line.encode(errors="replace"))
     digest.update(repr([spec.polars_schema for spec in all_tables().values()]).encode())
     return digest.hexdigest()
-
-
-def _read_stamp(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -21,6 +21,8 @@ from traceview.run import PassRecord, Run
 from traceview.tables import from_rows, spec_of
 
 Row = dict[str, Any]
+#: Each process, and the columns that all its rows have.
+Owners = list[tuple[Process, Row]]
 _INTEGER_LIMIT = {pl.Int32: 2**31, pl.Int64: 2**63}
 _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
 #: Tables that a run has only where there was such an event.
@@ -56,54 +58,41 @@ def read_file(path: Path, name: str, damage: Damage) -> dict[str, pl.DataFrame]:
 def _tables(
     record: PassRecord, processes: list[Process], damage: Damage
 ) -> dict[str, pl.DataFrame]:
-    tables = {"runs": _table("runs", run_rows(record, processes))}
-    rows: dict[str, list[Row]] = {
-        "environment": list(_plain(record, processes, "setting")),
-        "regions": list(_regions(record, processes)),
-        "blocks": list(_plain(record, processes, "block")),
-        "steps": list(_batches(record, processes, "steps", _STEP_COLUMNS, damage)),
-        "calls": list(_batches(record, processes, "calls", _CALL_COLUMNS, damage)),
-        "compile_intervals": list(_plain(record, processes, "compile")),
-        "memory": list(_plain(record, processes, "memory")),
-        "profile_windows": list(_windows(record, processes)),
-        "sources": list(_sources(record, processes)),
-        "notes": list(_plain(record, processes, "note")),
+    heads = [{"pass": record.name, "rank": each.rank, "pid": each.pid} for each in processes]
+    owners = list(zip(processes, heads, strict=True))
+    windows = [{"purpose": "time", **row} for row in _plain(owners, "profile")]
+    for row in windows:
+        row["file"] = f"{record.raw}/{row['file']}" if row.get("file") else None
+    rows: dict[str, Iterable[Row]] = {
+        "runs": run_rows(record, processes),
+        "environment": _plain(owners, "setting"),
+        "regions": _regions(owners),
+        "blocks": _plain(owners, "block"),
+        "steps": _batches(owners, "steps", _STEP_COLUMNS, record.raw, damage),
+        "calls": _batches(owners, "calls", _CALL_COLUMNS, record.raw, damage),
+        "compile_intervals": _plain(owners, "compile"),
+        "memory": _plain(owners, "memory"),
+        "profile_windows": windows,
+        "sources": _sources(owners),
+        "notes": _plain(owners, "note"),
     }
-    if sizes := list(_input_sizes(record, processes)):
-        rows["input_sizes"] = sizes
-    for name, kind in _OPTIONAL:
-        if found := list(_plain(record, processes, kind)):
-            rows[name] = found
-    return tables | {name: _table(name, found) for name, found in rows.items()}
+    optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
+    optional["input_sizes"] = _input_sizes(owners)
+    rows |= {name: found for name, each in optional.items() if (found := list(each))}
+    return {name: _table(name, found) for name, found in rows.items()}
 
 
-def _head(record: PassRecord, process: Process) -> Row:
-    return {"pass": record.name, "rank": process.rank, "pid": process.pid}
-
-
-def _plain(record: PassRecord, processes: list[Process], kind: str) -> Iterator[Row]:
+def _plain(owners: Owners, kind: str) -> Iterator[Row]:
     """Events whose keys are the columns."""
-    for process in processes:
-        head = _head(record, process)
-        yield from ({**event, **head} for event in process.of(kind))
-
-
-def _windows(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
-    for row in _plain(record, processes, "profile"):
-        file = f"{record.raw}/{row['file']}" if row.get("file") else None
-        yield {"purpose": "time", **row, "file": file}
+    return ({**event, **head} for process, head in owners for event in process.of(kind))
 
 
 def _batches(
-    record: PassRecord,
-    processes: list[Process],
-    kind: str,
-    columns: tuple[str, ...],
-    damage: Damage,
+    owners: Owners, kind: str, columns: tuple[str, ...], raw: str, damage: Damage
 ) -> Iterator[Row]:
     """The rows of batch events (``calls``, ``steps``): lists, named by ``columns``."""
-    for process in processes:
-        head, file = _head(record, process), f"{record.raw}/events-{process.pid}.jsonl"
+    for process, head in owners:
+        file = f"{raw}/events-{process.pid}.jsonl"
         for event in process.of(kind):
             shared = {key: event.get(key) for key in ("region_id", "phase", "stance")}
             rows = event.get("rows")
@@ -114,62 +103,57 @@ def _batches(
                     damage.count(file, "bad_event", None, f"{kind}: {row!r}"[:200])
 
 
-def _regions(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+def _regions(owners: Owners) -> Iterator[Row]:
     """A region's ``torch.compile`` call with its first call and its last totals.
 
     Where the totals never came (the process was killed), ``calls`` are counted from the batches: a
     lower bound, timed blocks not included.
     """
-    for process in processes:
+    for process, head in owners:
         first: dict[object, Row] = {}
         for event in process.of("first_call"):
             first.setdefault(event.get("region_id"), event)
         totals = {event.get("region_id"): event for event in process.of("region_end")}
         for region in process.of("region"):
             key = region.get("region_id")
-            call, total = first.get(key, {}), totals.get(key)
+            call, total = first.get(key), totals.get(key)
+            if total is None:
+                batches = (e.get("rows") for e in process.of("calls") if e.get("region_id") == key)
+                lists = (row for batch in batches if isinstance(batch, list) for row in batch)
+                rows = [row for row in lists if isinstance(row, list)]
+                outermost = [row for row in rows if len(row) > 5 and row[5] is True]
+                total = {
+                    "calls": max(len(rows), int(call is not None)),
+                    "outermost_calls": len(outermost) if rows else None,
+                }
             yield {
                 **region,
-                **(total if total is not None else _counted(process, key)),
+                **total,
                 "kind": region.get("kind"),
-                "first_call_ms": call.get("host_ms"),
-                "first_call_stack": call.get("stack"),
-                **_head(record, process),
+                "first_call_ms": call.get("host_ms") if call else None,
+                "first_call_stack": call.get("stack") if call else None,
+                **head,
             }
 
 
-def _input_sizes(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+def _input_sizes(owners: Owners) -> Iterator[Row]:
     """What the last totals of each region say of the sizes that it was called with."""
-    for process in processes:
+    for process, head in owners:
         totals = {event.get("region_id"): event for event in process.of("region_end")}
         for region_id, total in totals.items():
             counted = total.get("input_sizes")
             for pair in counted if isinstance(counted, list) else ():
                 if isinstance(pair, list) and len(pair) == len(("sizes", "calls")):
-                    row = {"region_id": region_id, "sizes": pair[0], "calls": pair[1]}
-                    yield row | _head(record, process)
+                    yield {"region_id": region_id, "sizes": pair[0], "calls": pair[1], **head}
 
 
-def _counted(process: Process, region_id: object) -> Row:
-    batches = [e.get("rows") for e in process.of("calls") if e.get("region_id") == region_id]
-    lists = (row for batch in batches if isinstance(batch, list) for row in batch)
-    rows = [row for row in lists if isinstance(row, list)]
-    called = any(e.get("region_id") == region_id for e in process.of("first_call"))
-    outermost = [row for row in rows if len(row) > 5 and row[5] is True]
-    return {
-        "calls": max(len(rows), int(called)),
-        "outermost_calls": len(outermost) if rows else None,
-    }
-
-
-def _sources(record: PassRecord, processes: list[Process]) -> Iterator[Row]:
+def _sources(owners: Owners) -> Iterable[Row]:
     """One row a file, however many processes kept it."""
-    seen: set[object] = set()
-    for process in processes:
-        for event in process.of("source"):
-            if isinstance(event.get("file"), str) and event["file"] not in seen:
-                seen.add(event["file"])
-                yield {**event, **_head(record, process)}
+    found: dict[str, Row] = {}
+    for row in _plain(owners, "source"):
+        if isinstance(row.get("file"), str):
+            found.setdefault(row["file"], row)
+    return found.values()
 
 
 def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -72,8 +72,7 @@ def _process(pid: int, events: Iterable[Event]) -> Process:
         if isinstance(at, (int, float)) and not isinstance(at, bool):
             process.first_us = float(at) if process.first_us is None else process.first_us
             process.last_us = float(at)
-    began = process.merged("process")
-    rank = began.get("rank")
+    rank = process.merged("process").get("rank")
     process.rank = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
     return process
 
