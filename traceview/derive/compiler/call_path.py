@@ -21,7 +21,7 @@ _WHOLE = (LOOKUP, PREGRAPH, PROLOGUE)
 
 def call_path(tables: Tables, found: Sequence[Window]) -> list[Row]:
     """Rows of ``call_path`` for every compiled window with marked steps."""
-    guards, entries = _guards(tables), _entries(tables)
+    guards, entries = _look_ups(tables)
     costs = {
         (row["pass"], row["rank"]): row["event_cost_us"]
         for row in tables["step_counts"].iter_rows(named=True)
@@ -36,7 +36,29 @@ def call_path(tables: Tables, found: Sequence[Window]) -> list[Row]:
         hidden = not window.on_device and bool(cpp) and not shown
         cost = costs.get((window.pass_name, window.rank))
         for part in _parts(window, hidden=hidden).iter_rows(named=True):
-            rows.append(_row(window, part, cost, guards, entries))
+            calls, region = part["calls"] or 1, part["region"]
+            micros = part["ns"] / 1e3 / calls
+            less = None if cost is None else micros - cost * part["inner"] / calls
+            count = entered = None
+            if part["part"] == "cache_lookup":
+                at, compile_id = (window.pass_name, window.rank), part["compile_id"]
+                count = guards.get((*at, compile_id))
+                entered = entries.get((*at, region, compile_id))
+            row = {
+                "pass": window.pass_name,
+                "rank": window.rank,
+                "region_id": int(region) if region and region.isdigit() else None,
+                "compile_id": part["compile_id"],
+                "part": part["part"],
+                "calls": calls / window.steps,
+                "us_per_call": micros,
+                "ms": part["ns"] / 1e6 / window.steps,
+                "us_less_profiler": less if less is not None and less >= 0 else None,
+                "guards": count,
+                "ns_per_guard": micros * 1e3 / count if count else None,
+                "entries": entered,
+            }
+            rows.append(row)
     return rows
 
 
@@ -48,9 +70,13 @@ def _parts(window: Window, *, hidden: bool) -> pl.DataFrame:
     overhead = steps.filter(pl.col("category") == "overhead")
     known = {mark: part_of_call(mark) or "runtime_wrappers" for mark in overhead["name"].unique()}
     part = name.replace_strict(known, default=None, return_dtype=pl.String)
+    # A look-up belongs to the region it led to: the next mark on its thread, at its depth.
+    following = [pl.col(column).shift(-1).over("tid") for column in ("name", "depth", "compile_id")]
+    led = following[0].str.starts_with(REGION) & (following[1] == pl.col("depth"))
+    entered = pl.when(name != LOOKUP).then("compile_id").when(led).then(following[2])
     parts = (
         overhead.sort("tid", "start_ns")
-        .with_columns(part=part, compile_id=_entered())
+        .with_columns(part=part, compile_id=entered)
         .join(children, left_on="op_id", right_on="parent_id", how="left", maintain_order="left")
     )
     if hidden:  # the C++ kernels' time is part of the wrapper's here
@@ -64,79 +90,40 @@ def _parts(window: Window, *, hidden: bool) -> pl.DataFrame:
     )
 
 
-def _entered() -> pl.Expr:
-    """A look-up belongs to the region it led to: the next mark on its thread, at its depth."""
-    following = [pl.col(column).shift(-1).over("tid") for column in ("name", "depth", "compile_id")]
-    led = following[0].str.starts_with(REGION) & (following[1] == pl.col("depth"))
-    is_lookup = pl.col("name") == LOOKUP
-    return pl.when(~is_lookup).then("compile_id").when(led).then(following[2])
+def _look_ups(tables: Tables) -> tuple[dict[Any, int], dict[Any, int]]:
+    """What a look-up goes through: guards and code variants.
 
-
-def _row(
-    window: Window, part: Row, cost: float | None, guards: dict[Any, int], entries: dict[Any, int]
-) -> Row:
-    steps = window.steps or 1
-    calls = part["calls"] or 1
-    micros = part["ns"] / 1e3 / calls
-    less = None if cost is None else micros - cost * part["inner"] / calls
-    key = (window.pass_name, window.rank, part["compile_id"])
-    region = part["region"]
-    count = entered = None
-    if part["part"] == "cache_lookup":
-        count = guards.get(key)
-        entered = entries.get((window.pass_name, window.rank, region, part["compile_id"]))
-    return {
-        "pass": window.pass_name,
-        "rank": window.rank,
-        "region_id": int(region) if region and region.isdigit() else None,
-        "compile_id": part["compile_id"],
-        "part": part["part"],
-        "calls": calls / steps,
-        "us_per_call": micros,
-        "ms": part["ns"] / 1e6 / steps,
-        "us_less_profiler": less if less is not None and less >= 0 else None,
-        "guards": count,
-        "ns_per_guard": micros * 1e3 / count if count else None,
-        "entries": entered,
-    }
-
-
-def _guards(tables: Tables) -> dict[Any, int]:
-    """(pass, rank, compile id) → guards in the tree of the last compile of that id."""
-    found: dict[Any, int] = {}
-    counted = tables["guards"].group_by("compile_key").len()
-    in_tree = dict(counted.iter_rows())
-    for row in tables["compiles"].sort("started_us", nulls_last=False).iter_rows(named=True):
-        count = in_tree.get(row["compile_key"]) or row["guard_count"]
-        if row["is_forward"] is not False and count:
-            found[row["pass"], row["rank"], row["compile_id"]] = count
-    return found
-
-
-def _entries(tables: Tables) -> dict[Any, int]:
-    """(pass, rank, region, compile id) → code variants of the frame.
-
-    A look-up that found nothing has no id and names no frame: it is given only where the region has
-    no more than one.
+    (pass, rank, compile id) → guards in the tree of the last compile of that id; (pass, rank,
+    region, compile id) → code variants of the frame. A look-up that found nothing has no id and
+    names no frame: it is given only where the region has no more than one.
     """
-    rows = [row for row in tables["compiles"].iter_rows(named=True) if row["outcome"] == "ok"]
-    frames: dict[Any, int] = {}
-    for row in rows:
-        if row["is_forward"] is not False:
-            frame = (row["pass"], row["pid"], row["epoch"], row["frame_id"])
-            frames[frame] = frames.get(frame, 0) + 1
-    found: dict[Any, int] = {}
+    in_tree = dict(tables["guards"].group_by("compile_key").len().iter_rows())
+    guards: dict[Any, int] = {}
+    variants: dict[Any, int] = {}
+    compiles: dict[str, Row] = {}
+    for row in tables["compiles"].sort("started_us", nulls_last=False).iter_rows(named=True):
+        compiles[row["compile_key"]] = row
+        if row["is_forward"] is False:
+            continue
+        if count := in_tree.get(row["compile_key"]) or row["guard_count"]:
+            guards[row["pass"], row["rank"], row["compile_id"]] = count
+        if row["outcome"] == "ok":
+            frame = _frame(row)
+            variants[frame] = variants.get(frame, 0) + 1
+    entries: dict[Any, int] = {}
     in_region: dict[Any, set[Any]] = {}
-    compiles = {row["compile_key"]: row for row in tables["compiles"].iter_rows(named=True)}
     for row in tables["compile_regions"].iter_rows(named=True):
-        pass_name, region_id, compile_ = row["pass"], row["region_id"], compiles[row["compile_key"]]
-        frame = (pass_name, compile_["pid"], compile_["epoch"], compile_["frame_id"])
-        if frame in frames:
-            at = (pass_name, compile_["rank"], str(region_id))
-            entered = (*at, compile_["compile_id"])
-            found[entered] = frames[frame]
-            in_region.setdefault(at, set()).add(frame)
+        compile_ = compiles[row["compile_key"]]
+        frame = _frame(compile_)
+        if frame in variants:
+            pass_name, rank, region = row["pass"], compile_["rank"], str(row["region_id"])
+            entries[pass_name, rank, region, compile_["compile_id"]] = variants[frame]
+            in_region.setdefault((pass_name, rank, region), set()).add(frame)
     for (pass_name, rank, region), mine in in_region.items():
         if len(mine) == 1:
-            found[pass_name, rank, region, None] = frames[next(iter(mine))]
-    return found
+            entries[pass_name, rank, region, None] = variants[next(iter(mine))]
+    return guards, entries
+
+
+def _frame(compile_: Row) -> tuple[Any, ...]:
+    return compile_["pass"], compile_["pid"], compile_["epoch"], compile_["frame_id"]

@@ -93,41 +93,35 @@ def first_calls(tables: Tables) -> list[Row]:
     rows: list[Row] = []
     for call in firsts.iter_rows(named=True):
         phases = by_process.get((call["pass"], call["pid"]), [])
-        recorded = recordings.filter(
-            (pl.col("pass") == call["pass"]) & (pl.col("pid") == call["pid"])
-        ).iter_rows(named=True)
-        rows += _call(call, phases, list(recorded))
+        start = call["started_us"]
+        end = start + call["host_ms"] * 1e3
+        parts = parts_of(phases)
+        backward: set[int] = set()
+        for row in phases:
+            if row["name"] == "entire_backward_compile" or row["parent_id"] in backward:
+                backward.add(row["phase_id"])
+        mine = [
+            row
+            for row in phases
+            if start <= row["started_us"] <= end
+            and row["duration_us"] is not None  # one that never ended is no evidence of its time
+            and not row["aside"]
+        ]
+        if not mine:
+            continue
+        spent: dict[str, float] = defaultdict(float)
+        for row in mine:
+            part = "backward" if row["phase_id"] in backward else parts[row["phase_id"]]
+            if row["self_us"] is not None:
+                spent[part or "unexplained"] += row["self_us"]
+        own = (pl.col("pass") == call["pass"]) & (pl.col("pid") == call["pid"])
+        for row in recordings.filter(own).iter_rows(named=True):
+            if start <= row["started_us"] and row["started_us"] + row["duration_ms"] * 1e3 <= end:
+                spent["cudagraph_recording"] += row["duration_ms"] * 1e3
+        spent["unexplained"] += max(0.0, min(row["started_us"] for row in mine) - start)
+        spent["first_run"] = (end - start) - sum(spent.values())
+        if spent["first_run"] < 0:  # more phases than time: their clock is not the call's
+            spent["unexplained"] += spent.pop("first_run")
+        base = {name: call[name] for name in ("pass", "rank", "pid", "region_id")}
+        rows += [{**base, "part": part, "ms": spent[part] / 1e3} for part in PARTS if part in spent]
     return rows
-
-
-def _call(call: Row, phases: list[Row], recorded: list[Row]) -> list[Row]:
-    start = call["started_us"]
-    end = start + call["host_ms"] * 1e3
-    parts = parts_of(phases)
-    backward: set[int] = set()
-    for row in phases:
-        if row["name"] == "entire_backward_compile" or row["parent_id"] in backward:
-            backward.add(row["phase_id"])
-    mine = [
-        row
-        for row in phases
-        if start <= row["started_us"] <= end
-        and row["duration_us"] is not None  # one that never ended is no evidence of its time
-        and not row["aside"]
-    ]
-    if not mine:
-        return []
-    spent: dict[str, float] = defaultdict(float)
-    for row in mine:
-        part = "backward" if row["phase_id"] in backward else parts[row["phase_id"]]
-        if row["self_us"] is not None:
-            spent[part or "unexplained"] += row["self_us"]
-    for row in recorded:
-        if start <= row["started_us"] and row["started_us"] + row["duration_ms"] * 1e3 <= end:
-            spent["cudagraph_recording"] += row["duration_ms"] * 1e3
-    spent["unexplained"] += max(0.0, min(row["started_us"] for row in mine) - start)
-    spent["first_run"] = (end - start) - sum(spent.values())
-    if spent["first_run"] < 0:  # more phases than time: their clock is not the call's
-        spent["unexplained"] += spent.pop("first_run")
-    base = {name: call[name] for name in ("pass", "rank", "pid", "region_id")}
-    return [{**base, "part": part, "ms": spent[part] / 1e3} for part in PARTS if part in spent]

@@ -47,15 +47,34 @@ def guard_costs(tables: Tables) -> list[Row]:
         if compile_["is_forward"] is False or not (counted or compile_["guard_count"]):
             continue
         timed = timings[key]
-        branches = _branches(compile_, timed[1:], guards)
-        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
-        grouped += branches
-        for row in sources[key,]:
-            inside = [b["guards"] for b in branches if _root_of(b["source_name"]) == row["root"]]
-            if (left := row["guards"] - sum(inside)) > 0:
-                grouped.append(_root(compile_, row, left, places[key, row["root"]]))
+        # The set: evaluated by the collector, else timed by torch, else only counted.
+        us, how = compile_["guard_latency_us"], COUNTED if counted else ASKED
+        if timed:
+            us, how = timed[0]["us"], EVALUATED.format(timed[0]["evaluations"])
+        elif us is not None:
+            how = TIMED
         head = {name: compile_[name] for name in _HEAD}
-        rows.append(head | _whole(compile_, counted, timed[:1]))
+        whole = {
+            "file": compile_["co_filename"],
+            "line": compile_["co_firstlineno"],
+            "guards": counted or compile_["guard_count"],
+        }
+        rows.append({**head, **whole, "us": us, "how": how})
+        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
+        branches = _branches(compile_, timed[1:], guards)
+        grouped += branches
+        timed_of = Counter[str]()
+        for branch in branches:
+            root = re.match(_ROOT, branch["source_name"])
+            timed_of[root[1] if root else AMBIENT] += branch["guards"]
+        for source in sources[key,]:
+            # What starts from one local or global and is in none of its branches that were timed.
+            name, guard = source["root"], source["guard"]
+            if (left := source["guards"] - timed_of[name]) > 0:
+                if source["guards"] > 1:
+                    guard = _starting(name, whole=left == source["guards"])
+                found = places[key, name]
+                grouped.append(_of_source(compile_, name, left, found) | {"guard": guard})
         rows += [{**head, "how": COUNTED, **row} for row in grouped]
     return rows
 
@@ -95,22 +114,6 @@ def _most_first(
     return found
 
 
-def _whole(compile_: Row, counted: int, timed: list[Row]) -> Row:
-    """The set: evaluated by the collector, else timed by torch, else only counted."""
-    us, how = compile_["guard_latency_us"], COUNTED if counted else ASKED
-    if timed:
-        us, how = timed[0]["us"], EVALUATED.format(timed[0]["evaluations"])
-    elif us is not None:
-        how = TIMED
-    return {
-        "file": compile_["co_filename"],
-        "line": compile_["co_firstlineno"],
-        "guards": counted or compile_["guard_count"],
-        "us": us,
-        "how": how,
-    }
-
-
 def _branches(compile_: Row, timed: list[Row], guards: pl.DataFrame) -> list[Row]:
     """What was timed by what it reads, with the line of most of these guards."""
     mine = guards.filter(compile_key=compile_["compile_key"]) if timed else guards.clear()
@@ -129,38 +132,19 @@ def _branches(compile_: Row, timed: list[Row], guards: pl.DataFrame) -> list[Row
     return rows
 
 
-def _root_of(name: str) -> str:
-    root = re.match(_ROOT, name)
-    return root[1] if root else AMBIENT
-
-
-def _root(compile_: Row, source: Row, left: int, places: list[Row]) -> Row:
-    """What starts from one local or global and is in none of its branches that were timed."""
-    if source["guards"] == 1:
-        what = source["guard"]
-    else:
-        what = _starting(source["root"], whole=left == source["guards"])
-    return {**_of_source(compile_, source["root"], left, places), "guard": what}
-
-
 def _starting(name: str, *, whole: bool) -> str:
     return f"{'all' if whole else 'others'} that start from {name}"
 
 
 def _of_source(compile_: Row, name: str, guards: int, places: list[Row]) -> Row:
     """What reads one source, with the line of most of these guards."""
+    known = [file for file in (compile_["user_file"], compile_["co_filename"]) if file]
     counts = Counter[tuple[str, int]]()
     for row in places:
-        if place := _place(compile_, row["file"], row["line"]):
-            counts[place] += row["guards"]
+        # Torch shortens file names: the user's line is in the one that is known and ends so.
+        shortened, number = row["file"], row["line"]
+        whole = next((file for file in known if shortened and file.endswith(shortened)), None)
+        if whole is not None and number is not None:
+            counts[whole, number] += row["guards"]
     file, line = counts.most_common(1)[0][0] if counts else (None, None)
     return {"source_name": name, "guards": guards, "file": file, "line": line}
-
-
-def _place(compile_: Row, file: str | None, line: int | None) -> tuple[str, int] | None:
-    """The user's line, where torch's shortened file name is the end of a name that is known."""
-    if not file or line is None:
-        return None
-    known = (compile_["user_file"], compile_["co_filename"])
-    whole = next((name for name in known if name and name.endswith(file)), None)
-    return None if whole is None else (whole, line)

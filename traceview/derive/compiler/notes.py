@@ -8,7 +8,7 @@ and ``codegen/simd.py``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -24,6 +24,13 @@ Row = dict[str, Any]
 MOST_PAIRS = 3000
 _OP = re.compile(r"op\d+")
 _NUMBERS = re.compile(r"\d+")
+_BUFFER = re.compile(r"buf(\d+)")
+NOTHING_SHARED = re.compile(r"^no shared data$")
+GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
+#: GEMM templates exist only while autotuning chooses between them (use_triton_template, utils.py).
+_GPU_SETTING = "torch._inductor.config.max_autotune_gemm"
+#: C++ ones only for weights that are constants (use_cpp_gemm_template, utils.py): inference.
+_CPU_SETTING = "torch._inductor.config.max_autotune_gemm with torch._inductor.config.freezing"
 _SAID = {"fallback_kernel", "non_contiguous_reduction", "tiling", "grad_copy", "other"}
 _HINTS = {
     "fallback_kernel": "Inductor has no code of its own for it, so it runs as ATen's kernel, alone",
@@ -39,8 +46,19 @@ def fusion_notes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
     for graph in lowered:
         mine = pl.col("compile_key") == graph.head["compile_key"]
         gemms = gemm_notes(graph, tables["autotune_choices"].filter(mine))
-        found = (*_fused(graph), *_refused(graph), *gemms)
-        notes += _merged({**graph.head, **note} for note in found)
+        # One note for all that say the same of the same operators and lines.
+        kept: dict[tuple[Any, ...], Row] = {}
+        for note in (*_fused(graph), *_refused(graph), *gemms):
+            reason = _NUMBERS.sub("N", note.get("reason") or "")
+            key = (note["kind"], note["text"], reason, *map(tuple, (note["ops"], note["lines"])))
+            known = kept.get(key)
+            if known is None:
+                kept[key] = {**graph.head, **note}
+                continue
+            known["times"] += note["times"]
+            known["kernels"] = list(dict.fromkeys((*known["kernels"], *note["kernels"])))
+            known["bytes_saved"] = added((known["bytes_saved"], note["bytes_saved"]))
+        notes += kept.values()
     notes += _hints(tables)
     return sorted(notes, key=lambda note: -(note["bytes_saved"] or 0))
 
@@ -92,7 +110,14 @@ def _refused(graph: Lowered) -> Iterator[Row]:
         words, setting = plain(row["reason"])
         nodes1, nodes2 = graph.origins(" ".join(first)), graph.origins(" ".join(second))
         ops1, ops2 = graph.ops(nodes1), graph.ops(nodes2)
-        saved = _would_save(graph, row["reason"], nodes1, nodes2)
+        saved = None
+        if NOTHING_SHARED.match(row["reason"] or ""):
+            saved = 0
+        elif nodes1 and nodes2:
+            pair = (nodes1, nodes2)
+            shared = graph.shared(pair)
+            alone = (traffic(graph.graph, *part) for part in zip(pair, shared, strict=True))
+            saved = _less(added(alone), traffic(graph.graph, (*nodes1, *nodes2)))
         kernels = graph.kernel_names((*nodes1, *nodes2))
         if not saved and len(kernels) == 1:
             continue  # two loops of one C++ kernel: not even a launch would be saved
@@ -125,35 +150,6 @@ def _pairs(graph: Lowered) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list
     return found
 
 
-def _would_save(
-    graph: Lowered, reason: str | None, first: tuple[str, ...], second: tuple[str, ...]
-) -> int | None:
-    """Bytes that one kernel of both would not move; 0 where torch says that they share none."""
-    if reason and NOTHING_SHARED.match(reason):
-        return 0
-    if not first or not second:
-        return None
-    pair = (first, second)
-    alone = (traffic(graph.graph, *part) for part in zip(pair, graph.shared(pair), strict=True))
-    return _less(added(alone), traffic(graph.graph, (*first, *second)))
-
-
-def _merged(notes: Iterable[Row]) -> list[Row]:
-    """One note for all that say the same of the same operators and lines."""
-    kept: dict[tuple[Any, ...], Row] = {}
-    for note in notes:
-        reason = _NUMBERS.sub("N", note.get("reason") or "")
-        key = (note["kind"], note["text"], reason, tuple(note["ops"]), tuple(note["lines"]))
-        known = kept.get(key)
-        if known is None:
-            kept[key] = {**note}
-            continue
-        known["times"] += note["times"]
-        known["kernels"] = list(dict.fromkeys((*known["kernels"], *note["kernels"])))
-        known["bytes_saved"] = added((known["bytes_saved"], note["bytes_saved"]))
-    return list(kept.values())
-
-
 def _hints(tables: Tables) -> Iterator[Row]:
     for row in tables["perf_hints"].iter_rows(named=True):
         if row["kind"] not in _SAID:
@@ -176,15 +172,6 @@ def _hints(tables: Tables) -> Iterator[Row]:
         }
 
 
-GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
-#: GEMM templates exist only while autotuning chooses between them (use_triton_template, utils.py).
-_GPU_SETTING = "torch._inductor.config.max_autotune_gemm"
-#: C++ ones only for weights that are constants (use_cpp_gemm_template, utils.py): inference.
-_CPU_SETTING = "torch._inductor.config.max_autotune_gemm with torch._inductor.config.freezing"
-_OP = re.compile(r"op\d+")
-_BUFFER = re.compile(r"buf(\d+)")
-
-
 def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:
     """Notes of one graph; ``tuned`` are its compile's rows of ``autotune_choices``."""
     if not graph.candidates:
@@ -196,7 +183,7 @@ def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:
     known = {name for op in graph.candidates for name in graph.origins(op)}
     for node in graph.graph.operations:
         if node.op in GEMMS and node.name not in known:
-            yield from _library_call(graph, node, tuned)
+            yield from _beside_library_call(graph, node, tuned)
 
 
 def _decided(graph: Lowered) -> Iterator[Row]:
@@ -218,10 +205,16 @@ def _decided(graph: Lowered) -> Iterator[Row]:
             continue
         ops, speedup = graph.ops(nodes), row["speedup"]
         timed = f"{speedup:.3f}x" if speedup else "no time for the fused kernel"
+        outcome = "tried, and no fused kernel could be timed: left apart"
+        if row["decision"] == "fused":
+            outcome = "runs inside it"
+        elif speedup:
+            outcome = f"tried both ways, fused {speedup:.2f}× as fast as apart"
+            outcome += "" if fused else ": left apart"
         yield {
             "kind": f"{side}_{'fused' if fused else 'apart'}",
             "text": f"{named(ops) or 'a pointwise operation'} "
-            f"{'after' if before else 'before'} the GEMM template: {_outcome(row, fused=fused)}",
+            f"{'after' if before else 'before'} the GEMM template: {outcome}",
             "reason": f"benchmark: {timed}" if row["decision"] == "benchmarked" else None,
             "kernels": graph.kernel_names(nodes),
             "ops": ops,
@@ -229,15 +222,6 @@ def _decided(graph: Lowered) -> Iterator[Row]:
             "bytes_saved": _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None,
             "times": 1,
         }
-
-
-def _outcome(row: Mapping[str, Any], *, fused: bool) -> str:
-    if row["decision"] == "fused":
-        return "runs inside it"
-    if not row["speedup"]:
-        return "tried, and no fused kernel could be timed: left apart"
-    tried = f"tried both ways, fused {row['speedup']:.2f}× as fast as apart"
-    return tried if fused else f"{tried}: left apart"
 
 
 def _members(graph: Lowered, name: str) -> list[str]:
@@ -269,40 +253,36 @@ def _passed(graph: Lowered, gemm: str, inside: set[str]) -> int | None:
     return _less(apart, traffic(graph.graph, {gemm, *inside}))
 
 
-def _library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Iterator[Row]:
-    """A GEMM that runs as a library call, with pointwise work right after or before it."""
-    pointwise, lost = graph.pointwise, _lost_to_library(gemm, tuned)
-    after = sorted({pointwise[u] for u in graph.graph.uses(gemm.name) if u in pointwise})
-    if after:
-        yield _not_tried(graph, gemm, graph.origins(" ".join(after[0])), "epilogue", lost)
+def _beside_library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Iterator[Row]:
+    """Pointwise work right after or before a GEMM that runs as a library call."""
+    best = tuned.filter((pl.col("op") == gemm.op.removeprefix("aten.")) & pl.col("is_best"))
+    # The library's choice, where every autotuning of this operator in the compile chose it.
+    lost = best["choice"][0] if set(best["backend"]) == {"aten"} else None
     feeding = (graph.graph.base(source)[0] for source in gemm.inputs)
-    only_for_it = (n for n in feeding if n in pointwise and graph.graph.uses(n) == {gemm.name})
-    before = sorted({pointwise[name] for name in only_for_it})
-    if before:
-        yield _not_tried(graph, gemm, graph.origins(" ".join(before[0])), "prologue", lost)
-
-
-def _not_tried(
-    graph: Lowered, gemm: Node, nodes: tuple[str, ...], side: str, lost: str | None
-) -> Row:
-    ops = graph.ops(nodes)
-    where = "after" if side == "epilogue" else "before"
-    why = (
-        f"autotuning chose the library's GEMM ({lost}), which takes nothing into it"
-        if lost else "the GEMM is a library call, so fusing was not tried"
-    )  # fmt: skip
-    stay = "stays a kernel of its own" if len(ops) == 1 else "stay a kernel of their own"
-    return {
-        "kind": f"{side}_apart" if lost else f"{side}_not_tried",
-        "text": f"{named(ops)} {where} {named([gemm.op])} {stay}: {why}",
-        "reason": None,
-        "kernels": graph.kernel_names(nodes),
-        "ops": [gemm.op, *ops],
-        "lines": list(dict.fromkeys(filter(None, (gemm.user_line, *graph.lines(nodes))))),
-        "bytes_saved": _passed(graph, gemm.name, set(nodes)),
-        "setting": None if lost else _setting(graph, gemm, side),
-        "times": 1,
-    }
+    only_for_it = [name for name in feeding if graph.graph.uses(name) == {gemm.name}]
+    neighbors = {"epilogue": graph.graph.uses(gemm.name), "prologue": only_for_it}
+    for side, names in neighbors.items():
+        groups = sorted({graph.pointwise[name] for name in names if name in graph.pointwise})
+        if not groups:
+            continue
+        nodes = graph.origins(" ".join(groups[0]))
+        ops = graph.ops(nodes)
+        where = "after" if side == "epilogue" else "before"
+        stay = "stays a kernel of its own" if len(ops) == 1 else "stay a kernel of their own"
+        why = "the GEMM is a library call, so fusing was not tried"
+        if lost:
+            why = f"autotuning chose the library's GEMM ({lost}), which takes nothing into it"
+        yield {
+            "kind": f"{side}_apart" if lost else f"{side}_not_tried",
+            "text": f"{named(ops)} {where} {named([gemm.op])} {stay}: {why}",
+            "reason": None,
+            "kernels": graph.kernel_names(nodes),
+            "ops": [gemm.op, *ops],
+            "lines": list(dict.fromkeys(filter(None, (gemm.user_line, *graph.lines(nodes))))),
+            "bytes_saved": _passed(graph, gemm.name, set(nodes)),
+            "setting": None if lost else _setting(graph, gemm, side),
+            "times": 1,
+        }
 
 
 def _setting(graph: Lowered, gemm: Node, side: str) -> str | None:
@@ -314,56 +294,49 @@ def _setting(graph: Lowered, gemm: Node, side: str) -> str | None:
     return None if trains or side == "prologue" or gemm.op == "aten.convolution" else _CPU_SETTING
 
 
-def _lost_to_library(gemm: Node, tuned: pl.DataFrame) -> str | None:
-    """The library's choice, where every autotuning of this operator in the compile chose it."""
-    best = tuned.filter((pl.col("op") == gemm.op.removeprefix("aten.")) & pl.col("is_best"))
-    if best.is_empty() or set(best["backend"]) != {"aten"}:
-        return None
-    choice: str = best["choice"][0]
-    return choice
-
-
 _INDUCTOR = "torch._inductor.config."
-#: Pattern of torch's reason → words that complete "not fused, because …", and a setting.
-_REASONS: tuple[tuple[str, str, str | None], ...] = (
-    (r"intermediate nodes between", "between them runs another kernel that needs the first one's result and feeds the second", None),
-    (r"no shared data due to indexing", "they read the same data, but not in the same order", None),
-    (r"no shared data", "they read nothing in common, so fusing them would save a launch and no memory traffic", None),
-    (r"memory deps did not match", "the second reads the first one's result at other places than it is written to (transposed, shifted or broadcast)", None),
-    (r"numel/rnumel mismatch prologue", "what feeds the GEMM loops over another size than the GEMM's input has", None),
-    (r"numel/rnumel mismatch \(reduce\)", "they reduce over different sizes", None),
-    (r"numel/rnumel mismatch", "they loop over different sizes", None),
-    (r"nodes numel(?:/rnumel)? incompatibility", "one is a reduction, and the other loops over sizes that do not match it", None),
-    (r"tiling mismatch|invalid tiling for reduction|invalid loop order and tiling", "their best tilings differ", "triton.tiling_prevents_pointwise_fusion, triton.tiling_prevents_reduction_fusion"),
-    (r"Nodes are too far away", "they stand far apart in the graph, and keeping data for so long could raise the memory peak", None),
-    (r"Fusion will increase peak memory", "fusing them would raise the memory peak", None),
-    (r"score_fusion_memory_threshold", "they share so few bytes that torch does not count it worth while", "score_fusion_memory_threshold"),
-    (r"exceeds max fusion", "the kernel would hold more operations than torch allows", "max_fusion_size"),
-    (r"fusion_prevent_too_many_reads_and_writes", "the kernel would read and write more buffers than torch allows", "max_fusion_unique_io_buffers"),
-    (r"device mismatch", "they run on different devices", None),
-    (r"will create cycle|node1 must go before node2", "each needs something that runs before the other", None),
-    (r"node1 is extern|node2 is extern or nop|node1 is nop", "one of them is a library call, which Inductor can't fuse into", None),
-    (r"node1's triton kernel doesn't support|epilogue reads from buffers other", "one of them is the user's own Triton kernel", "epilogue_fusion_user_defined_triton_kernel"),
-    (r"uses different buf layouts", "their memory layouts differ", None),
-    (r"template epilogue not satisfied", "only pointwise operations can follow a GEMM in its kernel (and epilogue_fusion has to be on)", "epilogue_fusion"),
-    (r"multi-output template epilogue", "the template has several results", None),
-    (r"prologue fusion turned off", "fusing into a GEMM's input is switched off", "prologue_fusion"),
-    (r"prologue fusion only supported for pointwise|template prologue can only fuse functional pointwise", "only pointwise operations without side effects can run while a GEMM reads its input", None),
-    (r"template has no allowed prologue|prologue fusion not implemented", "this GEMM kernel can't compute its input on the way", None),
-    (r"template prologue can only fuse nodes with a single use", "the GEMM's input is used elsewhere too, so it has to be written anyway", None),
-    (r"prologue fusion will not increase amount of bytes", "the GEMM would have to read more bytes than it does now", None),
-    (r"prologue fusion will not increase attempt to fuse in padding", "padding inside the GEMM would make its reads unaligned", None),
-    (r"must be upcast to fp32 not profitable", "the GEMM computes in 16 bits, and what feeds it needs 32", None),
-    (r"register spilling", "the kernel would need more registers than there are (it was tried)", None),
-    (r"Split scan cannot fuse", "a split scan can't share a kernel with a reduction", None),
-    (r"foreach", "a foreach operation and its neighbour do not match one to one", None),
-    (r"grouped node must not be fused", "they belong to a group that torch keeps together", None),
-    (r"fusion for buffer explicit disabled", "fusing is switched off for its buffer", None),
-    (r"Exception in compiling", "compiling the fused kernel failed", None),
-    (r"is not a ComputedBuffer|is not a Pointwise op|cutlass|TMA-enabled|has aliasing or mutation|computed buffer name", "this GEMM library can't take that operation into its kernel", None),
-)  # fmt: skip
-_COMPILED = tuple((re.compile(pattern), words, setting) for pattern, words, setting in _REASONS)
-NOTHING_SHARED = re.compile(r"^no shared data$")
+#: Pattern of torch's reason -> words that complete "not fused, because …" [and a setting]
+_REASONS = r"""
+    intermediate nodes between -> between them runs another kernel that needs the first one's result and feeds the second
+    no shared data due to indexing -> they read the same data, but not in the same order
+    no shared data -> they read nothing in common, so fusing them would save a launch and no memory traffic
+    memory deps did not match -> the second reads the first one's result at other places than it is written to (transposed, shifted or broadcast)
+    numel/rnumel mismatch prologue -> what feeds the GEMM loops over another size than the GEMM's input has
+    numel/rnumel mismatch \(reduce\) -> they reduce over different sizes
+    numel/rnumel mismatch -> they loop over different sizes
+    nodes numel(?:/rnumel)? incompatibility -> one is a reduction, and the other loops over sizes that do not match it
+    tiling mismatch|invalid tiling for reduction|invalid loop order and tiling -> their best tilings differ [triton.tiling_prevents_pointwise_fusion, triton.tiling_prevents_reduction_fusion]
+    Nodes are too far away -> they stand far apart in the graph, and keeping data for so long could raise the memory peak
+    Fusion will increase peak memory -> fusing them would raise the memory peak
+    score_fusion_memory_threshold -> they share so few bytes that torch does not count it worth while [score_fusion_memory_threshold]
+    exceeds max fusion -> the kernel would hold more operations than torch allows [max_fusion_size]
+    fusion_prevent_too_many_reads_and_writes -> the kernel would read and write more buffers than torch allows [max_fusion_unique_io_buffers]
+    device mismatch -> they run on different devices
+    will create cycle|node1 must go before node2 -> each needs something that runs before the other
+    node1 is extern|node2 is extern or nop|node1 is nop -> one of them is a library call, which Inductor can't fuse into
+    node1's triton kernel doesn't support|epilogue reads from buffers other -> one of them is the user's own Triton kernel [epilogue_fusion_user_defined_triton_kernel]
+    uses different buf layouts -> their memory layouts differ
+    template epilogue not satisfied -> only pointwise operations can follow a GEMM in its kernel (and epilogue_fusion has to be on) [epilogue_fusion]
+    multi-output template epilogue -> the template has several results
+    prologue fusion turned off -> fusing into a GEMM's input is switched off [prologue_fusion]
+    prologue fusion only supported for pointwise|template prologue can only fuse functional pointwise -> only pointwise operations without side effects can run while a GEMM reads its input
+    template has no allowed prologue|prologue fusion not implemented -> this GEMM kernel can't compute its input on the way
+    template prologue can only fuse nodes with a single use -> the GEMM's input is used elsewhere too, so it has to be written anyway
+    prologue fusion will not increase amount of bytes -> the GEMM would have to read more bytes than it does now
+    prologue fusion will not increase attempt to fuse in padding -> padding inside the GEMM would make its reads unaligned
+    must be upcast to fp32 not profitable -> the GEMM computes in 16 bits, and what feeds it needs 32
+    register spilling -> the kernel would need more registers than there are (it was tried)
+    Split scan cannot fuse -> a split scan can't share a kernel with a reduction
+    foreach -> a foreach operation and its neighbour do not match one to one
+    grouped node must not be fused -> they belong to a group that torch keeps together
+    fusion for buffer explicit disabled -> fusing is switched off for its buffer
+    Exception in compiling -> compiling the fused kernel failed
+    is not a ComputedBuffer|is not a Pointwise op|cutlass|TMA-enabled|has aliasing or mutation|computed buffer name -> this GEMM library can't take that operation into its kernel
+"""
+_REASON = re.compile(r" {4}(?P<pattern>.+) -> (?P<words>[^\[]+?)(?: \[(?P<setting>.+)\])?\n")
+_COMPILED = tuple(
+    (re.compile(row["pattern"]), row["words"], row["setting"]) for row in _REASON.finditer(_REASONS)
+)
 
 
 def plain(reason: str | None) -> tuple[str | None, str | None]:

@@ -55,7 +55,19 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     rows: list[Row] = []
     for key, graphs in by_compile.items():
         mine = list(_passes(graphs, parse, moved))
-        mine += [_fusion(graph, moved) for graph in fused.get(key, ()) if graph.kernels]
+        mine += [
+            {
+                **graph.head,
+                "aot_id": graph.aot_id,
+                "stage": "fusion",
+                "nodes_before": sum(not node.is_view for node in graph.graph.operations),
+                "nodes_after": len(graph.calls) or len(graph.kernels),
+                "read_bytes_before": moved(graph.graph),
+                "read_bytes_after": graph.fused_bytes(),
+            }
+            for graph in fused.get(key, ())
+            if graph.kernels
+        ]
         if mine and key in ids:
             head = mine[0]
             _count(mine, counted.get((head["pass"], head["rank"], *ids[key]), {}))
@@ -132,15 +144,3 @@ def _counted(operations: Counter[str], most: int = 12) -> list[str]:
     shown = [f"{op} ×{times}" for op, times in ordered[:most]]
     rest = ordered[most:]
     return [*shown, f"{len(rest)} others ×{sum(n for _, n in rest)}"] if rest else shown
-
-
-def _fusion(lowered: Lowered, moved: Moved) -> Row:
-    return {
-        **lowered.head,
-        "aot_id": lowered.aot_id,
-        "stage": "fusion",
-        "nodes_before": sum(not node.is_view for node in lowered.graph.operations),
-        "nodes_after": len(lowered.calls) or len(lowered.kernels),
-        "read_bytes_before": moved(lowered.graph),
-        "read_bytes_after": lowered.fused_bytes(),
-    }

@@ -10,7 +10,7 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -51,7 +51,12 @@ def chrome_trace(tables: Tables) -> dict[str, Any]:
     ]
     zero = min((span.start_us for span in spans), default=0.0)
     ranks = {(row["pass"], row["pid"]): row["rank"] for row in tables["runs"].iter_rows(named=True)}
-    numbers = _numbers(span.process for span in spans)
+    numbers: dict[Process, int] = {}  # a pid for each process: a pass may have had another one's
+    for process in dict.fromkeys(span.process for span in spans):
+        number = process[1] or 0
+        while number in numbers.values():
+            number += 1_000_000
+        numbers[process] = number
     events: list[Row] = []
     by_track: dict[tuple[Process, str], list[Span]] = defaultdict(list)
     for span in spans:
@@ -107,19 +112,6 @@ def _named(pid: int, tid: int, what: str, name: str, order: int) -> list[Row]:
         {**base, "name": f"{what}_name", "args": {"name": name}},
         {**base, "name": f"{what}_sort_index", "args": {"sort_index": order}},
     ]
-
-
-def _numbers(processes: Iterable[Process]) -> dict[Process, int]:
-    """A pid of its own for each process: a pass may have had another one's."""
-    numbers: dict[Process, int] = {}
-    taken: set[int] = set()
-    for process in dict.fromkeys(processes):
-        number = process[1] or 0
-        while number in taken:
-            number += 1_000_000
-        taken.add(number)
-        numbers[process] = number
-    return numbers
 
 
 def _spans(tables: Tables) -> Iterator[Span]:

@@ -6,11 +6,11 @@ Views move nothing: what they are made of is read instead, and never more of it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from traceview.torchtext.fx import ITEM, MOST_BYTES, Graph, Node
+from traceview.torchtext.fx import ITEM, MOST_BYTES, Graph
 
 #: Computed once and then read: never computed again in the kernel that uses them.
 _REDUCTIONS = """
@@ -49,7 +49,12 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
         node = graph.nodes.get(name)
         if node is None or node.is_view:
             continue
-        for base, least in _read(graph, node):
+        for at, source in enumerate(node.inputs):
+            if graph.nodes[source].is_number or (at == 0 and node.op == "aten.copy_"):
+                continue  # copy_ does not read what it overwrites
+            base, least = graph.base(source)
+            if at == 0 and node.op in LOOKUPS and None not in (least, node.bytes):
+                least = min(least or 0, node.bytes or 0)  # of a table no more than is found there
             of = graph.nodes[base]
             if base not in inside and not (of.op == ITEM and inside.issuperset(of.inputs)):
                 known = read.get(base, 0)
@@ -63,21 +68,6 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
             if graph.is_used_beyond(mine, result):
                 written[result] = size
     return added([*read.values(), *written.values()])
-
-
-def _read(graph: Graph, node: Node) -> Iterator[tuple[str, int | None]]:
-    """What an operation reads: bases, and bytes of each at most.
-
-    Of a table that it looks things up in, no more than it finds there; ``copy_`` does not read what
-    it overwrites.
-    """
-    for at, source in enumerate(node.inputs):
-        if graph.nodes[source].is_number or (at == 0 and node.op == "aten.copy_"):
-            continue
-        base, least = graph.base(source)
-        if at == 0 and node.op in LOOKUPS and None not in (least, node.bytes):
-            least = min(least or 0, node.bytes or 0)
-        yield base, least
 
 
 def apart(graph: Graph) -> int | None:
