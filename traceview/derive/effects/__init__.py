@@ -71,8 +71,15 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     parts += faults
     details = _rows(tables, "account_details", speedup)
     parts += idle_parts(accounts, details, counts)
-    yield from parts
-    yield from _unexplained(accounts, timed, sum(part.ms for part in parts))
+    # What the accountings leave, and what no part stands for: the sum is then the difference.
+    rows = {row["stance"]: row for row in accounts if row["kind"] == "unexplained"}
+    eager, compiled = (rows.get(stance, {}).get("ms") for stance in STANCES)
+    clock = next((row["clock"] for row in rows.values()), "host")
+    left = Part.of(UNEXPLAINED, UNEXPLAINED, (eager, compiled), clock, derived=False)
+    rest = timed["compiled"] - timed["eager"] - sum(part.ms for part in parts) - left.ms
+    yield from (*parts, left)
+    if abs(rest) > ROUNDING:
+        yield Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
 
 
 def _rows(tables: Tables, name: str, speedup: Row) -> list[Row]:
@@ -80,18 +87,6 @@ def _rows(tables: Tables, name: str, speedup: Row) -> list[Row]:
     rank = pl.lit(speedup["rank"], dtype=pl.Int32)
     mine = pl.col("pass").eq(speedup["pass"]) & pl.col("rank").eq_missing(rank)
     return tables[name].filter(mine).to_dicts()
-
-
-def _unexplained(accounts: Sequence[Row], timed: Row, named_ms: float) -> Iterator[Part]:
-    """What the accountings leave, and what no part stands for: the sum is then the difference."""
-    left = {row["stance"]: row["ms"] for row in accounts if row["kind"] == "unexplained"}
-    eager, compiled = (left.get(stance) for stance in STANCES)
-    clock = next((row["clock"] for row in accounts if row["kind"] == "unexplained"), "host")
-    change = (compiled or 0.0) - (eager or 0.0)
-    yield Part(UNEXPLAINED, UNEXPLAINED, change, eager, compiled, clock, derived=False)
-    rest = timed["compiled"] - timed["eager"] - named_ms - change
-    if abs(rest) > ROUNDING:
-        yield Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
 
 
 def _effects(parts: Sequence[Part], clock: str | None) -> Iterator[Row]:
@@ -102,23 +97,17 @@ def _effects(parts: Sequence[Part], clock: str | None) -> Iterator[Row]:
     shown = [effect for effect in ORDER if effect in by_effect]
     for order, effect in enumerate(shown):
         mine = by_effect[effect]
+        # Time in both stances; not known where of some part only the difference is.
+        sides: dict[str, float | None] = {}
+        if not any(p.eager_ms is None and p.compiled_ms is None and p.ms for p in mine):
+            for side in ("eager_ms", "compiled_ms"):
+                known = [ms for part in mine if (ms := getattr(part, side)) is not None]
+                sides[side] = sum(known) if known else None
         yield {
             "order": order,
             "effect": effect,
             "ms": sum(part.ms for part in mine),
-            **_totals(mine),
+            **sides,
             "clock": mine[0].clock or clock,
             "confidence": "derived" if any(part.derived for part in mine) else "measured",
         }
-
-
-def _totals(parts: Sequence[Part]) -> dict[str, float | None]:
-    """Time in both stances; not known where of some part only the difference is."""
-    if any(part.eager_ms is None and part.compiled_ms is None and part.ms for part in parts):
-        return {}
-    eager = [part.eager_ms for part in parts if part.eager_ms is not None]
-    compiled = [part.compiled_ms for part in parts if part.compiled_ms is not None]
-    return {
-        "eager_ms": sum(eager) if eager else None,
-        "compiled_ms": sum(compiled) if compiled else None,
-    }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -32,15 +31,6 @@ MERGED = {"aten.addmm": ("aten.mm", "aten.add"), "aten.baddbmm": ("aten.bmm", "a
 _UNEVEN = 1e-6
 
 _TANGENT = "tangents_"
-
-
-class _Node(NamedTuple):
-    """One node: operation (None: a view, an item of a tuple, Python), line, names it reads."""
-
-    name: str
-    operation: str | None
-    place: Place | None
-    reads: tuple[str, ...]
 
 
 class GraphFacts:
@@ -91,15 +81,22 @@ class GraphFacts:
         read = {kind: [fx.read_graph(text) for text in found] for kind, found in texts.items()}
         graphs = {kind: [_alive(graph) for graph in found] for kind, found in read.items()}
         traced = [
-            _nodes(graph)
+            graph.assigned
             for graph, text in zip(read.get(TRACED, ()), texts[TRACED], strict=True)
             if HIGHER_ORDER not in text
         ]
         checkpointed = any(CHECKPOINTED in text for text in texts[TRACED])
-        again = frozenset[str]() if checkpointed else _recomputed(graphs)
+        # Names that both graphs compute: the joint graph's are unique, so each is one node, twice.
+        forward, backward = (
+            {node.name: _operation(node) for nodes in graphs.get(kind, ()) for node in nodes}
+            for kind in (FORWARD, BACKWARD)
+        )
+        again = frozenset[str]()
+        if not checkpointed:
+            again = frozenset(name for name, op in backward.items() if forward.get(name) == op)
         named = frozenset[str]()
         if again:  # a backward kernel's recomputed nodes go by names of traced ones, its own do not
-            own = {node.name for nodes in graphs.get(BACKWARD, ()) for node in nodes} - again
+            own = backward.keys() - again
             named = frozenset(n.name for nodes in traced for n in nodes if n.name not in own)
         self._again[rows["compile_id"][0]] = again | named
         captured = [nodes for kind in CAPTURED for nodes in graphs.get(kind, ())]
@@ -110,42 +107,53 @@ class GraphFacts:
             self._traced |= _places(nodes)
         for nodes in (*captured, *lowered):
             self._kept |= _places(nodes)
-        before = _directions(captured)
-        after = _directions(_once(lowered, again))
-        for backward in (False, True):
-            for (place, operation), found in _gone(before[backward], after[backward]).items():
-                self._went[place, backward, operation].add(found)
+        before = _directions(captured, frozenset())
+        after = _directions(lowered, again)
+        for is_backward in (False, True):
+            for (place, operation), found in _gone(before[is_backward], after[is_backward]).items():
+                self._went[place, is_backward, operation].add(found)
 
 
-def _recomputed(graphs: Mapping[str, Iterable[Sequence[_Node]]]) -> frozenset[str]:
-    """Names that both graphs compute: the joint graph's are unique, so each is one node, twice."""
-    forward, backward = (
-        {node.name: node.operation for nodes in graphs.get(kind, ()) for node in nodes}
-        for kind in (FORWARD, BACKWARD)
-    )
-    return frozenset(n for n, op in backward.items() if n in forward and forward[n] == op)
+def _operation(node: fx.Node) -> str:
+    """The operation, one that writes in place the same; "" for views, items of tuples, Python."""
+    is_operator = node.target.startswith("torch.ops.") and node.op not in VIEWS
+    return node.op.rstrip("_") if is_operator else ""
 
 
-def _places(nodes: Iterable[_Node]) -> set[Place]:
-    return {node.place for node in nodes if node.place is not None}
+def _place(node: fx.Node) -> Place | None:
+    return node.place[:2] if node.place else None
 
 
-def _once(graphs: Iterable[Sequence[_Node]], again: frozenset[str]) -> list[list[_Node]]:
-    """``graphs``, without recomputed nodes in a backward: the forward has them already."""
-    found = []
-    for nodes in graphs:
-        backward = any(name.startswith(_TANGENT) for node in nodes for name in node.reads)
-        found.append([n for n in nodes if not (backward and n.name in again)])
-    return found
+def _places(nodes: Iterable[fx.Node]) -> set[Place]:
+    return {place for node in nodes if (place := _place(node))}
 
 
-def _directions(graphs: Iterable[Sequence[_Node]]) -> tuple[list[_Node], list[_Node]]:
-    """(forward nodes, backward nodes): a backward node depends on a gradient that comes in."""
-    found: tuple[list[_Node], list[_Node]] = ([], [])
+def _alive(graph: fx.Graph) -> list[fx.Node]:
+    """The nodes that the graph's results need, or that write to memory (``copy_``); last first."""
+    needed = set(graph.outputs)
+    alive = []
+    for node in reversed(graph.assigned):
+        if (node.op.endswith("_") and _operation(node)) or node.name in needed:
+            alive.append(node)
+            needed.update(node.inputs)
+    return alive
+
+
+def _directions(
+    graphs: Iterable[Sequence[fx.Node]], again: frozenset[str]
+) -> tuple[list[fx.Node], list[fx.Node]]:
+    """(forward nodes, backward nodes): a backward node depends on a gradient that comes in.
+
+    A backward graph counts without the nodes ``again`` that it recomputes: the forward has them.
+    """
+    found: tuple[list[fx.Node], list[fx.Node]] = ([], [])
     for nodes in graphs:
         gradients: set[str] = set()
+        is_backward = any(name.startswith(_TANGENT) for node in nodes for name in node.inputs)
         for node in reversed(nodes):
-            reads = any(n.startswith(_TANGENT) or n in gradients for n in node.reads)
+            if is_backward and node.name in again:
+                continue
+            reads = any(n.startswith(_TANGENT) or n in gradients for n in node.inputs)
             if reads:
                 gradients.add(node.name)
             found[reads].append(node)
@@ -153,17 +161,23 @@ def _directions(graphs: Iterable[Sequence[_Node]]) -> tuple[list[_Node], list[_N
 
 
 def _gone(
-    before: Sequence[_Node], after: Sequence[_Node]
+    before: Sequence[fx.Node], after: Sequence[fx.Node]
 ) -> dict[tuple[Place, str], tuple[int, int]]:
     """(line, operation) → (how many of them went, how many there were before), in one direction.
 
     None went where the later graph has a kind of operation that the earlier one had not: it may
     stand for them. At most as many went at a line as in the whole graph: passes move nodes.
     """
-    totals = [_totals(before), _totals(after)]
+    totals: list[Counter[str]] = []
+    places: list[Counter[tuple[Place | None, str]]] = []
+    for side in (before, after):
+        named = [(_place(node), operation) for node in side if (operation := _operation(node))]
+        kinds = [operation for _, operation in named]
+        # what is merged of two counts as them as well
+        totals.append(Counter([*kinds, *(part for kind in kinds for part in MERGED.get(kind, ()))]))
+        places.append(Counter(named))
     lost = {op: n - totals[1][op] for op, n in totals[0].items()}
     replaced = totals[1].keys() - totals[0].keys() - CONSTANTS - MERGED.keys()
-    places = [Counter((n.place, _kind(n)) for n in side if n.operation) for side in (before, after)]
     found = {}
     for (place, operation), had in places[0].items():
         most = min(lost[op] for op in (operation, *MERGED.get(operation, ())[:1]))
@@ -171,38 +185,3 @@ def _gone(
         if place is not None:
             found[place, operation] = (0 if replaced else max(0, went), had)
     return found
-
-
-def _totals(nodes: Iterable[_Node]) -> Counter[str]:
-    """Operations of a graph; what is merged of two counts as them as well."""
-    kinds = [_kind(node) for node in nodes if node.operation]
-    return Counter([*kinds, *(part for kind in kinds for part in MERGED.get(kind, ()))])
-
-
-def _kind(node: _Node) -> str:
-    """The operation; one that writes in place is the same."""
-    return (node.operation or "").rstrip("_")
-
-
-def _alive(graph: fx.Graph) -> list[_Node]:
-    """The nodes that the graph's results need, or that write to memory (``copy_``); last first."""
-    needed = set(graph.outputs)
-    alive = []
-    for node in reversed(_nodes(graph)):
-        writes = (node.operation or "").endswith("_")
-        if writes or node.name in needed:
-            alive.append(node)
-            needed.update(node.reads)
-    return alive
-
-
-def _nodes(graph: fx.Graph) -> list[_Node]:
-    return [
-        _Node(
-            node.name,
-            node.op if node.target.startswith("torch.ops.") and node.op not in VIEWS else None,
-            node.place[:2] if node.place else None,
-            node.inputs,
-        )
-        for node in graph.assigned
-    ]

@@ -19,7 +19,6 @@ from traceview.derive.effects.parts import (
     OTHER_KERNELS,
     RECOMPUTE,
     Part,
-    difference,
 )
 
 #: Kernels that a library or a template provides: their choice is what differs.
@@ -72,10 +71,20 @@ def _changed(
     if again:
         parts.append(_part(RECOMPUTE, (), again))
         compiled = [kernel for kernel in compiled if kernel not in again]
-    less, eager = _less_work(eager, facts, times)
-    parts += less
-    unchanged, eager, compiled = _unchanged(eager, compiled)
-    parts += unchanged
+    left: list[Kernel] = []
+    for kernel in eager:  # executions that the graphs no longer hold
+        place, backward = (kernel.file, kernel.line), kernel.backward
+        gone = facts.gone(place, kernel.operator, times[_site(kernel)], backward=backward)
+        if gone > 0.0:
+            parts.append(_part(LESS_WORK, [_share(kernel, gone)], ()))
+        if gone < 1.0:
+            left.append(_share(kernel, 1.0 - gone))
+    eager = left
+    # What both stances run equally often.
+    before, after = _times(eager), _times(compiled)
+    same = {name for name, times in before.items() if abs(after.get(name, -1.0) - times) < 1e-6}
+    parts += _by_name([kernel for kernel in (*eager, *compiled) if kernel.name in same])
+    eager, compiled = ([k for k in side if k.name not in same] for side in (eager, compiled))
     if eager and compiled:
         return parts + _replaced(eager, compiled, group.get("eager_casts_ms") or 0.0)
     # Nothing but a copy: of an input into a cudagraph's memory, or a clone made for a mutation.
@@ -112,24 +121,11 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
         return [*parts, whole]
     casts = [k for k in after if k.ops & CAST_OPS and k.ops <= CAST_OPS | VIEWS]
     kept = _total(casts)
-    parts.append(_timed(_part(CASTS, copies, casts), spent, kept))
+    parts.append(_part(CASTS, copies, casts).timed(spent, kept))
     left = (whole.eager_ms or 0.0) - spent, (whole.compiled_ms or 0.0) - (kept or 0.0)
     if max(left) > ROUNDING:
-        parts.append(_timed(whole, *(ms if ms > ROUNDING else None for ms in left)))
+        parts.append(whole.timed(*(ms if ms > ROUNDING else None for ms in left)))
     return parts
-
-
-def _less_work(eager: Kernels, facts: GraphFacts, times: Times) -> tuple[list[Part], list[Kernel]]:
-    """(parts for executions that the graphs no longer hold, the kernels with what is left)."""
-    parts, left = [], []
-    for kernel in eager:
-        place, backward = (kernel.file, kernel.line), kernel.backward
-        gone = facts.gone(place, kernel.operator, times[_site(kernel)], backward=backward)
-        if gone > 0.0:
-            parts.append(_part(LESS_WORK, [_share(kernel, gone)], ()))
-        if gone < 1.0:
-            left.append(_share(kernel, 1.0 - gone))
-    return parts, left
 
 
 def _site(kernel: Kernel) -> Site:
@@ -138,16 +134,6 @@ def _site(kernel: Kernel) -> Site:
 
 def _share(kernel: Kernel, part: float) -> Kernel:
     return replace(kernel, ms=kernel.ms * part, count=kernel.count * part)
-
-
-def _unchanged(eager: Kernels, compiled: Kernels) -> tuple[list[Part], Kernels, Kernels]:
-    """(parts of kernels that both stances run equally often, the others of eager, of compiled)."""
-    times: list[dict[str, float]] = [_times(eager), _times(compiled)]
-    same = {name for name, n in times[0].items() if abs(times[1].get(name, -1.0) - n) < 1e-6}
-    sides = (eager, compiled)
-    parts = _by_name([kernel for side in sides for kernel in side if kernel.name in same])
-    others = [[kernel for kernel in side if kernel.name not in same] for side in sides]
-    return parts, others[0], others[1]
 
 
 def _times(kernels: Kernels) -> dict[str, float]:
@@ -179,44 +165,25 @@ def _sides(kernels: Iterable[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
 
 
 def _part(effect: str, eager: Kernels, compiled: Kernels) -> Part:
-    longest = max((*eager, *compiled), key=lambda kernel: kernel.ms)
-    lines = [k for k in (*eager, *compiled) if k.line is not None]
+    """The part of these kernels; one side may have none.
+
+    Its words: ``aten::add ×2, aten::gelu → triton_poi_fused_add_gelu_0``, operators in eager.
+    """
+    every = (*eager, *compiled)
+    longest = max(every, key=lambda kernel: kernel.ms)
+    lines = [kernel for kernel in every if kernel.line is not None]
     place = max(lines, key=lambda kernel: kernel.ms, default=longest)
-    before, after = _total(eager), _total(compiled)
-    return Part(
-        effect=effect,
-        what=_words(eager, compiled),
-        ms=difference(before, after),
-        eager_ms=before,
-        compiled_ms=after,
-        clock=longest.clock,
-        derived=True,
-        group_id=longest.group_id,
-        file=place.file,
-        line=place.line,
-    )
+    what = _names(compiled, lambda kernel: kernel.name)
+    if {kernel.name for kernel in eager} != {kernel.name for kernel in compiled}:
+        before = _names(eager, lambda kernel: kernel.operator)
+        what = " → ".join(filter(None, (before, what)))
+    times = (_total(eager), _total(compiled))
+    part = Part.of(effect, what, times, longest.clock, derived=True)
+    return replace(part, group_id=longest.group_id, file=place.file, line=place.line)
 
 
 def _total(kernels: Kernels) -> float | None:
     return sum(kernel.ms for kernel in kernels) if kernels else None
-
-
-def _timed(part: Part, eager_ms: float | None, compiled_ms: float | None) -> Part:
-    ms = difference(eager_ms, compiled_ms)
-    return replace(part, ms=ms, eager_ms=eager_ms, compiled_ms=compiled_ms)
-
-
-def _words(eager: Kernels, compiled: Kernels) -> str:
-    """``aten::add ×2, aten::gelu → triton_poi_fused_add_gelu_0``; operators on the eager side."""
-    if not compiled:
-        return _names(eager, lambda kernel: kernel.operator)
-    if not eager:
-        return _names(compiled, lambda kernel: kernel.name)
-    before = _names(eager, lambda kernel: kernel.operator)
-    after = _names(compiled, lambda kernel: kernel.name)
-    if {kernel.name for kernel in eager} == {kernel.name for kernel in compiled}:
-        return after
-    return f"{before} → {after}"
 
 
 def _names(kernels: Kernels, name_of: Callable[[Kernel], str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from traceview.derive import causes
 from traceview.derive.effects.parts import (
     CUDAGRAPHS,
@@ -13,7 +15,7 @@ from traceview.derive.effects.parts import (
     OTHER_IDLE,
     OVERHEADS,
     Part,
-    difference,
+    Times,
 )
 
 Row = dict[str, Any]
@@ -50,18 +52,28 @@ def idle_parts(
     for line in _lines_of_both(details):
         for row in line:
             sides[row["category"]][row["stance"]] -= row["ms"]
-        yield _own_python(line)
+        times = (
+            sum(row["ms"] for row in line if row["stance"] == "eager"),
+            sum(row["ms"] for row in line if row["stance"] == "compiled"),
+        )
+        part = Part.of(OTHER_IDLE, "Python", times, line[0]["clock"], derived=False)
+        yield replace(part, file=line[0]["file"], line=line[0]["line"])
     for category, ms in sides.items():
         eager, compiled = ms.get("eager"), ms.get("compiled")
         if not (eager or compiled):
             continue
         row = rows[category]
         if category == causes.LAUNCH_BOUND:
-            yield from _launches(eager, compiled, counts)
-        else:
-            effect = _effect(category, row["kind"])
-            change = difference(eager, compiled)
-            yield Part(effect, category, change, eager, compiled, row["clock"], derived=False)
+            yield from _launches((eager, compiled), counts)
+            continue
+        effect = LAUNCHES if category in _DISPATCH else OTHER_IDLE
+        if category == causes.IN_GRAPH:
+            effect = CUDAGRAPHS
+        elif category == causes.SPEED:
+            effect = MACHINE_SPEED
+        elif row["kind"] == "overhead" or category in _OVERHEADS:
+            effect = OVERHEADS
+        yield Part.of(effect, category, (eager, compiled), row["clock"], derived=False)
 
 
 def _lines_of_both(details: Sequence[Row]) -> list[list[Row]]:
@@ -77,31 +89,7 @@ def _lines_of_both(details: Sequence[Row]) -> list[list[Row]]:
     return [rows for rows in lines.values() if len({row["stance"] for row in rows}) > 1]
 
 
-def _own_python(line: Sequence[Row]) -> Part:
-    """The script's own Python on one line, in both stances."""
-    eager, compiled = (
-        sum(row["ms"] for row in line if row["stance"] == stance)
-        for stance in ("eager", "compiled")
-    )
-    where = {"file": line[0]["file"], "line": line[0]["line"]}
-    change = difference(eager, compiled)
-    clock = line[0]["clock"]
-    return Part(OTHER_IDLE, "Python", change, eager, compiled, clock, derived=False, **where)
-
-
-def _effect(category: str, kind: str) -> str:
-    if category == causes.IN_GRAPH:
-        return CUDAGRAPHS
-    if category == causes.SPEED:
-        return MACHINE_SPEED
-    if kind == "overhead" or category in _OVERHEADS:
-        return OVERHEADS
-    return LAUNCHES if category in _DISPATCH else OTHER_IDLE
-
-
-def _launches(
-    eager: float | None, compiled: float | None, counts: Mapping[str, Row]
-) -> Iterator[Part]:
+def _launches(times: Times, counts: Mapping[str, Row]) -> Iterator[Part]:
     """Idle time while the host was launching: what fewer launches saved, what replaying did.
 
     Where cudagraphs replay, launches went from as many as eager has to one for each compiled
@@ -110,14 +98,13 @@ def _launches(
     before, after = (counts.get(stance, {}) for stance in ("eager", "compiled"))
     numbers = before.get("launches"), after.get("kernels"), after.get("launches")
     launched, kernels, left = (number or 0.0 for number in numbers)
-    change = difference(eager, compiled)
+    whole = Part.of(LAUNCHES, causes.LAUNCH_BOUND, times, "device", derived=False)
     if not after.get("graph_launches") or None in numbers or kernels <= left:
-        what = causes.LAUNCH_BOUND
-        yield Part(LAUNCHES, what, change, eager, compiled, "device", derived=False)
+        yield whole
         return
     by_replay = (kernels - left) / (max(launched, kernels) - left)
     if by_replay < 1.0:
         what = f"{launched:g} launches, {kernels:g} without cudagraphs"
-        yield Part(LAUNCHES, what, change * (1 - by_replay), None, None, "device", derived=True)
+        yield Part(LAUNCHES, what, whole.ms * (1 - by_replay), None, None, "device", derived=True)
     what = f"{kernels:g} kernels by {left:g} launches"
-    yield Part(CUDAGRAPHS, what, change * by_replay, None, None, "device", derived=True)
+    yield Part(CUDAGRAPHS, what, whole.ms * by_replay, None, None, "device", derived=True)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from traceview.derive.effects.parts import OTHER_KERNELS, PAGE_FAULTS, Part, difference
+from traceview.derive.effects.parts import OTHER_KERNELS, PAGE_FAULTS, Part
 from traceview.derive.limits.ceilings import ceilings_of
 from traceview.tables import Tables
 
@@ -25,7 +25,6 @@ Row = dict[str, Any]
 STANCES = ("eager", "compiled")
 #: Milliseconds below which a remainder is the rounding of floating point.
 ROUNDING = 1e-9
-_HOST, _DEVICE = "host", "cpu"
 #: Fewer faults a step come from whatever grows now and then.
 _FEWEST = 1.0
 
@@ -106,8 +105,8 @@ def not_listed(kernels: Sequence[Kernel], accounts: Sequence[Row]) -> list[Part]
         both = (sides.get(stance, 0.0) for stance in STANCES)
         eager, compiled = (ms if abs(ms) > ROUNDING else None for ms in both)
         if eager is not None or compiled is not None:
-            ms, clock = difference(eager, compiled), clocks[category]
-            parts.append(Part(OTHER_KERNELS, category, ms, eager, compiled, clock, derived=False))
+            times, clock = (eager, compiled), clocks[category]
+            parts.append(Part.of(OTHER_KERNELS, category, times, clock, derived=False))
     return parts
 
 
@@ -120,7 +119,7 @@ def without_page_faults(
     what one takes was not measured, everything stays as it is.
     """
     head = counts.get(STANCES[0], {})
-    cost = ceilings_of(tables, head.get("pass", ""), head.get("rank"), _DEVICE).fault_us
+    cost = ceilings_of(tables, head.get("pass", ""), head.get("rank"), "cpu").fault_us
     # Faults a step that both the timed blocks and the profiled window have.
     faults: dict[str, float] = {}
     for stance in STANCES:
@@ -139,9 +138,8 @@ def without_page_faults(
         left += freed
     shown = " → ".join(f"{faults[stance]:,.0f}" for stance in STANCES)
     what = f"pages touched for the first time: {shown}, {cost:.2g} µs each"
-    eager, compiled = (ms[stance] or None for stance in STANCES)
-    change = difference(eager, compiled)
-    return left, [Part(PAGE_FAULTS, what, change, eager, compiled, _HOST, derived=True)]
+    times = (ms["eager"] or None, ms["compiled"] or None)
+    return left, [Part.of(PAGE_FAULTS, what, times, "host", derived=True)]
 
 
 def _floors(tables: Tables, head: Row) -> dict[tuple[str, str], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from traceview.derive import causes
 
@@ -27,6 +28,10 @@ ORDER = (
 )
 
 
+#: Milliseconds in eager and in the compiled step; None where that side has no such thing.
+Times = tuple[float | None, float | None]
+
+
 class Part(msgspec.Struct, frozen=True):
     """A stretch of the way from the eager step to the compiled one; ``ms`` is compiled less eager.
 
@@ -45,7 +50,12 @@ class Part(msgspec.Struct, frozen=True):
     file: str | None = None
     line: int | None = None
 
+    @classmethod
+    def of(cls, effect: str, what: str, times: Times, clock: str, *, derived: bool) -> Part:
+        """A part of which ``times`` (eager, compiled) are known; None takes no time."""
+        return cls(effect, what, 0.0, None, None, clock, derived).timed(*times)
 
-def difference(eager_ms: float | None, compiled_ms: float | None) -> float:
-    """Compiled less eager; a side without such a thing takes no time for it."""
-    return (compiled_ms or 0.0) - (eager_ms or 0.0)
+    def timed(self, eager_ms: float | None, compiled_ms: float | None) -> Part:
+        """The same with other times."""
+        ms = (compiled_ms or 0.0) - (eager_ms or 0.0)
+        return replace(self, ms=ms, eager_ms=eager_ms, compiled_ms=compiled_ms)
