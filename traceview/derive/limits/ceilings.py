@@ -66,23 +66,16 @@ def ceilings_of(tables: Tables, pass_name: str, rank: int | None, device: str) -
         by_kind.setdefault(row["kind"], row)
         if row["kind"] == "matmul" and row["dtype"]:
             matmul.setdefault(row["dtype"], row["value"] * 1e12)
+    values = {kind: row["value"] for kind, row in by_kind.items()}
+    size = _SIZE.search(by_kind.get("l2_copy", {}).get("size") or "")
     return Ceilings(
-        copy=_value(by_kind, "copy", 1e9),
-        l2_copy=_value(by_kind, "l2_copy", 1e9),
-        l2_bytes=_bytes(by_kind.get("l2_copy", {}).get("size")),
+        copy=values["copy"] * 1e9 if "copy" in values else None,
+        l2_copy=values["l2_copy"] * 1e9 if "l2_copy" in values else None,
+        l2_bytes=int(float(size[1]) * _UNITS[size[2]]) if size else None,
         matmul=matmul,
-        gap_us=_value(by_kind, "kernel_gap", 1.0),
-        fault_us=_value(by_kind, "page_fault", 1.0),
+        gap_us=values.get("kernel_gap"),
+        fault_us=values.get("page_fault"),
     )
-
-
-def _value(rows: dict[str, Row], kind: str, factor: float) -> float | None:
-    return rows[kind]["value"] * factor if kind in rows else None
-
-
-def _bytes(size: str | None) -> int | None:
-    match = _SIZE.search(size or "")
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
 def compared(
@@ -107,16 +100,14 @@ def compared(
     if fixed or any(a and f is None for a, f in zip(asked, floors, strict=True)) or not any(asked):
         return row
     floor, name = max(found for found in floors if found is not None)
+    bound = "compute" if name.startswith("matmul") else "memory"
+    if floor < FAR_FROM_CEILING * seconds:
+        gap_us = ceilings.gap_us
+        near = gap_us is not None and seconds * 1e6 <= gap_us + NEAR_LAUNCH_US
+        bound = "overhead" if near else "neither"
     return row | {
         "floor_ms": floor * count * 1e3,
         "of_ceiling": floor / seconds,
-        "bound": _bound(name, floor, seconds, ceilings),
+        "bound": bound,
         "ceiling": name,
     }
-
-
-def _bound(ceiling: str, floor: float, seconds: float, ceilings: Ceilings) -> str:
-    if floor >= FAR_FROM_CEILING * seconds:
-        return "compute" if ceiling.startswith("matmul") else "memory"
-    near = ceilings.gap_us is not None and seconds * 1e6 <= ceilings.gap_us + NEAR_LAUNCH_US
-    return "overhead" if near else "neither"

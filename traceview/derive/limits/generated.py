@@ -49,13 +49,10 @@ class GeneratedCode:
         for place in places:
             texts = self._texts.get((pass_name, place), []) if place else []
             if len(texts) == 1:
-                return self._read(texts[0])
+                if texts[0] not in self._functions:
+                    self._functions[texts[0]] = read_program(texts[0])
+                return self._functions[texts[0]]
         return []
-
-    def _read(self, text: str) -> list[Function]:
-        if text not in self._functions:
-            self._functions[text] = read_program(text)
-        return self._functions[text]
 
     def sites(self, pass_name: str, name: str, *places: str | None) -> list[Site]:
         """All calls of kernel ``name`` in a graph."""
@@ -82,27 +79,23 @@ def kernel_work(source: KernelSource, tensors: Sequence[Tensor | None]) -> Work 
             moved += places * size_of(dtype)
             kind = AT_MOST if access.indexed else kind
             largest = max(largest, (places * size_of(dtype), dtype), key=lambda found: found[0])
-    work = Work(moved, kind, dtype=largest[1])
-    return replace(work, flops=_product(source, tensors)) if source.template else work
+    flops = None
+    if source.template and source.product is not None:
+        m, n, k = source.product
+        written = [
+            tensors[p.position] for p in source.pointers if p.written and p.position < len(tensors)
+        ]
+        # A batch shows in the size of what is written.
+        most = max((prod(t.dims) for t in written if t is not None), default=0)
+        batch = most // (m * n) if m * n and most % (m * n) == 0 else 1
+        flops = 2 * m * n * k * max(1, batch)
+    return Work(moved, kind, flops, largest[1])
 
 
 def touched(access: Access, tensor: Tensor | None) -> int | None:
     """Places that are moved: at most those of the whole tensor; None if neither is known."""
     known = [n for n in (access.total, tensor.numel if tensor else None) if n is not None]
     return min(known) if known else None
-
-
-def _product(source: KernelSource, tensors: Sequence[Tensor | None]) -> int | None:
-    """Operations of a GEMM template; a batch shows in the size of what it writes."""
-    if source.product is None:
-        return None
-    m, n, k = source.product
-    written = [
-        tensors[p.position] for p in source.pointers if p.written and p.position < len(tensors)
-    ]
-    sizes = [prod(t.dims) for t in written if t is not None]
-    batch = max(sizes) // (m * n) if sizes and m * n and max(sizes) % (m * n) == 0 else 1
-    return 2 * m * n * k * max(1, batch)
 
 
 def site_tensors(arguments: Sequence[SiteArgument]) -> list[Tensor | None]:
@@ -112,19 +105,16 @@ def site_tensors(arguments: Sequence[SiteArgument]) -> list[Tensor | None]:
     """
     dtypes = [a.buffer.dtype for a in arguments if a.buffer and a.buffer.dtype]
     common = next((d for d in dtypes if "float" in d), None)
-    return [_tensor(a, common) for a in arguments]
-
-
-def _tensor(argument: SiteArgument, common: str | None) -> Tensor | None:
-    buffer = argument.buffer
-    if buffer is None or None in buffer.dims:
-        return None
-    dtype = buffer.dtype or common
-    if dtype is None:
-        return None
-    dims = tuple(d for d in buffer.dims if d is not None)
-    strides = tuple(s for s in buffer.strides if s is not None)
-    return Tensor(dims, dtype, strides if len(strides) == len(dims) else None)
+    found: list[Tensor | None] = []
+    for argument in arguments:
+        buffer, tensor = argument.buffer, None
+        dtype = buffer and (buffer.dtype or common)
+        if buffer and dtype and None not in buffer.dims:
+            dims = tuple(d for d in buffer.dims if d is not None)
+            strides = tuple(s for s in buffer.strides if s is not None)
+            tensor = Tensor(dims, dtype, strides if len(strides) == len(dims) else None)
+        found.append(tensor)
+    return found
 
 
 def library_work(site: Site) -> Work | None:

@@ -30,7 +30,6 @@ from traceview.derive.limits.generated import (
 from traceview.derive.limits.operators import operator_work
 from traceview.derive.limits.work import EXACT, Inputs, Tensor, TensorList, Work, read_inputs
 from traceview.derive.windows import Window
-from traceview.torchtext.kernel_source import KernelSource
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
@@ -67,8 +66,14 @@ def kernel_limits(
     ]
     keys = keys.with_columns(pl.Series("operator", operators, dtype=pl.Int32))
     frame = frame.join(keys, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
-    found = _summed(_groups(frame, keys), kinds)
-    rows = [_row(window, group, kinds[group["key"]], ceilings) for group in found]
+    # Groups that differ in nothing a row shows are one.
+    found: dict[tuple[object, ...], Row] = {}
+    for group in _groups(frame, keys):
+        same = (group["name"], group["category"], group["compile_id"], kinds[group["key"]])
+        have = found.setdefault(same, {**group, "times": 0, "ns": 0, "kernels": 0})
+        for total in ("times", "ns", "kernels"):
+            have[total] += group[total]
+    rows = [_row(window, group, kinds[group["key"]], ceilings) for group in found.values()]
     return sorted(rows, key=lambda row: -row["ms"])
 
 
@@ -108,17 +113,6 @@ def _groups(frame: pl.DataFrame, keys: pl.DataFrame) -> Iterator[Row]:
     )
     for groups in (alone, together):
         yield from groups.join(named, on="key", maintain_order="left").iter_rows(named=True)
-
-
-def _summed(groups: Iterator[Row], kinds: list[Execution]) -> list[Row]:
-    """Groups that differ in nothing a row shows, as one."""
-    found: dict[tuple[object, ...], Row] = {}
-    for group in groups:
-        same = (group["name"], group["category"], group["compile_id"], kinds[group["key"]])
-        have = found.setdefault(same, {**group, "times": 0, "ns": 0, "kernels": 0})
-        for column in ("times", "ns", "kernels"):
-            have[column] += group[column]
-    return list(found.values())
 
 
 def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row:
@@ -193,23 +187,19 @@ def _generated(
     source = code.source(pass_name, name, *places)
     if source is None:
         return Execution(shapes=_shapes(inputs.arguments) if inputs else None)
-    tensors = _launched(source, inputs) if inputs else []
+    # Tensors of the real launch; none where they are not those that the source names.
+    launched = [inputs.tensor(n) for n in range(len(inputs.arguments))] if inputs else []
+    tensors = launched
+    for pointer in source.pointers:
+        tensor = launched[pointer.position] if pointer.position < len(launched) else None
+        if tensor is None or pointer.dtype not in (None, tensor.dtype):
+            tensors = []
     if any(tensors):
         return Execution(kernel_work(source, tensors), "generated_code", _shapes(tensors))
     sites = [site] if site else code.sites(pass_name, name, *places)
     work = common_work(sites, source) if sites else kernel_work(source, [])
     shapes = _shapes(site_tensors(sites[0].arguments)) if sites and work else None
     return Execution(work, "generated_code", shapes)
-
-
-def _launched(source: KernelSource, inputs: Inputs) -> list[Tensor | None]:
-    """Tensors of the real launch; none where they are not those that the source names."""
-    found = [inputs.tensor(n) for n in range(len(inputs.arguments))]
-    for pointer in source.pointers:
-        tensor = found[pointer.position] if pointer.position < len(found) else None
-        if tensor is None or pointer.dtype not in (None, tensor.dtype):
-            return []
-    return found
 
 
 def _shapes(arguments: Sequence[object]) -> str | None:
@@ -249,10 +239,16 @@ def replayed_sites(
     for pass_name, _, graph_key, compile_id, names, numbers in replays.iter_rows():
         key = (pass_name, graph_key, compile_id, *names)
         if key not in known:
-            functions = functions_of(pass_name, graph_key, compile_id)
-            known[key] = _numbered(aligned(names, functions), sites)
+            # Numbers into ``sites``; kernels of one call share theirs.
+            calls = aligned(names, functions_of(pass_name, graph_key, compile_id))
+            at_site: dict[int, int] = {}
+            for site in calls:
+                if site is not None and id(site) not in at_site:
+                    at_site[id(site)] = len(sites)
+                    sites.append(site)
+            known[key] = [None if site is None else at_site[id(site)] for site in calls]
         found = zip(numbers, known[key], strict=True)
-        at += [(row, site) for row, site in found if site is not None]
+        at += [(row, number) for row, number in found if number is not None]
     column = pl.DataFrame(
         {"row": [r for r, _ in at], "site": [s for _, s in at]},
         schema={"row": pl.UInt32, "site": pl.Int32},
@@ -261,16 +257,6 @@ def replayed_sites(
         column, on="row", how="left", maintain_order="left"
     )
     return joined["site"], sites
-
-
-def _numbered(found: Sequence[Site | None], sites: list[Site]) -> list[int | None]:
-    """``found`` as numbers into ``sites``, which grows; kernels of one call share a number."""
-    numbers: dict[int, int] = {}
-    for site in found:
-        if site is not None and id(site) not in numbers:
-            numbers[id(site)] = len(sites)
-            sites.append(site)
-    return [None if site is None else numbers[id(site)] for site in found]
 
 
 def aligned(names: Sequence[str], functions: Sequence[Function]) -> list[Site | None]:

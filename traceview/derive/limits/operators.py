@@ -10,14 +10,23 @@ the shapes of a list but not its dtype; the kernel's own name has the element (`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import zip_longest
 from math import prod
 
 from msgspec.structs import replace
 
-from traceview.derive.limits.products import PRODUCTS
-from traceview.derive.limits.work import AT_LEAST, AT_MOST, EXACT, Inputs, Tensor, Work, elements
+from traceview.derive.limits import products  # noqa: F401  (registers its formulas)
+from traceview.derive.limits.work import (
+    AT_LEAST,
+    AT_MOST,
+    EXACT,
+    FORMULAS,
+    Inputs,
+    Tensor,
+    Work,
+    elements,
+    formula,
+)
 from traceview.torchtext.dtypes import dtype_of, promoted, size_of
 
 _NAMESPACES = frozenset(("aten", "mkldnn", "mkl"))
@@ -34,12 +43,12 @@ def operator_work(name: str, inputs: Inputs, kernel_name: str = "") -> Work | No
     base, inplace = base.split(".", 1)[0], base.endswith("_")
     base = base.rstrip("_") if inplace else base
     work: Work | None
-    if formula := PRODUCTS.get(base) or _MEMORY.get(base):
-        work = formula(inputs)
+    if base in FORMULAS:
+        work = FORMULAS[base](inputs)
     elif base in _NAMES:
         work = _pointwise(base, inputs, inplace=inplace)
     elif base in _OPTIMIZERS or base in ("cat", "stack") or base.startswith("_foreach_"):
-        work = _list_work(base, inputs, _element_bytes(kernel_name))
+        work = _list_work(base, inputs, kernel_name)
     else:
         return None
     if work is None or work.dtype is not None:
@@ -97,67 +106,57 @@ def _pointwise(base: str, inputs: Inputs, *, inplace: bool) -> Work | None:
     read = sum(t.bytes for t in operands)
     if inplace:
         return Work(read + first.bytes, EXACT)
-    shape = _broadcast(operands)
-    ranked = [(t.dtype, len(t.dims)) for n, t in enumerate(operands) if n != _MASKS.get(base)]
-    dtype = "bool" if base in _COMPARISONS else promoted(ranked)
-    return None if shape is None or dtype is None else Work(read + elements(shape, dtype), EXACT)
-
-
-def _broadcast(operands: list[Tensor]) -> tuple[int, ...] | None:
-    """The common shape, by NumPy's rules; None where there is none."""
+    # The common shape, by NumPy's rules.
     shape: list[int] = []
     for sizes in zip_longest(*(reversed(t.dims) for t in operands), fillvalue=1):
         wide = {size for size in sizes if size != 1}
         if len(wide) > 1:
             return None
-        shape.append(wide.pop() if wide else 1)
-    return tuple(reversed(shape))
+        shape.insert(0, wide.pop() if wide else 1)
+    ranked = [(t.dtype, len(t.dims)) for n, t in enumerate(operands) if n != _MASKS.get(base)]
+    dtype = "bool" if base in _COMPARISONS else promoted(ranked)
+    return None if dtype is None else Work(read + elements(tuple(shape), dtype), EXACT)
 
 
 #: c10::ScalarType as a number, where an operator takes a dtype.
 _SCALAR_TYPES = {5: "float16", 6: "float32", 7: "float64", 15: "bfloat16"}
 
 
-def _softmax(inputs: Inputs) -> Work | None:
-    x = inputs.tensor(0)
-    if x is None:
-        return None
+@formula(0, of=("_softmax", "_log_softmax"))
+def _softmax(inputs: Inputs, x: Tensor) -> Work:
     return Work(x.bytes + elements(x.dims, "float32" if inputs.value(2) else x.dtype), EXACT)
 
 
-def _softmax_backward(inputs: Inputs) -> Work | None:
-    grad, out = inputs.tensor(0), inputs.tensor(1)
-    if grad is None or out is None:
-        return None
+@formula(0, 1, of=("_softmax_backward_data", "_log_softmax_backward_data"))
+def _softmax_backward(inputs: Inputs, grad: Tensor, out: Tensor) -> Work:
     dtype = _SCALAR_TYPES.get(inputs.value(3), grad.dtype)
     return Work(grad.bytes + out.bytes + elements(grad.dims, dtype), EXACT)
 
 
-def _layer_norm(inputs: Inputs) -> Work | None:
+@formula(0, of=("native_layer_norm", "_fused_rms_norm"))
+def _layer_norm(inputs: Inputs, x: Tensor) -> Work | None:
     """Input and output, weight and bias, mean and rstd of every row in single precision."""
-    x, weight, normalized = inputs.tensor(0), inputs.tensor(2), inputs.value(1)
+    weight, normalized = inputs.tensor(2), inputs.value(1)
     row = prod(normalized) if isinstance(normalized, list) else weight and prod(weight.dims)
-    if x is None or not row:
+    if not row:
         return None
-    rows = prod(x.dims) // row
-    moved = sum(t.bytes for t in inputs.tensors) + elements(x.dims, x.dtype)
-    return Work(moved + 2 * rows * max(4, size_of(x.dtype)), EXACT)
+    statistics = 2 * (prod(x.dims) // row) * max(4, size_of(x.dtype))
+    return Work(inputs.bytes + elements(x.dims, x.dtype) + statistics, EXACT)
 
 
-def _layer_norm_backward(inputs: Inputs) -> Work | None:
+@formula(0, 1, of=("native_layer_norm_backward",))
+def _layer_norm_backward(inputs: Inputs, _: Tensor, x: Tensor) -> Work:
     """All that comes in but the bias, which is not read, and a gradient for each of the three."""
-    x, weight, bias = inputs.tensor(1), inputs.tensor(5), inputs.tensor(6)
-    if x is None or inputs.tensor(0) is None:
-        return None
+    weight, bias = inputs.tensor(5), inputs.tensor(6)
     read = sum(t.bytes for t in inputs.tensors if t is not bias)
     return Work(read + x.bytes + sum(t.bytes for t in (weight, bias) if t), EXACT)
 
 
-def _batch_norm(inputs: Inputs) -> Work | None:
-    x = inputs.tensor(0)
-    if x is None or len(x.dims) < 2:
+@formula(0, of=("native_batch_norm", "cudnn_batch_norm"))
+def _batch_norm(inputs: Inputs, x: Tensor) -> Work | None:
+    if len(x.dims) < 2:
         return None
-    moved = sum(t.bytes for t in inputs.tensors) + elements(x.dims, x.dtype)
+    moved = inputs.bytes + elements(x.dims, x.dtype)
     statistics = [inputs.tensor(3), inputs.tensor(4)]
     training = inputs.value(5)
     if training:
@@ -165,24 +164,16 @@ def _batch_norm(inputs: Inputs) -> Work | None:
     return Work(moved, AT_LEAST if training is None else EXACT)
 
 
-def _norm_backward(position: int) -> Callable[[Inputs], Work | None]:
-    """Batch normalisation's: ``position`` is that of the input; the weight comes after both."""
-
-    def work(inputs: Inputs) -> Work | None:
-        x, weight = inputs.tensor(position), inputs.tensor(2)
-        if x is None:
-            return None
-        moved = sum(t.bytes for t in inputs.tensors) + x.bytes
-        return Work(moved + (2 * weight.bytes if weight else 0), EXACT)
-
-    return work
+@formula(1, of=("native_batch_norm_backward",))
+@formula(0, of=("cudnn_batch_norm_backward",))
+def _batch_norm_backward(inputs: Inputs, x: Tensor) -> Work:
+    weight = inputs.tensor(2)
+    return Work(inputs.bytes + x.bytes + (2 * weight.bytes if weight else 0), EXACT)
 
 
-def _reduction(inputs: Inputs) -> Work | None:
+@formula(0, of=("sum", "nansum", "mean", "amax", "amin", "prod", "logsumexp"))
+def _reduction(inputs: Inputs, x: Tensor) -> Work:
     """The input, and what is left of it where the reduced dimensions are known."""
-    x = inputs.tensor(0)
-    if x is None:
-        return None
     if not inputs.values:
         return Work(x.bytes, AT_LEAST)
     reduced = inputs.value(1)
@@ -194,25 +185,27 @@ def _reduction(inputs: Inputs) -> Work | None:
     return Work(x.bytes + elements(kept, x.dtype), EXACT)
 
 
+_INPUTS_ONLY = """
+    max min argmax argmin var std var_mean norm linalg_vector_norm any all mse_loss l1_loss
+    max_pool2d_with_indices avg_pool2d
+"""
+
+
+@formula(of=_INPUTS_ONLY.split())
 def _inputs_only(inputs: Inputs) -> Work | None:
-    return Work(sum(t.bytes for t in inputs.tensors), AT_LEAST) if inputs.tensors else None
+    return Work(inputs.bytes, AT_LEAST) if inputs.tensors else None
 
 
-def _same_shape(inputs: Inputs) -> Work | None:
-    x = inputs.tensor(0)
-    return None if x is None else Work(x.bytes + elements(x.dims, x.dtype), EXACT)
+@formula(0, of=("cumsum", "cumprod"))
+def _same_shape(_: Inputs, x: Tensor) -> Work:
+    return Work(x.bytes + elements(x.dims, x.dtype), EXACT)
 
 
-def _nll_loss(position: int) -> Callable[[Inputs], Work | None]:
-    """One element of every row and its target; ``position`` is that of the rows."""
-
-    def work(inputs: Inputs) -> Work | None:
-        x, target = inputs.tensor(position), inputs.tensor(position + 1)
-        if x is None or target is None:
-            return None
-        return Work(target.bytes + target.numel * size_of(x.dtype), AT_LEAST)
-
-    return work
+@formula(0, 1, of=("nll_loss_forward",))
+@formula(1, 2, of=("nll_loss_backward",))
+def _nll_loss(_: Inputs, x: Tensor, target: Tensor) -> Work:
+    """One element of every row and its target."""
+    return Work(target.bytes + target.numel * size_of(x.dtype), AT_LEAST)
 
 
 def _looked_up(table: Tensor, picked: int, index: Tensor) -> Work:
@@ -221,51 +214,22 @@ def _looked_up(table: Tensor, picked: int, index: Tensor) -> Work:
     return Work(index.bytes + picked * size + min(picked, table.numel) * size, AT_MOST)
 
 
-def _embedding(inputs: Inputs) -> Work | None:
-    table, index = inputs.tensor(0), inputs.tensor(1)
-    if table is None or index is None or len(table.dims) != 2:
-        return None
-    return _looked_up(table, index.numel * table.dims[1], index)
+@formula(0, 1, of=("embedding",))
+def _embedding(_: Inputs, table: Tensor, index: Tensor) -> Work | None:
+    of_rows = len(table.dims) == 2
+    return _looked_up(table, index.numel * table.dims[1], index) if of_rows else None
 
 
-def _index_select(inputs: Inputs) -> Work | None:
-    table, dim, index = inputs.tensor(0), inputs.value(1), inputs.tensor(2)
-    if table is None or index is None or type(dim) is not int or not table.dims:
-        return None
-    of_dim = table.dims[dim % len(table.dims)]
+@formula(0, 2, of=("index_select",))
+def _index_select(inputs: Inputs, table: Tensor, index: Tensor) -> Work | None:
+    dim = inputs.value(1)
+    of_dim = table.dims[dim % len(table.dims)] if type(dim) is int and table.dims else 0
     return _looked_up(table, prod(table.dims) // of_dim * index.numel, index) if of_dim else None
 
 
-def _gather(inputs: Inputs) -> Work | None:
-    table, index = inputs.tensor(0), inputs.tensor(2)
-    return None if table is None or index is None else _looked_up(table, prod(index.dims), index)
-
-
-_INPUTS_ONLY = """
-    max min argmax argmin var std var_mean norm linalg_vector_norm any all mse_loss l1_loss
-    max_pool2d_with_indices avg_pool2d
-"""
-#: Operator, without its namespace → its least work, from its inputs.
-_MEMORY: dict[str, Callable[[Inputs], Work | None]] = {
-    **dict.fromkeys(("_softmax", "_log_softmax"), _softmax),
-    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _softmax_backward),
-    **dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), _layer_norm),
-    "native_layer_norm_backward": _layer_norm_backward,
-    **dict.fromkeys(("native_batch_norm", "cudnn_batch_norm"), _batch_norm),
-    "native_batch_norm_backward": _norm_backward(1),
-    "cudnn_batch_norm_backward": _norm_backward(0),
-    **dict.fromkeys(("sum", "nansum", "mean", "amax", "amin", "prod", "logsumexp"), _reduction),
-    **dict.fromkeys(
-        _INPUTS_ONLY.split(),
-        _inputs_only,
-    ),
-    **dict.fromkeys(("cumsum", "cumprod"), _same_shape),
-    "nll_loss_forward": _nll_loss(0),
-    "nll_loss_backward": _nll_loss(1),
-    "embedding": _embedding,
-    "index_select": _index_select,
-    "gather": _gather,
-}
+@formula(0, 2, of=("gather",))
+def _gather(_: Inputs, table: Tensor, index: Tensor) -> Work:
+    return _looked_up(table, prod(index.dims), index)
 
 
 _OPAQUE = re.compile(r"OpaqueType<(\d{1,2})u?>")
@@ -280,17 +244,13 @@ _OPTIMIZERS = {
 _MOST_ELEMENTS = 1 << 48
 
 
-def _element_bytes(kernel_name: str) -> int | None:
-    """Bytes of one element, from the name of the kernel that works on the list."""
-    if opaque := _OPAQUE.search(kernel_name):
-        return int(opaque[1])
+def _list_work(base: str, inputs: Inputs, kernel_name: str) -> Work | None:
+    """Work of ``base`` on lists; None where elements are not known, whose size the name has."""
     functor = _FUNCTOR.search(kernel_name)
     dtype = dtype_of(functor[1]) if functor else None
-    return size_of(dtype) if dtype else None
-
-
-def _list_work(base: str, inputs: Inputs, size: int | None) -> Work | None:
-    """Work of ``base`` on lists of elements of ``size`` bytes; None where they are not known."""
+    size = size_of(dtype) if dtype else None
+    if opaque := _OPAQUE.search(kernel_name):
+        size = int(opaque[1])
     lists = [sum(found.numels) for found in inputs.lists]
     if size is None or not lists or sum(lists) > _MOST_ELEMENTS:
         return None

@@ -10,55 +10,12 @@ shapes: without ``Concrete Inputs`` only what comes in is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import prod
 
 import msgspec
 
-from traceview.derive.limits.work import AT_LEAST, EXACT, Inputs, Tensor, Work, elements
-
-#: Operator → position of the first factor; what stands before it is added to the product.
-_FIRST = {
-    **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "_int_mm"), 0),
-    **dict.fromkeys(("addmm", "_addmm_activation", "baddbmm", "addmv"), 1),
-}
-
-
-def product(base: str) -> Callable[[Inputs], Work | None]:
-    """A product of two factors, with what is added to it; None where the shapes do not fit."""
-    at = _FIRST[base]
-
-    def work(inputs: Inputs) -> Work | None:
-        left, right = inputs.tensor(at), inputs.tensor(at + 1)
-        if left is None or right is None:
-            return None
-        added = [t for t in inputs.arguments[:at] if isinstance(t, Tensor)]
-        return _product(left, right, added, "int32" if base == "_int_mm" else left.dtype)
-
-    return work
-
-
-def scaled(inputs: Inputs) -> Work | None:
-    """``_scaled_mm``: fp8 factors; the result's dtype is an argument, so its bytes are left out."""
-    left, right = inputs.tensor(0), inputs.tensor(1)
-    if left is None or right is None:
-        return None
-    work = _product(left, right, [], left.dtype)
-    return work and Work(left.bytes + right.bytes, AT_LEAST, work.flops, left.dtype)
-
-
-def linear(inputs: Inputs, at: int = 1) -> Work | None:
-    """``x @ weight.T + bias``: aten's, oneDNN's and MKL's; ``at`` is the weight's position."""
-    x, weight, bias = inputs.tensor(0), inputs.tensor(at), inputs.tensor(at + 1)
-    if x is None or weight is None or len(weight.dims) != 2 or not x.dims:
-        return None
-    n, k = weight.dims
-    if x.dims[-1] != k:
-        return None
-    rows = prod(x.dims[:-1])
-    moved = x.bytes + weight.bytes + elements((rows, n), x.dtype) + (bias.bytes if bias else 0)
-    return Work(moved, EXACT, 2 * rows * n * k, x.dtype)
+from traceview.derive.limits.work import AT_LEAST, EXACT, Inputs, Tensor, Work, elements, formula
 
 
 def _product(left: Tensor, right: Tensor, added: list[Tensor], dtype: str) -> Work | None:
@@ -73,6 +30,45 @@ def _product(left: Tensor, right: Tensor, added: list[Tensor], dtype: str) -> Wo
     out = (*rows, *columns)
     moved = left.bytes + right.bytes + elements(out, dtype) + sum(t.bytes for t in added)
     return Work(moved, EXACT, 2 * prod(out) * k, left.dtype)
+
+
+@formula(0, 1, of=("mm", "bmm", "matmul", "mv", "dot", "vdot"))
+def _of_two(_: Inputs, left: Tensor, right: Tensor) -> Work | None:
+    return _product(left, right, [], left.dtype)
+
+
+@formula(0, 1, of=("_int_mm",))
+def _of_integers(_: Inputs, left: Tensor, right: Tensor) -> Work | None:
+    return _product(left, right, [], "int32")
+
+
+@formula(1, 2, of=("addmm", "_addmm_activation", "baddbmm", "addmv"))
+def _with_addend(inputs: Inputs, left: Tensor, right: Tensor) -> Work | None:
+    added = inputs.tensor(0)
+    return _product(left, right, [added] if added else [], left.dtype)
+
+
+@formula(0, 1, of=("_scaled_mm",))
+def _scaled(_: Inputs, left: Tensor, right: Tensor) -> Work | None:
+    """fp8 factors; the result's dtype is an argument, so its bytes are left out."""
+    work = _product(left, right, [], left.dtype)
+    return work and Work(left.bytes + right.bytes, AT_LEAST, work.flops, left.dtype)
+
+
+@formula(0, 1, of=("linear", "_linear_pointwise", "mkldnn_linear"))
+def _linear(inputs: Inputs, x: Tensor, weight: Tensor, bias_at: int = 2) -> Work | None:
+    """``x @ weight.T + bias``: aten's, oneDNN's and MKL's."""
+    bias = inputs.tensor(bias_at)
+    if len(weight.dims) != 2 or not x.dims or x.dims[-1] != weight.dims[1]:
+        return None
+    n, k = weight.dims
+    rows = prod(x.dims[:-1])
+    moved = x.bytes + weight.bytes + elements((rows, n), x.dtype) + (bias.bytes if bias else 0)
+    return Work(moved, EXACT, 2 * rows * n * k, x.dtype)
+
+
+# MKL's own packed form of the weight comes first
+formula(0, 2, of=("_mkl_linear",))(partial(_linear, bias_at=3))
 
 
 class _Attention(msgspec.Struct, frozen=True):
@@ -107,34 +103,28 @@ _ATTENTION = {
 }
 
 
-def _attention(form: _Attention, inputs: Inputs) -> Work | None:
+def _attention(form: _Attention, inputs: Inputs, *operands: Tensor) -> Work | None:
     """All tensors that come in and, forward, the output; backward, the three gradients."""
-    found = [inputs.tensor(form.query + n) for n in range(3)]
-    query, key, value = found
-    if query is None or key is None or value is None or any(inputs.tensor(n) for n in form.varlen):
+    query, key, value = operands
+    if any(inputs.tensor(n) for n in form.varlen) or any(len(t.dims) != 4 for t in operands):
         return None
-    if any(len(t.dims) != 4 for t in (query, key, value)):
-        return None
-    moved = sum(t.bytes for t in inputs.tensors)
     if form.backward:
-        moved += query.bytes + key.bytes + value.bytes
+        written = query.bytes + key.bytes + value.bytes
     else:
-        moved += elements((*query.dims[:3], value.dims[3]), query.dtype)
-    return Work(moved, EXACT, _flops(form, inputs, query, key, value), query.dtype)
+        written = elements((*query.dims[:3], value.dims[3]), query.dtype)
+    flops, causal = None, inputs.value(form.causal)
+    if causal is not None:
+        batch, heads, rows = query.dims[0], query.dims[form.heads], query.dims[3 - form.heads]
+        columns = key.dims[3 - form.heads]
+        scores = 2 * batch * heads * rows * columns * query.dims[3]
+        mixed = 2 * batch * heads * rows * columns * value.dims[3]
+        flops = 3 * scores + 2 * mixed if form.backward else scores + mixed
+        flops = flops // 2 if causal else flops
+    return Work(inputs.bytes + written, EXACT, flops, query.dtype)
 
 
-def _flops(
-    form: _Attention, inputs: Inputs, query: Tensor, key: Tensor, value: Tensor
-) -> int | None:
-    causal = inputs.value(form.causal)
-    if causal is None:
-        return None
-    batch, heads, rows = query.dims[0], query.dims[form.heads], query.dims[3 - form.heads]
-    columns = key.dims[3 - form.heads]
-    scores = 2 * batch * heads * rows * columns * query.dims[3]
-    mixed = 2 * batch * heads * rows * columns * value.dims[3]
-    total = 3 * scores + 2 * mixed if form.backward else scores + mixed
-    return total // 2 if causal else total
+for _name, _form in _ATTENTION.items():
+    formula(*range(_form.query, _form.query + 3), of=(_name,))(partial(_attention, _form))
 
 
 class _Convolution(msgspec.Struct, frozen=True):
@@ -156,9 +146,8 @@ _CONVOLUTION = {
 }
 
 
-def _convolution(form: _Convolution, inputs: Inputs) -> Work | None:
-    x, weight = inputs.tensor(0), inputs.tensor(1)
-    if x is None or weight is None or len(x.dims) != len(weight.dims) or len(x.dims) < 3:
+def _convolution(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) -> Work | None:
+    if len(x.dims) != len(weight.dims) or len(x.dims) < 3:
         return None
     if form.transposed is not None and inputs.value(form.transposed) is not False:
         return None
@@ -189,11 +178,15 @@ def _places(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) -> li
     ]
 
 
-def _convolution_backward(inputs: Inputs) -> Work | None:
+for _name, _places_of in _CONVOLUTION.items():
+    formula(0, 1, of=(_name,))(partial(_convolution, _places_of))
+
+
+@formula(0, 1, 2, of=("convolution_backward",))
+def _convolution_backward(inputs: Inputs, grad: Tensor, x: Tensor, weight: Tensor) -> Work | None:
     """Gradients of the input, of the weight, or both, as ``output_mask`` says."""
-    grad, x, weight = (inputs.tensor(n) for n in range(3))
     mask = inputs.value(10)
-    if grad is None or x is None or weight is None or inputs.value(7) is not False:
+    if inputs.value(7) is not False:
         return None
     if not isinstance(mask, list) or len(mask) != 3:
         return Work(grad.bytes + x.bytes + weight.bytes, AT_LEAST, None, x.dtype)
@@ -201,15 +194,3 @@ def _convolution_backward(inputs: Inputs) -> Work | None:
     read = grad.bytes + (weight.bytes if mask[0] else 0) + (x.bytes if mask[1] else 0)
     written = (x.bytes if mask[0] else 0) + (weight.bytes if mask[1] else 0)
     return Work(read + written, EXACT, once * (bool(mask[0]) + bool(mask[1])), x.dtype)
-
-
-#: Operator, without its namespace → its least work, from its inputs.
-PRODUCTS: dict[str, Callable[[Inputs], Work | None]] = {
-    **{name: product(name) for name in _FIRST},
-    **dict.fromkeys(("linear", "_linear_pointwise", "mkldnn_linear"), linear),
-    "_mkl_linear": partial(linear, at=2),  # its own packed form of the weight comes first
-    "_scaled_mm": scaled,
-    **{name: partial(_attention, form) for name, form in _ATTENTION.items()},
-    **{name: partial(_convolution, form) for name, form in _CONVOLUTION.items()},
-    "convolution_backward": _convolution_backward,
-}

@@ -51,14 +51,21 @@ def step_limit(
     )
     known = [r["ms"] for r in rows if r["bytes"] is not None or r["flops"] is not None]
     gap_us = ceilings.gap_us or 0.0
-    limit, left = _limit(rows, gap_us), fusible(window, code)
+    # Every kernel at its ceiling. One without a floor, or that was faster (its bytes were in a
+    # cache), keeps its time; none becomes shorter than a kernel that does nothing.
+    limit = 0.0
+    for row in rows:
+        floor, least = row.get("floor_ms"), row["count"] * gap_us / 1e3
+        limit += row["ms"] if floor is None else min(row["ms"], max(floor, least))
+    any_floor = any(row.get("floor_ms") is not None for row in rows)
+    left = fusible(window, code)
     spared = window.ms_per_step(left.ns + left.launches * gap_us * 1e3) if left else None
     return {
         **window.head,
         "step_ms": counts.get("timed_step_ms"),
         "busy_ms": total if busy is None else busy,
         "known_ms": scale * sum(known),
-        "limit_ms": None if limit is None else limit * scale,
+        "limit_ms": limit * scale if any_floor else None,
         "fusible_ms": None if spared is None else spared * scale,
         "idle_ms": _sum(row["ms"] for row in idle),
         "launch_idle_ms": None if unlike else _launch_idle(idle),
@@ -77,20 +84,6 @@ def _launch_idle(idle: Sequence[Row]) -> float | None:
 def _sum(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _limit(rows: Sequence[Row], gap_us: float) -> float | None:
-    """Every kernel at its ceiling, one without a floor as it is; None if no floor is known.
-
-    A kernel that was faster than its ceiling (its bytes were in a cache) keeps its time; none
-    becomes shorter than a kernel that does nothing.
-    """
-    limits: list[float] = []
-    for row in rows:
-        floor = row.get("floor_ms")
-        least = row["count"] * gap_us / 1e3
-        limits.append(row["ms"] if floor is None else min(row["ms"], max(floor, least)))
-    return sum(limits) if any(row.get("floor_ms") is not None for row in rows) else None
 
 
 _Moved = list[tuple[str, int | None]]
@@ -112,6 +105,33 @@ class _Call(msgspec.Struct):
     kernel: str | None
     reads: _Moved = []
     writes: _Moved = []
+
+    @classmethod
+    def of(cls, site: Site, source: KernelSource | None) -> _Call:
+        """One call; without ``source`` only names are known of it.
+
+        A template counts as a library kernel: fusing spares none of its own time. A kernel of the
+        user's may write what it is given.
+        """
+        if source is None:
+            out = site.keywords.get("out")
+            read = [argument.name for argument in site.arguments]
+            written = [site.result, out.name if out else None] if site.library else read
+            return cls(None, [(n, None) for n in read if n], [(n, None) for n in written if n])
+        call = cls(None if source.template else site.kernel)
+        tensors = site_tensors(site.arguments)
+        for pointer in source.pointers:
+            at = pointer.position
+            if at >= len(tensors) or not (name := site.arguments[at].name):
+                continue
+            tensor = tensors[at]
+            dtype = pointer.dtype or (tensor.dtype if tensor else None)
+            for access, moved in ((pointer.read, call.reads), (pointer.written, call.writes)):
+                if access:
+                    places = touched(access, tensor)
+                    size = None if places is None or dtype is None else places * size_of(dtype)
+                    moved.append((name, size))
+        return call
 
     def part(self, spared: _Moved) -> float:
         """Which part of its bytes ``spared`` is; all of it where not all bytes are known."""
@@ -162,45 +182,18 @@ def _calls(function: Function, pass_name: str, graph_key: str, code: GeneratedCo
     made: set[str] = set()
     for site in function.sites:
         source = None if site.library else code.source(pass_name, site.kernel, graph_key)
-        call = _library(site) if source is None else _generated(site, source)
-        call.reads = [(_origin(name, function.reused, made), moved) for name, moved in call.reads]
+        call = _Call.of(site, source)
+        reads = []
+        for name, moved in call.reads:
+            seen = {name}
+            while name not in made and function.reused.get(name, name) not in seen:
+                name = function.reused[name]
+                seen.add(name)
+            reads.append((name, moved))
+        call.reads = reads
         calls.append(call)
         made.update(name for name, _ in call.writes)
     return calls
-
-
-def _origin(name: str, reused: dict[str, str], made: set[str]) -> str:
-    """The buffer that holds what is read as ``name``: one that a call made, or the first of all."""
-    seen = {name}
-    while name not in made and name in reused and reused[name] not in seen:
-        name = reused[name]
-        seen.add(name)
-    return name
-
-
-def _library(site: Site) -> _Call:
-    """A call of which only names are known; a kernel of the user's may write what it is given."""
-    out = site.keywords.get("out")
-    read = [argument.name for argument in site.arguments]
-    written = [site.result, out.name if out else None] if site.library else read
-    return _Call(None, [(n, None) for n in read if n], [(n, None) for n in written if n])
-
-
-def _generated(site: Site, source: KernelSource) -> _Call:
-    """A template counts as a library kernel: fusing spares none of its own time."""
-    call = _Call(None if source.template else site.kernel)
-    tensors = site_tensors(site.arguments)
-    for pointer in source.pointers:
-        if pointer.position >= len(tensors) or not (name := site.arguments[pointer.position].name):
-            continue
-        tensor = tensors[pointer.position]
-        dtype = pointer.dtype or (tensor.dtype if tensor else None)
-        for access, moved in ((pointer.read, call.reads), (pointer.written, call.writes)):
-            if access:
-                places = touched(access, tensor)
-                size = None if places is None or dtype is None else places * size_of(dtype)
-                moved.append((name, size))
-    return call
 
 
 def _of_function(

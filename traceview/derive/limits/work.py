@@ -8,6 +8,7 @@ more than 30 tensors it keeps nothing.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
@@ -81,6 +82,11 @@ class Inputs(msgspec.Struct, frozen=True):
         return [a for a in self.arguments if isinstance(a, Tensor)]
 
     @property
+    def bytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.bytes for tensor in self.tensors)
+
+    @property
     def lists(self) -> list[TensorList]:
         return [a for a in self.arguments if isinstance(a, TensorList)]
 
@@ -93,6 +99,28 @@ class Inputs(msgspec.Struct, frozen=True):
         """The number, truth value or list of them at ``position``; None if it is not known."""
         text = self.values[position] if position < len(self.values) else ""
         return _json(text.replace("True", "true").replace("False", "false"))
+
+
+Formula = Callable[..., Work | None]
+#: Operator, without its namespace → its least work, from its inputs.
+FORMULAS: dict[str, Callable[[Inputs], Work | None]] = {}
+
+
+def formula(*needed: int, of: Iterable[str]) -> Callable[[Formula], Formula]:
+    """Register the work of operators ``of``: a function of their inputs and of tensors in them.
+
+    ``needed`` are the positions of these tensors; there is no formula where one is missing.
+    """
+
+    def register(work: Formula) -> Formula:
+        def of_inputs(inputs: Inputs) -> Work | None:
+            tensors = [inputs.tensor(position) for position in needed]
+            return None if any(t is None for t in tensors) else work(inputs, *tensors)
+
+        FORMULAS.update(dict.fromkeys(of, of_inputs))
+        return work
+
+    return register
 
 
 def read_inputs(
