@@ -123,6 +123,20 @@ def test_ranks_that_went_the_same_way_share_a_chain():
     assert {chain.ranks.text for chain in found.recompiles} == {"ranks 0–2", "rank 3"}
 
 
+def test_the_lowest_rank_stands_for_a_chain_in_whatever_order_files_were_read():
+    def guard(rank):
+        return {
+            "rank": rank, "compile_key": key(rank, "0/1"), "compile_id": "0/1", "order": 0,
+            "co_name": "forward", "co_filename": "/u/net.py", "co_firstlineno": 7, "guard": "g",
+            "kind": "size", "source_name": "x", "old": "8", "new": "9", "origin": "structured",
+        }  # fmt: skip
+
+    compiles = [compiled(rank, 10 * n, 1 + rank, f"0/{n}") for rank in range(3) for n in (0, 1)]
+    for ranks in ((0, 1, 2), (2, 1, 0)):
+        (chain,) = story(compiles=compiles, recompiles=[guard(rank) for rank in ranks]).recompiles
+        assert [link.seconds for link in chain.links] == [1]
+
+
 def test_breaks_are_counted_over_ranks():
     def broken(rank, line=3):
         return {

@@ -17,7 +17,10 @@ MOST_CHAINS, MOST_LINKS, MOST_BREAKS = 40, 40, 60
 def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
     """(one chain for each function and each set of ranks that went the same way, how many more)."""
     on_rank: dict[tuple[Code, str], list[Row]] = defaultdict(list)
-    for row in subject.rows("recompile_causes"):
+    # The order of rows follows the names of files: the lowest rank stands for those it is alike.
+    order = {member: number for number, member in enumerate(subject.job.members)}
+    causes = subject.rows("recompile_causes")
+    for row in sorted(causes, key=lambda row: order.get(row["member"], len(order))):
         on_rank[code_of(row), row["member"]].append(row)
     by_way: dict[tuple[object, ...], list[list[Row]]] = defaultdict(list)
     for (code, _), rows in on_rank.items():
