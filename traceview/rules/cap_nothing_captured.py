@@ -27,6 +27,7 @@ or module of your own that does the work.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ from traceview.rules.kit import (
     first_rank,
     from_row,
     plural,
+    region_of,
     rows,
     seconds,
     shorten,
@@ -70,18 +72,17 @@ class _Why(NamedTuple):
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per compiled callable without any graph."""
-    regions = {
-        (row["pass"], row["pid"], row["region_id"]): row
-        for row in first_rank(rows(tables, "regions"))
-    }
-    compiles = _compiles(tables, set(regions))
-    ends = {row["exit_kind"] for row in rows(tables, "runs")}
-    in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
+    compiles: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in first_rank(rows(tables, "compiles")):
+        if region := region_of(tables, row["compile_key"]):
+            compiles[region["pid"], region["region_id"]].append(row)
     captured = any(
         row["graph_op_count"] or row["outcome"] == "ok" for own in compiles.values() for row in own
     )
-    for (_, _, number), region in regions.items():
-        found = compiles.get(number, [])
+    ends = {row["exit_kind"] for row in rows(tables, "runs")}
+    in_doubt = 1 if ends & CUT_SHORT else 0  # calls: the first one may still have been compiling
+    for region in first_rank(rows(tables, "regions")):
+        found = compiles[region["pid"], region["region_id"]]
         left_in_eager = found and all(
             row["outcome"] in ("skipped", "empty") and not row["graph_op_count"] for row in found
         )
@@ -125,20 +126,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=why.remedy,
             snippet=why.snippet,
         )
-
-
-def _compiles(tables: Tables, regions: set[tuple[str, int, int]]) -> dict[int, list[Row]]:
-    """Region id → what was compiled for it, of these regions (pass, process, id)."""
-    known = {
-        (row["compile_key"], row["is_forward"], row["started_us"]): row
-        for row in rows(tables, "compiles")
-    }
-    found: dict[int, list[Row]] = {}
-    for own in tables["compile_regions"].iter_rows(named=True):
-        if (own["pass"], own["pid"], own["region_id"]) in regions:
-            row = known[own["compile_key"], own["is_forward"], own["started_us"]]
-            found.setdefault(own["region_id"], []).append(dict(row))
-    return found
 
 
 def _why(region: Row, broken: Row | None) -> _Why:
