@@ -79,15 +79,13 @@ def check(
     whole = sum(row["duration_us"] or 0.0 for row in compiles) / 1e6
     if not whole or spent < max(least_seconds, least_share * whole):
         return
-    region = next(
-        (
-            row
-            for row in first_rank(rows(tables, "regions"))
-            if row["mode"] in _MODES
-            or any(_starts.options(row).get(name) is True for name in _SETTINGS)
-        ),
-        None,
+    asking = (
+        row
+        for row in first_rank(rows(tables, "regions"))
+        if row["mode"] in _MODES
+        or any(_starts.options(row).get(name) is True for name in _SETTINGS)
     )
+    region = next(asking, None)
     place = compile_call(region) if region else _starts.setting_line(tables, *_SETTINGS)
     if place is None:
         return  # no setting asks for it: what is left is small, and not the user's choice

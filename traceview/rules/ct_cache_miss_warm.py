@@ -33,10 +33,10 @@ and load with `torch.compiler.save_cache_artifacts()` and `load_cache_artifacts(
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import msgspec
 import polars as pl
 
 from traceview.rules import _starts
@@ -90,30 +90,21 @@ _MISSED = ("miss", "guard_miss")
 _CACHES = ("fx_graph", "aotautograd")
 
 
-class _Miss(msgspec.Struct, frozen=True):
-    """A function compiled again: its rows in the second start, and a look-up that missed.
+class _Miss(NamedTuple):
+    """A function compiled again: its rows in the second start, a look-up that missed, and why."""
 
-    ``before`` and ``after``: where ``why`` is code, the line that differs in torch's graph.
-    """
-
-    compiles: tuple[Row, ...]
+    compiles: list[Row]
     event: Row
     why: Why
-    before: str | None = None
-    after: str | None = None
-    place: Location | None = None
+    place: Location | None
+    proof: tuple[Evidence, ...]
 
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """One finding a reason and line."""
     groups: dict[tuple[Why, Location | None], list[_Miss]] = {}
     for miss in _misses(tables):
-        place = miss.place
-        if place is None and miss.why == "folder":
-            place = _starts.setting_place(tables, _FOLDER)
-        elif place is None:
-            place = Owners(tables).code(miss.compiles[0]).place
-        groups.setdefault((miss.why, place), []).append(miss)
+        groups.setdefault((miss.why, miss.place), []).append(miss)
 
     for (why, place), found in groups.items():
         spent = sum(_starts.backend_seconds(miss.compiles) for miss in found)
@@ -136,7 +127,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             confidence="measured",
             location=place,
             evidence=(
-                *_proof(tables, found[0]),
+                *found[0].proof,
                 from_row(
                     f"{event['cache']} cache: {plural(len(found), 'compile')} missed",
                     "cache_events",
@@ -146,29 +137,6 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             what_to_do=_REMEDIES[why] + (_SAVED if saved else ""),
             about=about(*compiled),
         )
-
-
-def _proof(tables: Tables, miss: _Miss) -> tuple[Evidence, ...]:
-    if miss.why == "code":
-        return (
-            Evidence(f"first start: {shorten(miss.before)}", "graphs"),
-            Evidence(f"second start: {shorten(miss.after)}", "graphs"),
-        )
-    if miss.why == "folder":
-        return (Evidence("same graph, same key, but no entry for it", "cache_events"),)
-
-    own = first_rank(tables["environment"].filter(pl.col("set_by") != "traceview").to_dicts())
-    before, after = (
-        {row["name"]: row["value"] for row in own if row["pass"] == start}
-        for start in ("cold", "warm")
-    )
-    changed = [
-        f"{name}: {before.get(name)} → {after.get(name)}"
-        for name in sorted(before | after)
-        if before.get(name) != after.get(name)
-    ]
-    said = "; ".join(changed) or "no recorded setting differs"
-    return (Evidence(f"same graph, another key; {shorten(said)}", "environment"),)
 
 
 def _misses(tables: Tables) -> Iterator[_Miss]:
@@ -187,38 +155,56 @@ def _misses(tables: Tables) -> Iterator[_Miss]:
             and signature(first.texts.get(known, "")) == signature(text)
         ]
         same = [known for known in before if first.texts[known] == text]
-        if same:
-            keys = {row["key"] for known in same for row in first.events[known]}
-            why: Why = "folder" if event["key"] in keys - {None} else "settings"
-            yield _Miss(tuple(compiles), event, why)
+        keys = {row["key"] for known in same for row in first.events[known]} - {None}
+        place = Owners(tables).code(compiles[0]).place
+        if event["key"] in keys:
+            proof = Evidence("same graph, same key, but no entry for it", "cache_events")
+            place = _starts.setting_place(tables, _FOLDER)
+            yield _Miss(compiles, event, "folder", place, (proof,))
+        elif same:
+            said = f"same graph, another key; {shorten(_changed(tables))}"
+            yield _Miss(compiles, event, "settings", place, (Evidence(said, "environment"),))
         elif before:
             # The first operation that differs; none where only sizes do: that is other data.
             pairs = zip(lines(first.texts[before[0]]), lines(text), strict=False)
-            for (old, _), (new, place) in pairs:
+            for (old, _), (new, at) in pairs:
                 if statement(old) != statement(new):
-                    line = if_users(*place) if place else None
-                    changed = statement(old), statement(new), line
-                    yield _Miss(tuple(compiles), event, "code", *changed)
+                    first_said = f"first start: {shorten(statement(old))}"
+                    second_said = f"second start: {shorten(statement(new))}"
+                    both = Evidence(first_said, "graphs"), Evidence(second_said, "graphs")
+                    line = if_users(*at) if at else None
+                    yield _Miss(compiles, event, "code", line or place, both)
                     break
+
+
+def _changed(tables: Tables) -> str:
+    """Settings that differ between the two starts."""
+    own = first_rank(tables["environment"].filter(pl.col("set_by") != "traceview").to_dicts())
+    before, after = (
+        {row["name"]: row["value"] for row in own if row["pass"] == start}
+        for start in ("cold", "warm")
+    )
+    changed = [
+        f"{name}: {before.get(name)} → {after.get(name)}"
+        for name in sorted(before | after)
+        if before.get(name) != after.get(name)
+    ]
+    return "; ".join(changed) or "no recorded setting differs"
 
 
 class _Start:
     """What one pass compiled, by compile key: rows, look-ups and Dynamo's last graph of each."""
 
     def __init__(self, tables: Tables, name: str) -> None:
-        def of(table: str) -> list[Row]:
-            return first_rank(tables[table].filter(pl.col("pass") == name).to_dicts())
-
-        self.compiles: dict[str, list[Row]] = {}
-        for row in of("compiles"):
-            self.compiles.setdefault(row["compile_key"], []).append(row)
-        self.events: dict[str, list[Row]] = {}
-        for row in of("cache_events"):
-            if row["cache"] in _CACHES:
-                self.events.setdefault(row["compile_key"], []).append(row)
-        graphs = tables["graphs"].filter(
-            (pl.col("pass") == name) & (pl.col("kind") == "dynamo_output")
-        )
+        mine = pl.col("pass") == name
+        self.compiles: dict[str, list[Row]] = defaultdict(list)
+        for row in first_rank(tables["compiles"].filter(mine).to_dicts()):
+            self.compiles[row["compile_key"]].append(row)
+        cached = mine & pl.col("cache").is_in(_CACHES)
+        self.events: dict[str, list[Row]] = defaultdict(list)
+        for row in first_rank(tables["cache_events"].filter(cached).to_dicts()):
+            self.events[row["compile_key"]].append(row)
+        graphs = tables["graphs"].filter(mine, kind="dynamo_output")
         self.texts: dict[str, str] = dict(graphs.select("compile_key", "text").iter_rows())
 
     def kept(self, key: str) -> bool:
