@@ -58,7 +58,7 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
     calls = first_rank(rows(tables, "calls", outermost=True))
     seen: set[tuple[str, int, int]] = set()
     for timer in first_rank(rows(tables, "script_timers")):
-        key = (timer["file"], timer["start_line"], timer["read_line"])
+        file, start, read = key = timer["file"], timer["start_line"], timer["read_line"]
         # A clock around one single call is there to show what the first call takes.
         if not (timer["spans_first_call"] and timer["calls_in_loop"]) or key in seen:
             continue
@@ -68,9 +68,10 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"]) / 1e3
         if not total or compiling / total <= least_compile_share:
             continue
-        clock, start, call, read = (
-            timer[name] for name in ("clock", "start_line", "call_line", "read_line")
-        )
+        clock, call = timer["clock"], timer["call_line"]
+        read_at = f"{clock} at lines {start} and {read}, first call at line {call}"
+        share = f"{seconds(compiling)} of {seconds(total)} ({percent(compiling / total)})"
+        took = f"calls that compiled took {share} of the calls that were recorded one at a time"
         yield Finding(
             code=CODE,
             rule="bm-cold-in-timing",
@@ -85,17 +86,10 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
                 about=f"no time, but a wrong figure: it includes {seconds(compiling)} of compiling"
             ),
             confidence="derived",
-            location=Location(timer["file"], start, timer["function"]),
+            location=Location(file, start, timer["function"]),
             evidence=(
-                Evidence(
-                    f"{clock} at lines {start} and {read}, first call at line {call}",
-                    "script_timers",
-                ),
-                Evidence(
-                    f"calls that compiled took {seconds(compiling)} of {seconds(total)} "
-                    f"({percent(compiling / total)}) of the calls that were recorded one at a time",
-                    "calls",
-                ),
+                Evidence(read_at, "script_timers"),
+                Evidence(took, "calls"),
             ),
             what_to_do="Warm up before the clock starts, and report the first call separately.",
             snippet=Snippet(

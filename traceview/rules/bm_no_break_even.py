@@ -35,7 +35,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Tables,
     compile_call,
     first,
@@ -67,57 +66,46 @@ def check(tables: Tables) -> Iterator[Finding]:
     found, run = speedup(tables), first(tables, "runs")
     if found is None or found["compile_s"] is None or found["speedup"] is None:
         return
-    job = found["job_steps"]
-    ended = run["steps_seen"] if run and run["exit_kind"] == "exit" else None
-    steps = job or ended
-    if found["outcome"] == "hurt" and job:
+    job, outcome, even = found["job_steps"], found["outcome"], found["break_even_steps"]
+    steps = job or (run["steps_seen"] if run and run["exit_kind"] == "exit" else None)
+    once, title = seconds(found["compile_s"]), None
+    if outcome == "hurt" and job:
         title = "Compiling never pays off here: a compiled step is slower than an eager one"
-        yield _finding(tables, found, job, title)
-    elif found["outcome"] == "helped" and found["break_even_steps"] and steps:
-        if steps < found["break_even_steps"]:
-            who = "the job has" if job else "this run had"
-            title = f"Break-even at step {found['break_even_steps']:,}; {who} {steps:,}"
-            yield _finding(tables, found, steps, title)
-    elif found["outcome"] == "neutral" and steps and found["speedup_high"]:
+    elif outcome == "helped" and even and steps and steps < even:
+        title = f"Break-even at step {even:,}; {'the job has' if job else 'this run had'} {steps:,}"
+    elif outcome == "neutral" and steps and found["speedup_high"]:
         most = steps * found["eager_ms"] * max(0.0, 1 - 1 / found["speedup_high"]) / 1e3
+        saved = f"at most {seconds(most)}" if most else "nothing"
         if most < found["compile_s"]:
-            saved = f"at most {seconds(most)}" if most else "nothing"
-            title = f"Compiling takes {seconds(found['compile_s'])}; {steps:,} steps save {saved}"
-            yield _finding(tables, found, steps, title)
+            title = f"Compiling takes {once}; {steps:,} steps save {saved}"
+    if title is None:
+        return
 
-
-def _finding(tables: Tables, found: Row, steps: int, title: str) -> Finding:
-    job, hurts = found["job_steps"], found["outcome"] == "hurt"
     region = first(tables, "regions", is_anchor=True) or first(tables, "regions")
-    saved = (found["eager_ms"] - found["compiled_ms"]) * steps / 1e3
+    proof = f"{once} of compiling, speedup {ratio(found['speedup'])}"
     cost = Cost(about="nothing, if the real job runs past its break-even step")
     remedy = (
         "keep the compile cache between starts, compile one repeated block instead of the whole "
         "model, or run it in eager."
     )
     if job:
-        cost = Cost(
-            seconds=found["compile_s"] - saved, about=f"compiling, less what {job:,} steps save"
-        )
-        remedy = "Run this job in eager." if hurts else remedy[:1].upper() + remedy[1:]
+        lost = found["compile_s"] - (found["eager_ms"] - found["compiled_ms"]) * steps / 1e3
+        cost = Cost(seconds=lost, about=f"compiling, less what {job:,} steps save")
+        remedy = "Run this job in eager." if outcome == "hurt" else remedy.capitalize()
+        proof += f", job length from {found['job_steps_from']}"
     else:
         remedy = (
             "Nothing, if the real job is longer: `--job-steps N` sets its length. For a job as "
             f"short as this one, {remedy}"
         )
-    job_from = f", job length from {found['job_steps_from']}" if job else ""
-    proof = (
-        f"{seconds(found['compile_s'])} of compiling, speedup {ratio(found['speedup'])}{job_from}"
-    )
-    return Finding(
+    yield Finding(
         code=CODE,
         rule="bm-no-break-even",
-        severity="warning" if job and found["outcome"] != "neutral" else "info",
+        severity="warning" if job and outcome != "neutral" else "info",
         title=title,
         explanation=(
-            f"Compiling takes {seconds(found['compile_s'])} once. A warm step takes "
-            f"{milliseconds(found['eager_ms'])} in eager and {milliseconds(found['compiled_ms'])} "
-            "compiled."
+            f"Compiling takes {once} once. A warm step takes {milliseconds(found['eager_ms'])} in "
+            f"eager and {milliseconds(found['compiled_ms'])} compiled."
         ),
         cost=cost,
         confidence="derived",

@@ -121,8 +121,9 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
     ended = run is not None and run["exit_kind"] == "exit"
     seen: set[tuple[str, int, int]] = set()
     for timer in first_rank(rows(tables, "script_timers")):
-        key = (timer["file"], timer["start_line"], timer["read_line"])
-        by_host = str(timer["clock"]).removesuffix("_ns") in _CLOCKS
+        file, start, read = key = timer["file"], timer["start_line"], timer["read_line"]
+        clock = timer["clock"]
+        by_host = str(clock).removesuffix("_ns") in _CLOCKS
         # A clock around the compile as well is more wrong for that, and another rule reports it.
         cold = timer["spans_first_call"] and timer["calls_in_loop"]
         if key in seen or not by_host or timer["waits"] is not False or cold:
@@ -136,7 +137,11 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         if calls is not None and pace.missing(calls) < NOTABLE_SHARE:
             continue
 
-        clock, start, read = timer["clock"], timer["start_line"], timer["read_line"]
+        between = f"calls at line {timer['call_line']}, nothing between them that waits"
+        by_clocks = (
+            f"{milliseconds(pace.host)} by the host's clock, {milliseconds(pace.device)} by the "
+            f"GPU's; {launches(pace.launches)} and no wait"
+        )
         yield Finding(
             code=CODE,
             rule="bm-no-sync",
@@ -150,19 +155,10 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             ),
             cost=Cost(about=f"no time, but a wrong figure: {pace.figure(calls)}"),
             confidence="derived",
-            location=Location(timer["file"], read, timer["function"]),
+            location=Location(file, read, timer["function"]),
             evidence=(
-                Evidence(
-                    f"{clock} at lines {start} and {read}, calls at line "
-                    f"{timer['call_line']}, nothing between them that waits",
-                    "script_timers",
-                ),
-                Evidence(
-                    f"a compiled step in unprofiled blocks: {milliseconds(pace.host)} by the "
-                    f"host's clock, {milliseconds(pace.device)} by the GPU's; "
-                    f"{launches(pace.launches)} and no wait",
-                    "blocks",
-                ),
+                Evidence(f"{clock} at lines {start} and {read}, {between}", "script_timers"),
+                Evidence(f"a compiled step in unprofiled blocks: {by_clocks}", "blocks"),
             ),
             what_to_do=(
                 "Wait for the GPU before each reading of the clock, or use "

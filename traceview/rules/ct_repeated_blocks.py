@@ -136,7 +136,22 @@ def _finding(
     each = len(found.operations)
     call = compile_call(region_of(tables, graph["compile_key"]))
     version = torch_version(tables)
-    what, code = _instead(graph["text"] or "", found)
+    # What to compile: each of the modules in a row, else the function that a loop calls.
+    function = found.place.function if found.place else None
+    if function is None or _MODULES.search(graph["text"] or "", 0, _HEAD):
+        what = "the block"
+        code = "for block in model.blocks:  # the module that holds them\n    block.compile()"
+        code += "  # instead of torch.compile(model)"
+    elif function == "forward":
+        what = f"the module whose forward() is at {short(found.place)}"
+        code = "block.compile()  # the module that the loop calls, instead of torch.compile(model)"
+    else:
+        what = f"{function}()"
+        code = f"{function} = torch.compile({function})  # not what calls it in a loop"
+    repeats = f"the same {each} {'in a row ' if found.in_a_row else ''}{found.count} times"
+    text = (
+        f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, {repeats}"
+    )
     return Finding(
         code=CODE,
         rule="ct-repeated-blocks",
@@ -151,14 +166,7 @@ def _finding(
         cost=Cost(seconds=cost, about="compiling all blocks but one, without a warm cache"),
         confidence="derived",
         location=call or found.place,
-        evidence=(
-            from_row(
-                f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, "
-                f"the same {each} {'in a row ' if found.in_a_row else ''}{found.count} times",
-                "graphs",
-                graph,
-            ),
-        ),
+        evidence=(from_row(text, "graphs", graph),),
         what_to_do=(
             f"Compile {what} instead of the whole model. Nothing fuses across its boundaries then: "
             f"compare the step's time."
@@ -168,18 +176,6 @@ def _finding(
         also_at=(found.place,) if call and found.place else (),
         about=about(*compiles[:1]),
     )
-
-
-def _instead(text: str, found: Blocks) -> tuple[str, str]:
-    """What to compile: each of the modules in a row, else the function that a loop calls."""
-    function = found.place.function if found.place else None
-    if function is None or _MODULES.search(text, 0, _HEAD):
-        code = "for block in model.blocks:  # the module that holds them\n    block.compile()"
-        return "the block", f"{code}  # instead of torch.compile(model)"
-    if function == "forward":
-        code = "block.compile()  # the module that the loop calls, instead of torch.compile(model)"
-        return f"the module whose forward() is at {short(found.place)}", code
-    return f"{function}()", f"{function} = torch.compile({function})  # not what calls it in a loop"
 
 
 class Operation(NamedTuple):

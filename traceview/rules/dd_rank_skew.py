@@ -168,9 +168,10 @@ def check(
             "steps": f"Ranks compile {name} in different steps",
         }[kind]
 
-        shown = [from_row(turn.text(), "rank_waits", turn.compile) for turn in turns[:_SHOWN]]
-        more = len(turns) - len(shown)
-        rest = f"{plural(more, 'more compile')} that another rank waited for"
+        evidence = [from_row(turn.text(), "rank_waits", turn.compile) for turn in turns[:_SHOWN]]
+        if len(turns) > _SHOWN:
+            rest = f"{plural(len(turns) - _SHOWN, 'more compile')} that another rank waited for"
+            evidence.append(Evidence(rest, "rank_waits"))
         yield Finding(
             code=CODE,
             rule="dd-rank-skew",
@@ -183,11 +184,7 @@ def check(
             cost=Cost(seconds=lost, about="time in which a rank waited while another compiled"),
             confidence="measured",
             location=place,
-            evidence=(
-                *shown,
-                *([Evidence(rest, "rank_waits")] if more else []),
-                *_changes(tables, turns),
-            ),
+            evidence=(*evidence, *_changes(tables, turns)),
             what_to_do=remedy,
             snippet=snippet,
             also_at=() if call is None or call == place else (call,),
