@@ -77,9 +77,10 @@ def error(run: Row, message: str) -> Evidence:
     return Evidence(f"{run['error_type']}: {message}", "runs")
 
 
-def failed_compile(row: Row) -> Evidence:
-    """A compile that failed, with the name of its error."""
-    return from_row(f"compile {row['compile_id']} failed: {row['fail_type']}", "compiles", row)
+def failed_compile(row: Row, reason: str | None = None) -> Evidence:
+    """A compile that failed, with what the error says, else its name."""
+    said = row["fail_type"] if reason is None else reason
+    return from_row(f"compile {row['compile_id']} failed: {said}", "compiles", row)
 
 
 def raised_at(run: Row) -> Location | None:

@@ -42,6 +42,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         random = found.verdict["judged_run"] == "fallback_random"
         if not (unlike and random and found.verdict["outcome"] == "random"):
             continue
+        text = f"from the same seed, compiled: {described(worst(unlike))}"
         yield Finding(
             code=CODE,
             rule="acc-rng",
@@ -56,9 +57,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence="measured",
             location=found.place,
             evidence=(
-                Evidence(
-                    f"from the same seed, compiled: {described(worst(unlike))}", "output_checks"
-                ),
+                Evidence(text, "output_checks"),
                 Evidence("with fallback_random: every output agrees with eager's", "output_checks"),
             ),
             what_to_do=(

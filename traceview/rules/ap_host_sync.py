@@ -85,6 +85,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         count = scalars + place["tensors"]
         line, *others = (Location(place["file"], number) for number in place["lines"])
         where = f"{short(line)} to {others[-1].line} wait" if others else f"{short(line)} waits"
+        replay = f"a step of {milliseconds(step)} takes {milliseconds(place['without_ms'])}"
         expensive = scalars and saved >= NOTABLE_SHARE * step
         yield Finding(
             code=CODE,
@@ -108,11 +109,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                     "profiled",
                     "read_places",
                 ),
-                Evidence(
-                    f"played again without them, a step of {milliseconds(step)} takes "
-                    f"{milliseconds(place['without_ms'])}",
-                    "read_places",
-                ),
+                Evidence(f"played again without them, {replay}", "read_places"),
             ),
             what_to_do=_SEVERAL if scalars >= SEVERAL else _ONE,
         )

@@ -122,6 +122,7 @@ def check(
         launched += f", {counts['graph_launches']:.0f} of them of cudagraphs"
     elif not made.is_empty():
         launched += f", {percent(in_graphs)} of them in compiled graphs"
+    before = f"{percent(launch / idle)} of it before launches"
     kernels = counts["kernels"] or 0.0
     yield Finding(
         code=CODE,
@@ -138,11 +139,7 @@ def check(
         location=compile_call(region),
         evidence=(
             Evidence(launched, "step_counts"),
-            Evidence(
-                f"idle {milliseconds(idle)} of a step, {percent(launch / idle)} of it before "
-                "launches",
-                "accounting",
-            ),
+            Evidence(f"idle {milliseconds(idle)} of a step, {before}", "accounting"),
         ),
         what_to_do=what_to_do,
         snippet=snippet,

@@ -109,6 +109,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         severity: Severity = "info" if any(row["calls"] for row in regions) else "warning"
         if any((row["error_message"] or "")[:_HEAD] == message for row in runs):
             severity = "error"
+        raised = f"torch.compile({region['name']}) raised {shorten(region['error'], _HEAD)}"
         yield Finding(
             code=CODE,
             rule="cap-bad-args",
@@ -119,12 +120,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence="measured",
             location=place,
             about=about_region(region),
-            evidence=(
-                Evidence(
-                    f"torch.compile({region['name']}) raised {shorten(region['error'], _HEAD)}",
-                    "regions",
-                ),
-            ),
+            evidence=(Evidence(raised, "regions"),),
             what_to_do=fault.remedy,
             snippet=fault.snippet,
         )

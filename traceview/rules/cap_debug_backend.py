@@ -62,9 +62,9 @@ DEBUG_BACKENDS = frozenset(
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per torch.compile call whose backend generates nothing."""
-    kinds = [row["kind"] for row in rows(tables, "graphs")]
-    captured = kinds.count("dynamo_output")
-    generated = kinds.count("output_code")
+    captured, generated = (
+        len(rows(tables, "graphs", kind=kind)) for kind in ("dynamo_output", "output_code")
+    )
     # What the compiled stance is slower by; what Inductor would save is not known.
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     cost = Cost(about="what Inductor would save; not measured")
@@ -79,6 +79,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             continue
         place = compile_call(region)
         shown = "a callable of your own" if own else f'"{region["backend"]}"'
+        call = f"torch.compile({region['name']}, backend={region['backend']})"
         turned = f"{generated} turned into code" if generated else "none turned into code"
         yield Finding(
             code=CODE,
@@ -94,9 +95,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=place,
             about=about_calls(tables, region),
             evidence=(
-                Evidence(
-                    f"torch.compile({region['name']}, backend={region['backend']})", "regions"
-                ),
+                Evidence(call, "regions"),
                 Evidence(f"{plural(captured, 'graph')} captured, {turned}", "graphs"),
             ),
             what_to_do="Remove backend=: Inductor is the default.",

@@ -94,6 +94,14 @@ def check(tables: Tables) -> Iterator[Finding]:
         breaks = [row for row in rows(tables, "break_sites") if keys & set(row["compile_keys"])]
         broken = next((row for row in breaks if row["frame_skipped"]), next(iter(breaks), None))
         why = _why(region, broken)
+        traced = f"called {times(region['calls'])}, {plural(len(found), 'frame')} traced"
+        evidence = [Evidence(traced, "regions")]
+        for row in found[:2]:
+            text = f"compile {row['compile_id']} of {row['co_name']} ended as {row['outcome']}"
+            took = f" after {seconds(us / 1e6)}" if (us := row["duration_us"]) else ""
+            evidence.append(from_row(text + took, "compiles", row))
+        if broken:
+            evidence += _breaks.Site((broken,), None).evidence()
         yield Finding(
             code=CODE,
             rule="cap-nothing-captured",
@@ -107,22 +115,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence="heuristic",
             location=compile_call(region),
             about=about(*found),
-            evidence=(
-                Evidence(
-                    f"called {times(region['calls'])}, {plural(len(found), 'frame')} traced",
-                    "regions",
-                ),
-                *(
-                    from_row(
-                        f"compile {row['compile_id']} of {row['co_name']} ended as {row['outcome']}"
-                        + (f" after {seconds(us / 1e6)}" if (us := row["duration_us"]) else ""),
-                        "compiles",
-                        row,
-                    )
-                    for row in found[:2]
-                ),
-                *(_breaks.Site((broken,), None).evidence() if broken else ()),
-            ),
+            evidence=tuple(evidence),
             what_to_do=why.remedy,
             snippet=why.snippet,
         )

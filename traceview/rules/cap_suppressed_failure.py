@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator
 
 from traceview.derive.facts.breaks import errors_suppressed
+from traceview.rules._failures import failed_compile
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -82,10 +83,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         messages = [row for row in warned if (row["file"], row["line"]) == key]
         function = spot.inside or spot.place
         name = f"{function.function}()" if function and function.function else "A function"
-        reason = next((row["fail_type"] for row in compiles if row["fail_type"]), None)
-        reason = reason or next(
-            (row["category"] for row in messages if row["category"] != "W"), None
-        )
+        kinds = [row["fail_type"] for row in compiles]
+        kinds += [row["category"] for row in messages if row["category"] != "W"]
+        kind = f" ({reason})" if (reason := next(filter(None, kinds), None)) else ""
 
         # The error that an operator raised while it was traced, as torch's message quotes it.
         texts = (*(row["fail_reason"] for row in compiles), *(row["message"] for row in messages))
@@ -96,10 +96,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             code=CODE,
             rule="cap-suppressed-failure",
             severity="warning",
-            title=(
-                f"{name} failed to compile{f' ({reason})' if reason else ''} and runs in eager, "
-                "silently"
-            ),
+            title=f"{name} failed to compile{kind} and runs in eager, silently",
             explanation=(
                 "suppress_errors turns a failed compile into a warning in the log. From then on "
                 "the function runs in eager, and nothing fuses with it."
@@ -116,12 +113,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             evidence=(
                 *(from_row(shorten(row["message"]), "warnings", row) for row in messages[:1]),
                 *(
-                    from_row(
-                        f"compile {row['compile_id']} failed: "
-                        f"{shorten(row['fail_reason'] or row['fail_type'])}",
-                        "compiles",
-                        row,
-                    )
+                    failed_compile(row, shorten(row["fail_reason"] or row["fail_type"]))
                     for row in compiles[:2]
                 ),
             ),

@@ -155,6 +155,9 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         if spent < least_seconds:
             continue
 
+        said = [
+            (f"{row['cache']} cache, compile {row['compile_id']}: {reason}", row) for row in events
+        ]
         remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
         if remedy.settings:
             place = _starts.setting_place(tables, *remedy.settings)
@@ -174,14 +177,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             cost=Cost(seconds=spent, about=f"{whose}, at every start"),
             confidence="derived",
             location=place,
-            evidence=tuple(
-                from_row(
-                    f"{row['cache']} cache, compile {row['compile_id']}: {reason}",
-                    "cache_events",
-                    row,
-                )
-                for row in events[:2]
-            ),
+            evidence=tuple(from_row(text, "cache_events", row) for text, row in said[:2]),
             what_to_do=remedy.words,
             snippet=Snippet("python", remedy.code) if remedy.code else None,
             about=about(*compiles),

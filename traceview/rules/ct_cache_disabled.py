@@ -85,6 +85,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
     if not keys or not switches or spent < least_seconds:
         return
     name, value, table = switches[0]
+    disabled = f"the FX graph cache was disabled for {plural(len(keys), 'compile')}"
     yield Finding(
         code=CODE,
         rule="ct-cache-disabled",
@@ -99,11 +100,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         location=_starts.setting_place(tables, name),
         evidence=(
             Evidence(f"{name} is {value}", table),
-            from_row(
-                f"the FX graph cache was disabled for {plural(len(keys), 'compile')}",
-                "cache_events",
-                off[0],
-            ),
+            from_row(disabled, "cache_events", off[0]),
         ),
         what_to_do=(
             f"Remove `{name}`. To time a cold compile, point TORCHINDUCTOR_CACHE_DIR at "

@@ -113,6 +113,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         compiled = [miss.compiles[0] for miss in found]
         called = ", ".join(dict.fromkeys(names.function(row["co_name"]) for row in compiled))
         event = found[0].event
+        missed = f"{event['cache']} cache: {plural(len(found), 'compile')} missed"
         saved = why == "folder" and not torch_before(tables, (2, 7))
         yield Finding(
             code=CODE,
@@ -126,14 +127,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
             cost=Cost(seconds=spent, about="AOTAutograd and Inductor, in the second start"),
             confidence="measured",
             location=place,
-            evidence=(
-                *found[0].proof,
-                from_row(
-                    f"{event['cache']} cache: {plural(len(found), 'compile')} missed",
-                    "cache_events",
-                    event,
-                ),
-            ),
+            evidence=(*found[0].proof, from_row(missed, "cache_events", event)),
             what_to_do=_REMEDIES[why] + (_SAVED if saved else ""),
             about=about(*compiled),
         )

@@ -94,13 +94,19 @@ def check(
         return
     late, p99 = seen.compiled_ms, seen.p99_ms
     if len(late) >= fewest_compiles and p99 is not None and p99 >= spike * seen.usual_p99_ms:
+        p99_usual = milliseconds(seen.usual_p99_ms)
+        compiled = f"{plural(len(late), 'call')} compiled after the first one,"
+        usual = (
+            f"{plural(len(seen.usual_ms), 'call')} without a compile took "
+            f"{milliseconds(statistics.median(seen.usual_ms))} (median)"
+        )
         yield Finding(
             code=CODE,
             rule="sv-cold-requests",
             severity="warning",
             title=(
                 f"{len(late):,} of {seen.requests:,} requests waited for a compile: 99th "
-                f"percentile {milliseconds(p99)} instead of {milliseconds(seen.usual_p99_ms)}"
+                f"percentile {milliseconds(p99)} instead of {p99_usual}"
             ),
             explanation=(
                 "Each was the first with its shapes, and nothing had been compiled for them "
@@ -110,17 +116,8 @@ def check(
             confidence="measured",
             location=compile_call(region),
             evidence=(
-                Evidence(
-                    f"{plural(len(late), 'call')} compiled after the first one, for "
-                    f"{seconds(max(late) / 1e3)} at most",
-                    "compile_intervals",
-                ),
-                Evidence(
-                    f"{plural(len(seen.usual_ms), 'call')} without a compile took "
-                    f"{milliseconds(statistics.median(seen.usual_ms))} (median), "
-                    f"{milliseconds(seen.usual_p99_ms)} (99th percentile)",
-                    "calls",
-                ),
+                Evidence(f"{compiled} for {seconds(max(late) / 1e3)} at most", "compile_intervals"),
+                Evidence(f"{usual}, {p99_usual} (99th percentile)", "calls"),
             ),
             what_to_do=(
                 "Before the first request, call it once for each expected shape. After that, let "
