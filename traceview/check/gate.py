@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from traceview.check.limits import ALL, NAMED, Limits
 from traceview.check.model import Checked, Result
 from traceview.compare import Side, compare
-from traceview.compare.causes import lines, unseen
+from traceview.compare.causes import unseen
 from traceview.compare.figures import Kind, kinds, logged
 from traceview.compare.model import Comparison, Place
-from traceview.rules.finding import SEVERITIES, Finding
+from traceview.diagnosis.tree import everyone
+from traceview.rules.finding import SEVERITIES
 
 MOST_PLACES = 10
 _WORSE = {"errors": ("error",), "warnings": ("error", "warning"), "findings": SEVERITIES}
@@ -47,10 +48,16 @@ class _Gate(msgspec.Struct, frozen=True):
     comparison: Comparison | None
 
     def judged(self, result: Result) -> Result:
-        """A limit that could not be checked is a violation, unless ``missing`` is skip."""
+        """With its fingerprint; what could not be checked is violated, unless it may be skipped."""
         if result.status == "not_checked" and self.limits.missing == "fail":
             result = replace(result, status="violated")
-        return replace(result, fingerprint=_fingerprint(self.run, result))
+        where = ("", "", "")
+        for place in result.places[:1]:
+            number = "" if place.line is None else str(place.line)
+            text = self.run.text(place.path, place.line) or number
+            where = (place.file, place.function or "", text)
+        parts = (result.limit, result.code or "", *where)
+        return replace(result, fingerprint=sha256("\0".join(parts).encode()).hexdigest()[:32])
 
     def results(self) -> Iterator[Result]:
         verdict = self.run.diagnosis.verdict
@@ -58,12 +65,14 @@ class _Gate(msgspec.Struct, frozen=True):
             why = verdict.sentence
             yield Result("script", "violated", "The script failed", why=why, severity="error")
         by_key = {kind.key: kind for kind in kinds()}
-        for key, most in self.limits.highest.items():
-            yield self._figure(by_key[key], most, "max")
-        for key, least in self.limits.lowest.items():
-            yield self._figure(by_key[key], least, "min")
+        for way, limits in (("max", self.limits.highest), ("min", self.limits.lowest)):
+            for key, wanted in limits.items():
+                name = _OWN_NAMES.get(key, f"{way} {key}")
+                yield self._held(name, by_key[key], wanted, way)
         for key, part in self.limits.growth.items():
-            yield self._growth(by_key[key], part)
+            old = by_key[key].read(self.baseline).value if self.baseline else None
+            most = None if old is None else old * (1 + part)
+            yield self._held(f"max-growth {key}", by_key[key], most, "max", old)
         for severity, many in self.limits.findings.items():
             yield self._seen(self._number_of_findings(severity, many))
         for word in self.limits.no:
@@ -94,14 +103,6 @@ class _Gate(msgspec.Struct, frozen=True):
             wanted=0.0,
             found=float(pieces),
         )
-
-    def _figure(self, kind: Kind, wanted: float, way: str) -> Result:
-        return self._held(_OWN_NAMES.get(kind.key, f"{way} {kind.key}"), kind, wanted, way)
-
-    def _growth(self, kind: Kind, part: float) -> Result:
-        old = kind.read(self.baseline).value if self.baseline else None
-        wanted = None if old is None else old * (1 + part)
-        return self._held(f"max-growth {kind.key}", kind, wanted, "max", old)
 
     def _held(
         self, name: str, kind: Kind, wanted: float | None, way: str, baseline: float | None = None
@@ -138,17 +139,15 @@ class _Gate(msgspec.Struct, frozen=True):
     def _number_of_findings(self, severity: str, many: float) -> Result:
         found = [
             finding
-            for finding, _ in lines(self.run.diagnosis.findings)
+            for finding in everyone(self.run.diagnosis.findings)
             if severity in (ALL, finding.severity)
         ]
-        what = "findings" if severity == ALL else f"findings of severity {severity}"
-        name = "max-findings" if severity == ALL else f"max-findings {severity}"
-        places = [place for finding in found if (place := self._place(finding))]
+        places = [place for finding in found if (place := self.run.place_of(finding))]
         over = len(found) > many
         return Result(
-            name,
+            "max-findings" if severity == ALL else f"max-findings {severity}",
             "violated" if over else "passed",
-            what,
+            "findings" if severity == ALL else f"findings of severity {severity}",
             unit="count",
             sense="at most",
             wanted=many,
@@ -166,9 +165,9 @@ class _Gate(msgspec.Struct, frozen=True):
                 rule=finding.rule,
                 severity=finding.severity,
                 what_to_do=finding.what_to_do,
-                places=(place,) if (place := self._place(finding)) else (),
+                places=(place,) if (place := self.run.place_of(finding)) else (),
             )
-            for finding, _ in lines(self.run.diagnosis.findings)
+            for finding in everyone(self.run.diagnosis.findings)
             if finding.severity in severities
         ]
         yield from broken or [Result(name, "passed", f"no {' or '.join(severities)}")]
@@ -230,30 +229,16 @@ class _Gate(msgspec.Struct, frozen=True):
                     why=pair.basis,
                 )
 
-    def _place(self, finding: Finding) -> Place | None:
-        at = finding.location
-        return self.run.place(at.file, at.line, at.function) if at else None
-
     def _places(self, key: str) -> tuple[Place, ...]:
         """Where a reader should look for a figure that is beyond its limit."""
         d = self.run.diagnosis
-        found: list[tuple[str | None, int | None, str | None]] = []
+        spots: list[tuple[str | None, int | None, str | None]] = []
         if key == "graph_breaks":
-            found = [(site.file, site.line, site.function) for site in d.graph_breaks]
+            spots = [(site.file, site.line, site.function) for site in d.graph_breaks]
         elif key in ("recompiles", "recompile_limits"):
-            limits = key == "recompile_limits"
-            chains = [chain for chain in d.recompiles if chain.limit_hit or not limits]
-            found = [(chain.file, chain.line, chain.name) for chain in chains]
-        places = (self.run.place(*spot) for spot in found)
-        return tuple(place for place in places if place)[:MOST_PLACES]
-
-
-def _fingerprint(run: Side, result: Result) -> str:
-    place = result.places[0] if result.places else None
-    text = run.text(place.path, place.line) if place else None
-    line = text or (str(place.line) if place and place.line is not None else "")
-    where = (place.file, place.function or "", line) if place else ("", "", "")
-    return sha256("\0".join((result.limit, result.code or "", *where)).encode()).hexdigest()[:32]
+            chains = [one for one in d.recompiles if one.limit_hit or key == "recompiles"]
+            spots = [(chain.file, chain.line, chain.name) for chain in chains]
+        return tuple(filter(None, (self.run.place(*spot) for spot in spots)))[:MOST_PLACES]
 
 
 def _script(run: Side) -> Place | None:

@@ -33,7 +33,6 @@ NO = {
 }
 NEED_BASELINE = ("new-findings", "slowdowns")
 ALL = "all"
-MISSING = ("fail", "skip")
 _PLAIN = ("missing", "whole-interval", "allow-failure")
 
 
@@ -74,25 +73,33 @@ def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
         if value is not None and value is not False and value not in ((), [], {})
     }
     known = (*NAMED, "max", "min", "max-growth", "max-findings", "no", *_PLAIN)
-    for key in asked:
-        if key not in known:
-            raise _unknown(f"check has no limit called {key}", key, known, where)
-    named = {(way, key): asked[name] for name, (key, way) in NAMED.items() if name in asked}
+    _known(asked, known, "check has no limit called", where)
+    figures = {way: _figures(asked, way, where) for way in ("max", "min", "max-growth")}
+    for name, (key, way) in NAMED.items():
+        if name in asked:
+            figures[way][key] = number(asked[name], key, where)
+    findings = asked.get("max-findings", {})
+    findings = findings if isinstance(findings, Mapping) else {ALL: findings}
+    _known(findings, (*SEVERITIES, ALL), "max-findings has no severity called", where)
+    many = {key: number(value, "max-findings", where) for key, value in findings.items()}
+    words = _words(asked.get("no", ()), where)
+    missing = asked.get("missing", "fail")
+    if missing not in ("fail", "skip"):
+        fact = f"missing must be fail or skip, not {missing!r}"
+        raise _wrong(fact, "Write missing = 'fail'.", where)
+    for name in ("whole-interval", "allow-failure"):
+        if not isinstance(value := asked.get(name, False), bool):
+            fact = f"{name} must be true or false, not {value!r}"
+            raise _wrong(fact, f"Write {name} = true.", where)
     return Limits(
-        highest={
-            **_figures(asked.get("max"), "max", where),
-            **{k: number(v, k, where) for (way, k), v in named.items() if way == "max"},
-        },
-        lowest={
-            **_figures(asked.get("min"), "min", where),
-            **{k: number(v, k, where) for (way, k), v in named.items() if way == "min"},
-        },
-        growth=_figures(asked.get("max-growth"), "max-growth", where),
-        findings=_findings(asked.get("max-findings"), where),
-        no=_words(asked.get("no", ()), where),
-        missing=_one_of(asked.get("missing", "fail"), "missing", MISSING, where),
-        whole_interval=_flag(asked.get("whole-interval", False), "whole-interval", where),
-        allow_failure=_flag(asked.get("allow-failure", False), "allow-failure", where),
+        highest=figures["max"],
+        lowest=figures["min"],
+        growth=figures["max-growth"],
+        findings=many,
+        no=words,
+        missing=missing,
+        whole_interval="whole-interval" in asked,
+        allow_failure="allow-failure" in asked,
     )
 
 
@@ -138,56 +145,34 @@ def pairs_of(words: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def _figures(given: Any, option: str, where: str) -> dict[str, float]:  # noqa: ANN401
-    rows = {} if given is None else given
+def _figures(asked: Mapping[str, Any], option: str, where: str) -> dict[str, float]:
+    rows = asked.get(option, {})
     if not isinstance(rows, Mapping):
-        fact = f"{option} must be a table of figures ({where})."
-        raise UsageError(fact, f"Write {option} = {{ kernels_per_step = 120 }}.", slug="wrong-key")
+        fact = f"{option} must be a table of figures"
+        raise _wrong(fact, f"Write {option} = {{ kernels_per_step = 120 }}.", where)
     known = [kind.key for kind in kinds()]
-    for key in rows:
-        if key not in known:
-            raise _unknown(f"{option} has no figure called {key}", key, known, where)
+    _known(rows, known, f"{option} has no figure called", where)
     return {key: number(value, f"{option} {key}", where) for key, value in rows.items()}
-
-
-def _findings(given: Any, where: str) -> dict[str, float]:  # noqa: ANN401
-    rows = given if isinstance(given, Mapping) else {} if given is None else {ALL: given}
-    for key in rows:
-        if key not in (*SEVERITIES, ALL):
-            raise _unknown(
-                f"max-findings has no severity called {key}", key, (*SEVERITIES, ALL), where
-            )
-    return {key: number(value, "max-findings", where) for key, value in rows.items()}
 
 
 def _words(given: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401
     words = [given] if isinstance(given, str) else given
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        fact = f"no must be a list of words ({where})."
-        raise UsageError(fact, 'Write no = ["new-findings"].', slug="wrong-key")
+        raise _wrong("no must be a list of words", 'Write no = ["new-findings"].', where)
     found = tuple(part.strip() for word in words for part in word.split(",") if part.strip())
-    for word in found:
-        if word not in NO:
-            raise _unknown(f"no does not take {word}", word, NO, where)
+    _known(found, NO, "no does not take", where)
     return found
 
 
-def _one_of(value: Any, name: str, known: tuple[str, ...], where: str) -> str:  # noqa: ANN401
-    if value not in known:
-        fact = f"{name} must be {' or '.join(known)}, not {value!r} ({where})."
-        raise UsageError(fact, f"Write {name} = {known[0]!r}.", slug="wrong-key")
-    return str(value)
-
-
-def _flag(value: Any, name: str, where: str) -> bool:  # noqa: ANN401
-    if not isinstance(value, bool):
-        fact = f"{name} must be true or false, not {value!r} ({where})."
-        raise UsageError(fact, f"Write {name} = true.", slug="wrong-key")
-    return value
-
-
-def _unknown(fact: str, key: str, known: Iterable[str], where: str) -> UsageError:
+def _known(names: Iterable[str], known: Iterable[str], fact: str, where: str) -> None:
+    """UsageError for the first name that is not known."""
     words = list(known)
-    near = get_close_matches(str(key), words, 1)
-    remedy = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
-    return UsageError(f"{fact} ({where}).", remedy, slug="no-such-key")
+    for name in names:
+        if name not in words:
+            near = get_close_matches(str(name), words, 1)
+            remedy = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(words)}."
+            raise UsageError(f"{fact} {name} ({where}).", remedy, slug="no-such-key")
+
+
+def _wrong(fact: str, remedy: str, where: str) -> UsageError:
+    return UsageError(f"{fact} ({where}).", remedy, slug="wrong-key")
