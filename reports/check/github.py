@@ -37,11 +37,8 @@ def _command(level: str, result: Result, checked: Checked, root: str) -> str:
     place = result.places[0] if result.places else checked.script
     file = relative(place, root, checked.cwd) if place else None
     if place and file is not None:
-        properties = {
-            "file": one_line(file, 400),
-            "line": str(max(1, place.line or 1)),
-            **properties,
-        }
+        line = str(max(1, place.line or 1))
+        properties = {"file": one_line(file, 400), "line": line, **properties}
     said = message(result)
     if level == "warning":
         said = f"not checked: {said}"

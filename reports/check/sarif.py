@@ -32,21 +32,20 @@ def document(checked: Checked, root: str) -> Json:
     """The SARIF log as plain data: one run, a result for each violation."""
     violated = checked.of("violated")
     rules = {_rule_id(result): result for result in violated}
-    skipped = [_notification(result) for result in checked.of("not_checked")]
+    driver: Json = {"name": "traceview", "rules": [_rule(result) for result in rules.values()]}
+    if checked.run.traceview:
+        driver["version"] = one_line(checked.run.traceview, 60)
+    skipped = [
+        {"level": "warning", "message": {"text": f"not checked: {message(result)}"}}
+        for result in checked.of("not_checked")
+    ]
     run: Json = {
-        "tool": {"driver": _driver(checked, list(rules.values()))},
+        "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": skipped}],
         "results": [_result(result, list(rules), checked, root) for result in violated],
         "columnKind": "unicodeCodePoints",
     }
     return {"$schema": SCHEMA, "version": VERSION, "runs": [run]}
-
-
-def _driver(checked: Checked, rules: list[Result]) -> Json:
-    driver: Json = {"name": "traceview", "rules": [_rule(result) for result in rules]}
-    if checked.run.traceview:
-        driver["version"] = one_line(checked.run.traceview, 60)
-    return driver
 
 
 def _rule_id(result: Result) -> str:
@@ -55,17 +54,15 @@ def _rule_id(result: Result) -> str:
 
 
 def _rule(result: Result) -> Json:
-    name = result.rule or result.limit
-    told = {
-        "text": f"`traceview explain {result.code}` says what it means and what to do."
-        if result.code
-        else f"The run is beyond the limit {one_line(result.limit, 80)} of traceview check."
-    }
+    name = one_line(result.rule or result.limit, 80)
+    told = f"The run is beyond the limit {one_line(result.limit, 80)} of traceview check."
+    if result.code:
+        told = f"`traceview explain {result.code}` says what it means and what to do."
     return {
         "id": _rule_id(result),
-        "name": one_line(name, 80),
-        "shortDescription": {"text": one_line(name, 80)},
-        "help": told,
+        "name": name,
+        "shortDescription": {"text": name},
+        "help": {"text": told},
         "defaultConfiguration": {"level": _level(result)},
     }
 
@@ -110,7 +107,3 @@ def _location(place: Place, checked: Checked, root: str) -> Json:
 
 def _uri(path: str) -> str:
     return quote(path.encode("utf-8", "replace"), safe="/")
-
-
-def _notification(result: Result) -> Json:
-    return {"level": "warning", "message": {"text": f"not checked: {message(result)}"}}

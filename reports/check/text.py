@@ -26,8 +26,22 @@ def render(checked: Checked) -> str:
 
 
 def message(result: Result) -> str:
-    """One line: what was found, what is allowed, where."""
-    said = _figures(result) if result.unit and result.found is not None else _words(result)
+    """What was found, what is allowed, where: ``Speedup: 1.07×, at least 1.20× wanted``."""
+    said = f"{result.severity} {result.code} {result.what}" if result.code else result.what
+    if result.unit and result.found is not None:
+        least = "at least " if result.at_least else ""
+        said = f"{result.what}: {least}{fmt.in_unit(result.found, result.unit)}"
+        if result.interval:
+            said += f" (95 % interval {fmt.ratio_interval(result.interval)})"
+        if result.wanted is not None and result.sense:
+            allowed = "allowed" if result.sense == "at most" else "wanted"
+            said += f", {result.sense} {fmt.in_unit(result.wanted, result.unit)} {allowed}"
+        if result.baseline is not None and result.baseline != result.wanted:
+            said += f", baseline {fmt.in_unit(result.baseline, result.unit)}"
+        if result.why and result.status != "passed":
+            said += f"; {result.why}"
+    elif result.why:
+        said += f": {result.why}"
     places = [spot(place) for place in result.places]
     if places:
         more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
@@ -63,29 +77,3 @@ def relative(place: Place, root: str, cwd: str | None) -> str | None:
         if base and path.startswith(base) and len(path) > len(base):
             return path[len(base) :]
     return None
-
-
-def _figures(result: Result) -> str:
-    """``Speedup: 1.07× (95 % interval 1.02–1.11×), at least 1.20× wanted``."""
-    found = fmt.in_unit(result.found, result.unit)
-    if result.at_least:
-        found = f"at least {found}"
-    if result.interval:
-        found += f" (95 % interval {fmt.ratio_interval(result.interval)})"
-    said = f"{result.what}: {found}"
-    if result.wanted is not None and result.sense:
-        said += f", {result.sense} {fmt.in_unit(result.wanted, result.unit)} {_allowed(result)}"
-    if result.baseline is not None and result.baseline != result.wanted:
-        said += f", baseline {fmt.in_unit(result.baseline, result.unit)}"
-    if result.why and result.status != "passed":
-        said += f"; {result.why}"
-    return said
-
-
-def _allowed(result: Result) -> str:
-    return "allowed" if result.sense == "at most" else "wanted"
-
-
-def _words(result: Result) -> str:
-    name = f"{result.severity} {result.code} " if result.code else ""
-    return f"{name}{result.what}" + (f": {result.why}" if result.why else "")

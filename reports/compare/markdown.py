@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from traceview.compare.model import CausePair, Comparison, FigurePair
+from traceview.compare.model import Comparison
 from traceview.reports.compare import words
 from traceview.reports.markdown_text import (
     code,
@@ -31,15 +31,7 @@ def _parts(c: Comparison) -> Iterator[str]:
     both = (("A", c.before), ("B", c.after))
     runs = [(name, code(s.name), escape(words.subject(s), 300)) for name, s in both]
     yield table(("", "run", "what it is"), runs)
-    yield _figures(c.figures)
-    yield _causes(c.causes)
-    yield from _compiler(c)
-    yield _environment(c)
-    yield "".join(f"\n{prose(note, 500)}\n" for note in c.notes)
-
-
-def _figures(pairs: Iterable[FigurePair]) -> str:
-    rows = [
+    figures = [
         (
             escape(pair.label),
             words.value(pair, pair.before),
@@ -47,65 +39,54 @@ def _figures(pairs: Iterable[FigurePair]) -> str:
             words.percent(pair),
             " ".join(words.FIGURES[pair.change]),
         )
-        for pair in words.recorded(pairs)
+        for pair in words.recorded(c.figures)
     ]
-    return "\n### Figures\n\n" + table(("", "A", "B", "change", ""), rows)
-
-
-def _causes(causes: Sequence[CausePair]) -> str:
-    found = [pair for pair in words.changed(causes) if isinstance(pair, CausePair)]
-    if not found:
-        return "\n### Findings\n\nNo finding was added, removed, changed or moved.\n"
-    rows = [
+    yield "\n### Figures\n\n" + table(("", "A", "B", "change", ""), figures)
+    causes = [
         (
-            f"{words.mark(pair)} {words.change(pair)}",
+            words.marked(pair),
             escape(f"{words.severity(pair)} {pair.code}"),
             prose(pair.title, 200),
             code(words.route(pair)),
             escape(words.costs(pair)),
         )
-        for pair in found[:_ROWS]
+        for pair in words.changed(c.causes)
     ]
-    text = table(("", "finding", "", "where", "cost"), rows)
-    return f"\n### Findings\n\n{text}{_more(len(found))}"
+    found = _table(("", "finding", "", "where", "cost"), causes)
+    none = "No finding was added, removed, changed or moved.\n"
+    yield f"\n### Findings\n\n{found or none}"
+    yield from _folded(c)
+    yield "".join(f"\n{prose(note, 500)}\n" for note in c.notes)
 
 
-def _compiler(c: Comparison) -> Iterator[str]:
-    frames = [pair for pair in c.frames if pair.change != "same"]
-    rows = [
-        (
-            f"{words.mark(p)} {words.change(p)}", code(p.name), code(words.route(p)),
-            escape(words.seconds(p)),
-        )
-        for p in frames[:_ROWS]
-    ]  # fmt: skip
-    if rows:
-        heads = ("", "function", "where", "compile seconds")
-        yield details("Compile seconds by function", table(heads, rows) + _more(len(frames)))
-    breaks = [pair for pair in c.breaks if pair.change != "same"]
-    broken = [
-        (f"{words.mark(p)} {words.change(p)}", prose(p.reason, 200), code(words.route(p)))
-        for p in breaks[:_ROWS]
+def _folded(c: Comparison) -> Iterator[str]:
+    frames = [
+        (words.marked(pair), code(pair.name), code(words.route(pair)), escape(words.seconds(pair)))
+        for pair in c.frames
+        if pair.change != "same"
     ]
-    if broken:
-        heads_ = ("", "reason", "where")
-        yield details("Graph breaks", table(heads_, broken) + _more(len(breaks)))
-
-
-def _environment(c: Comparison) -> str:
-    rows = [
+    heads = ("", "function", "where", "compile seconds")
+    yield details("Compile seconds by function", _table(heads, frames))
+    breaks = [
+        (words.marked(pair), prose(pair.reason, 200), code(words.route(pair)))
+        for pair in c.breaks
+        if pair.change != "same"
+    ]
+    yield details("Graph breaks", _table(("", "reason", "where"), breaks))
+    differences = [
         (escape(row.section), code(row.name), _value(row.before), _value(row.after))
-        for row in c.environment[:_ROWS]
+        for row in c.environment
     ]
-    if not rows:
-        return ""
-    text = table(("", "name", "A", "B"), rows)
-    return details("Different in A and B", text + _more(len(c.environment)))
+    yield details("Different in A and B", _table(("", "name", "A", "B"), differences))
 
 
 def _value(value: str | None) -> str:
     return "–" if value is None else code(value, 120) or "(empty)"
 
 
-def _more(count: int) -> str:
-    return f"\n{fmt.count(count - _ROWS)} more: `--html` has all.\n" if count > _ROWS else ""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first rows, and how many more there are; empty without rows."""
+    if not rows:
+        return ""
+    more = f"\n{fmt.count(len(rows) - _ROWS)} more: `--html` has all.\n"
+    return table(heads, rows[:_ROWS]) + (more if len(rows) > _ROWS else "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from traceview.compare.model import CausePair, Comparison, FigurePair
+from traceview.compare.model import CausePair, Comparison, MatchedPair
 from traceview.reports.compare import words
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line, wrap
@@ -41,72 +42,58 @@ def _lines(c: Comparison) -> Iterator[Line]:
     yield _line(f"{mark} {c.sentence}", _BOLD + _TONES.get(c.outcome, _YELLOW), "", "  ")
     yield _line("")
     for pair in words.weighty(c.figures):
-        yield _figure(pair)
-    yield from _causes(c.causes)
-    yield from _frames(c)
-    yield from _breaks(c)
-    yield from _environment(c)
+        mark, word = words.FIGURES[pair.change]
+        figures = f"{words.value(pair, pair.before)} → {words.value(pair, pair.after)}"
+        percent = words.percent(pair)
+        said = f"{mark} {pair.label}: {figures}{f', {percent}' if percent else ''}, {word}"
+        yield _line(said, _tone(pair.change), "  ", "    ")
+
+    causes = [list(_cause(cause)) for cause in words.changed(c.causes)]
+    yield from _section("Findings", causes, _CAUSES, "more finding")
+    frames = [
+        [_thing(frame, f"{frame.name}, {words.seconds(frame)}, {words.route(frame)}")]
+        for frame in c.frames
+        if frame.change != "same"
+    ]
+    yield from _section("Compile seconds by function", frames, _FRAMES, "more function")
+    breaks = [
+        [_thing(one, f"{one.reason}, {words.route(one)}")]
+        for one in c.breaks
+        if one.change != "same"
+    ]
+    yield from _section("Graph breaks", breaks, _BREAKS, "more place")
+    differences = []
+    for row in c.environment:
+        old, new = (one_line(str(v), 80) if v is not None else "–" for v in (row.before, row.after))
+        said = f"{row.section}: {row.name}: {old} → {new}"
+        differences.append([_line(said, "", "  ", "    ")])
+    yield from _section("Different in A and B", differences, _DIFFERENCES, "more difference")
     for note in c.notes:
         yield _line(note, _DIM, "", "  ")
 
 
-def _figure(pair: FigurePair) -> Line:
-    mark, word = words.FIGURES[pair.change]
-    figures = f"{words.value(pair, pair.before)} → {words.value(pair, pair.after)}"
-    percent = words.percent(pair)
-    said = f"{mark} {pair.label}: {figures}{f', {percent}' if percent else ''}, {word}"
-    return _line(said, _tone(pair.change), "  ", "    ")
+def _cause(pair: CausePair) -> Iterator[Line]:
+    yield _thing(pair, f"{words.severity(pair)} {pair.code} {pair.title}")
+    facts = (words.route(pair), words.costs(pair), pair.why if pair.change == "unknown" else "")
+    if known := " · ".join(filter(None, facts)):
+        yield _line(known, _DIM, "    ")
+    if pair.change in ("came", "grew") and not pair.symptom_of:
+        yield _line(f"→ {pair.what_to_do}", "", "    ", "      ")
+
+
+def _thing(pair: MatchedPair, text: str) -> Line:
+    return _line(f"{words.marked(pair)}: {text}", _tone(pair.change), "  ", "    ")
 
 
 def _tone(change: str) -> str:
     return _RED if change in _BAD else _GREEN if change in _GOOD else ""
 
 
-def _causes(causes: Iterable[CausePair]) -> Iterator[Line]:
-    found = [pair for pair in words.changed(list(causes)) if isinstance(pair, CausePair)]
-    if found:
-        yield _line("Findings", _BOLD)
-    for pair in found[:_CAUSES]:
-        what = f"{words.mark(pair)} {words.change(pair)}: {words.severity(pair)} {pair.code}"
-        facts = [words.route(pair), words.costs(pair), pair.why if pair.change == "unknown" else ""]
-        yield _line(f"{what} {pair.title}", _tone(pair.change), "  ", "    ")
-        known = " · ".join(fact for fact in facts if fact)
-        if known:
-            yield _line(known, _DIM, "    ")
-        if pair.change in ("came", "grew") and not pair.symptom_of:
-            yield _line(f"→ {pair.what_to_do}", "", "    ", "      ")
-    yield from _more(len(found) - _CAUSES, "more finding")
-
-
-def _frames(c: Comparison) -> Iterator[Line]:
-    found = [pair for pair in c.frames if pair.change != "same"]
-    if found:
-        yield _line("Compile seconds by function", _BOLD)
-    for pair in found[:_FRAMES]:
-        said = f"{words.mark(pair)} {words.change(pair)}: {pair.name}, {words.seconds(pair)}"
-        yield _line(f"{said}, {words.route(pair)}", _tone(pair.change), "  ", "    ")
-    yield from _more(len(found) - _FRAMES, "more function")
-
-
-def _breaks(c: Comparison) -> Iterator[Line]:
-    found = [pair for pair in c.breaks if pair.change != "same"]
-    if found:
-        yield _line("Graph breaks", _BOLD)
-    for pair in found[:_BREAKS]:
-        said = f"{words.mark(pair)} {words.change(pair)}: {pair.reason}, {words.route(pair)}"
-        yield _line(said, _tone(pair.change), "  ", "    ")
-    yield from _more(len(found) - _BREAKS, "more place")
-
-
-def _environment(c: Comparison) -> Iterator[Line]:
-    if c.environment:
-        yield _line("Different in A and B", _BOLD)
-    for row in c.environment[:_DIFFERENCES]:
-        old, new = (one_line(str(v), 80) if v is not None else "–" for v in (row.before, row.after))
-        yield _line(f"{row.section}: {row.name}: {old} → {new}", "", "  ", "    ")
-    yield from _more(len(c.environment) - _DIFFERENCES, "more difference")
-
-
-def _more(left: int, noun: str) -> Iterator[Line]:
-    if left > 0:
-        yield _line(f"{fmt.plural(left, noun)}: --html or --json has all.", _DIM, "  ")
+def _section(title: str, rows: Sequence[Sequence[Line]], most: int, noun: str) -> Iterator[Line]:
+    """The first rows, each of one or more lines, and how many more there are."""
+    if rows:
+        yield _line(title, _BOLD)
+    yield from chain.from_iterable(rows[:most])
+    if len(rows) > most:
+        more = fmt.plural(len(rows) - most, noun)
+        yield _line(f"{more}: --html or --json has all.", _DIM, "  ")

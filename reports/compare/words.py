@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TypeVar
 
 from traceview.compare.model import (
-    BreakPair,
     CausePair,
-    ChainPair,
     Comparison,
     FigurePair,
     FramePair,
+    MatchedPair,
     Place,
     Subject,
+    ThingPair,
 )
 from traceview.reports import words
 from traceview.words import names
@@ -47,7 +48,7 @@ THINGS = {
 }
 #: Shown on a terminal whether or not they changed.
 ALWAYS = ("speedup", "compiled_ms", "eager_ms", "compile_seconds")
-Thing = CausePair | FramePair | BreakPair | ChainPair
+T = TypeVar("T", bound=MatchedPair)
 
 
 def value(pair: FigurePair, figure: float | None) -> str:
@@ -77,7 +78,7 @@ def weighty(pairs: Iterable[FigurePair]) -> list[FigurePair]:
     return [p for p in recorded(pairs) if p.change in real or p.key in ALWAYS]
 
 
-def change(thing: Thing) -> str:
+def change(thing: MatchedPair) -> str:
     """``came``; ``grew, moved``; ``moved`` where nothing else happened to it."""
     word = THINGS[thing.change][1]
     if not thing.moved:
@@ -85,9 +86,14 @@ def change(thing: Thing) -> str:
     return "moved" if thing.change == "same" else f"{word}, moved"
 
 
-def mark(thing: Thing) -> str:
+def mark(thing: MatchedPair) -> str:
     """The mark of its change."""
     return "→" if thing.change == "same" and thing.moved else THINGS[thing.change][0]
+
+
+def marked(thing: MatchedPair) -> str:
+    """The mark and the words of its change: ``+ came``."""
+    return f"{mark(thing)} {change(thing)}"
 
 
 def spot(place: Place | None) -> str:
@@ -98,16 +104,16 @@ def spot(place: Place | None) -> str:
     return f"{where} in {place.function}" if place.function else where
 
 
-def route(thing: Thing) -> str:
+def route(thing: MatchedPair) -> str:
     """Where it is, and where it was if that is elsewhere."""
     now, was = spot(thing.after), spot(thing.before)
     where = f"{now} (was {was})" if thing.moved else now or was
     return ", ".join(part for part in (where, on_ranks(thing)) if part)
 
 
-def on_ranks(thing: Thing) -> str:
+def on_ranks(thing: MatchedPair) -> str:
     """``on 64 ranks``, ``on 64 → 1 ranks``; empty where only one rank is known."""
-    if isinstance(thing, CausePair):
+    if not isinstance(thing, ThingPair):
         return ""
     found = [count for count in (thing.before_ranks, thing.after_ranks) if count is not None]
     if not found:
@@ -153,7 +159,7 @@ def phases(pair: FramePair) -> list[tuple[str, float | None, float | None]]:
     ]
 
 
-def changed(things: Sequence[Thing]) -> list[Thing]:
+def changed(things: Iterable[T]) -> list[T]:
     """Those to which anything happened."""
     return [thing for thing in things if thing.change != "same" or thing.moved]
 
