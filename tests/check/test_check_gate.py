@@ -31,6 +31,12 @@ def test_a_run_within_its_limits_passes():
     assert summary(checked) == "passed: 4 limits hold"
 
 
+def test_a_limit_has_its_own_name_only_in_its_own_direction():
+    checked = gate(bad(), max_breaks=0, min={"graph_breaks": 2}, max={"speedup": 0.1})
+    names = {result.limit for result in checked.results}
+    assert names == {"max-breaks", "max speedup", "min graph_breaks"}
+
+
 def test_each_limit_says_what_was_found_and_where():
     checked = gate(bad(), max_breaks=0, min_speedup=2, max_compile_seconds=1, max_step_ms=0.01)
     assert not checked.passed
@@ -177,7 +183,7 @@ def test_a_fingerprint_outlives_moved_lines():
 @pytest.mark.parametrize(
     ("asked", "fact"),
     [
-        ({"max-breaks": "two"}, "needs a number"), ({"max-breaks": -1}, "needs a number"),
+        ({"max-breaks": "two"}, "max-breaks needs"), ({"max-breaks": -1}, "needs a number"),
         ({"max-breaks": True}, "needs a number"), ({"min-speedup": "nan"}, "needs a number"),
         ({"max-braeks": 1}, "no limit called max-braeks"), ({"max": {"breaks": 1}}, "no figure"),
         ({"max": 3}, "must be a table"), ({"no": ["new-finding"]}, "no does not take new-finding"),

@@ -20,7 +20,7 @@ from traceview.rules.finding import SEVERITIES
 
 MOST_PLACES = 10
 _WORSE = {"errors": ("error",), "warnings": ("error", "warning"), "findings": SEVERITIES}
-_OWN_NAMES = {key: name for name, (key, _) in NAMED.items()}
+_OWN_NAMES = {limit: name for name, limit in NAMED.items()}
 
 
 def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
@@ -67,7 +67,7 @@ class _Gate(msgspec.Struct, frozen=True):
         by_key = {kind.key: kind for kind in kinds()}
         for way, limits in (("max", self.limits.highest), ("min", self.limits.lowest)):
             for key, wanted in limits.items():
-                name = _OWN_NAMES.get(key, f"{way} {key}")
+                name = _OWN_NAMES.get((key, way), f"{way} {key}")
                 yield self._held(name, by_key[key], wanted, way)
         for key, part in self.limits.growth.items():
             old = by_key[key].read(self.baseline).value if self.baseline else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from traceview.errors import UsageError
 from traceview.rules.finding import SEVERITIES
 
 #: Limits with their own name: the figure, and whether the limit is a maximum or a minimum.
-NAMED: dict[str, tuple[str, Literal["max", "min"]]] = {
+NAMED = {
     "max-breaks": ("graph_breaks", "max"),
     "max-recompiles": ("recompiles", "max"),
     "max-compile-seconds": ("compile_seconds", "max"),
@@ -77,7 +77,7 @@ def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
     figures = {way: _figures(asked, way, where) for way in ("max", "min", "max-growth")}
     for name, (key, way) in NAMED.items():
         if name in asked:
-            figures[way][key] = number(asked[name], key, where)
+            figures[way][key] = number(asked[name], name, where)
     findings = asked.get("max-findings", {})
     findings = findings if isinstance(findings, Mapping) else {ALL: findings}
     _known(findings, (*SEVERITIES, ALL), "max-findings has no severity called", where)
