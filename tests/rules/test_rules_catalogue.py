@@ -41,6 +41,11 @@ def source_of(rule):
     return inspect.getsource(import_module(rule.module))
 
 
+def needed(needs):
+    """The tables that these needs are about."""
+    return {re.split("[:.]", one)[0] for need in needs for one in need.split("|")}
+
+
 @pytest.fixture(params=RULES)
 def rule(request):
     return RULES[request.param]
@@ -137,7 +142,7 @@ def test_needs_are_declared_and_have_words(rule):
 
 def test_what_it_needs_it_reads(rule):
     found = reads(rule.module)
-    assert needs.tables_of(rule.needs) - found.tables - RUN == set(), "needed and never read"
+    assert needed(rule.needs) - found.tables - RUN == set(), "needed and never read"
     alternatives = {one for need in rule.needs for one in need.split("|")}
     columns = {one.partition(".")[2] for one in alternatives if "." in one}
     assert columns - found.columns == set(), "needed and never read"
@@ -158,7 +163,7 @@ def test_with_nothing_but_what_it_needs_it_does_not_fail(rule, tables_of):
     if not runs:
         pytest.skip("its bad scenario is not recorded yet")
     tables = tables_of(runs[0])
-    least = needs.tables_of(rule.needs) & set(tables)
+    least = needed(rule.needs) & set(tables)
     findings, _ = run_rules(Tables({name: tables[name] for name in least}), [rule])
     assert all(finding.evidence for finding in findings)
 
@@ -170,7 +175,7 @@ def test_what_it_can_do_without_does_not_silence_it(rule, tables_of):
         pytest.skip("its bad scenario is not recorded yet")
     tables = tables_of(runs[0])
     found = len(run_rules(tables, [rule])[0])
-    optional = reads(rule.module).tables - needs.tables_of(rule.needs) - OTHERWISE_KNOWN
+    optional = reads(rule.module).tables - needed(rule.needs) - OTHERWISE_KNOWN
     for missing in sorted(name for name in optional if tables.has(name)):
         least = Tables({name: tables[name] for name in tables if name != missing})
         findings, unchecked = run_rules(least, [rule])
@@ -212,7 +217,7 @@ def test_a_rule_without_its_tables_is_not_checked(rule):
 
 
 def test_a_rule_with_empty_tables_finds_nothing(rule, make):
-    findings, _ = run_rules(make(**{name: [] for name in needs.tables_of(rule.needs)}), [rule])
+    findings, _ = run_rules(make(**{name: [] for name in needed(rule.needs)}), [rule])
     assert findings == ()
 
 

@@ -10,6 +10,7 @@ A need is a table (``graph_breaks``), or what a table must hold besides:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -20,7 +21,6 @@ from traceview.tables import Tables
 
 DIAGNOSE = "traceview diagnose SCRIPT"
 DIAGNOSE_WARM = "traceview diagnose --warm SCRIPT"
-DIAGNOSE_COMPARE = "traceview diagnose --compare-outputs SCRIPT"
 
 
 class Record(NamedTuple):
@@ -68,10 +68,8 @@ POSTMORTEM = Record(
     "the logs of a job, read together", "a single run was diagnosed",
 )  # fmt: skip
 
-#: What the collector notes why there is none under.
-COMPARISON = "comparison of outputs"
 COMPARED = Record(
-    "a comparison of eager and compiled outputs", DIAGNOSE_COMPARE,
+    "a comparison of eager and compiled outputs", "traceview diagnose --compare-outputs SCRIPT",
     "a comparison of eager and compiled outputs", "only --compare-outputs makes one",
 )  # fmt: skip
 
@@ -134,7 +132,7 @@ UNCACHED = frozenset(
     {"fusions", "fusion_notes", "perf_hints", "schedules", "inductor_metrics", "autotune_choices"}
 )
 
-_OR, _WARM, _STANCES = "|", "warm", ("eager", "compiled")
+_WARM, _STANCES = "warm", ("eager", "compiled")
 
 
 class _Lack(NamedTuple):
@@ -145,30 +143,102 @@ class _Lack(NamedTuple):
     command: str | None = None
 
 
-def known() -> frozenset[str]:
-    """The tables that a rule may need."""
-    return frozenset(RECORD_OF)
+class _Need(NamedTuple):
+    """One alternative of a need: what stands behind its mark, ``:`` or ``.``, if it has one."""
+
+    table: str
+    mark: str = ""
+    rest: str = ""
+
+    @property
+    def of_warm_start(self) -> bool:
+        return (self.mark, self.rest) == (":", _WARM)
+
+    def is_declared(self) -> bool:
+        """Whether there is such a table, column, stance or pass."""
+        if self.table not in RECORD_OF or self.table not in all_tables():
+            return False
+        columns = {column.name for column in all_tables()[self.table].columns}
+        if self.mark == ":":
+            return self.of_warm_start or (self.rest in _STANCES and "stance" in columns)
+        return not self.mark or self.rest in columns
+
+    def is_met(self, tables: Tables) -> bool:
+        if not tables.has(self.table):
+            return False
+        found = tables[self.table]
+        if self.of_warm_start:
+            return _WARM in {*tables["runs"]["pass"], *found["pass"]}
+        if self.mark == ":":
+            return not found.filter(pl.col("stance") == self.rest).is_empty()
+        if found.is_empty() and self.table in UNCACHED:
+            looked = set(tables["cache_events"].filter(pl.col("cache") == "fx_graph")["event"])
+            return "hit" not in looked or "miss" in looked
+        if found.is_empty():
+            return self.table not in MEASURED
+        column = self.rest or FIGURES.get(self.table)
+        return column is None or found[column].null_count() < found.height
+
+    def said(self) -> tuple[str, str]:
+        """(words, command) for a reader who has nothing yet."""
+        if self.of_warm_start:
+            return "a second start on the warm cache", DIAGNOSE_WARM
+        record = RECORD_OF[self.table]
+        stances = self.rest if self.mark == ":" else "eager and compiled"
+        return record.words.replace("eager and compiled steps", f"{stances} steps"), record.command
+
+    def lack(self, tables: Tables) -> _Lack:
+        """What is missing, in a run that traceview collected."""
+        record, there = RECORD_OF[self.table], tables.has(self.table)
+        if self.of_warm_start and there:
+            return _Lack("a second start on the warm cache", command=DIAGNOSE_WARM)
+        if self.mark == "." and there:
+            version = _first(tables["runs"]["torch_version"])
+            torch = f"torch {version}" if version else "this torch"
+            return _Lack(f"`{self.rest}` in table {self.table}", f"{torch} did not record it")
+        if self.table in COMPARING or self.rest == "eager":
+            # Compiled steps were measured alone, and no second pass was run all eager.
+            stances = {*tables["blocks"]["stance"], *tables["profile_windows"]["stance"]}
+            if stances == {"compiled"} and "baseline" not in set(tables["runs"]["pass"]):
+                what, _ = _Need(self.table, ":", "eager").said()
+                why = "this run has none (--no-baseline leaves them out)"
+                return _Lack(what, why, DIAGNOSE)
+        if self.table in UNCACHED and there:
+            return _Lack(record.what, "every graph of this run was in a warm cache", DIAGNOSE)
+        why, command = record.why, record.command if record is COMPARED else None
+        if record is COMPARED:
+            # The collector notes under this name why there is none.
+            noted = tables["notes"].filter(pl.col("what") == "comparison of outputs")["why"]
+            reason = _first(noted) or _first(tables["output_trials"]["why"])
+            why = f"here it could not be made ({reason})"[:300] if reason else why
+        elif record in (TIMED, PROFILED):
+            why = _first(tables["speedups"]["reason"]) or why
+            windows = tables["profile_windows"].filter(pl.col("purpose").ne_missing("lines"))
+            if record is PROFILED and windows.height and not windows["error"].null_count():
+                why = f"here the profiler failed ({str(windows['error'][0])[:200]})"
+        elif record.command == DIAGNOSE and tables.has("regions") and not there:
+            # The collector told of this run, but not of that: it was an older one.
+            why, command = "this run was recorded without", DIAGNOSE
+        return _Lack(record.what, why, command)
 
 
 def unknown(needs: Iterable[str]) -> list[str]:
     """Those of ``needs`` that no table, column, stance or pass stands for."""
     return [
-        need
-        for need in sorted(needs)
-        if not all(_is_declared(*_parts(one)) for one in need.split(_OR))
+        need for need in sorted(needs) if not all(one.is_declared() for one in _alternatives(need))
     ]
 
 
-def tables_of(needs: Iterable[str]) -> frozenset[str]:
-    """The tables that these needs are about."""
-    return frozenset(_parts(one)[0] for need in needs for one in need.split(_OR))
+def _alternatives(need: str) -> list[_Need]:
+    """The parts of a need, of which one is enough."""
+    return [_Need(*re.split("([:.])", one, maxsplit=1)) for one in need.split("|")]
 
 
 def in_words(needs: Iterable[str]) -> tuple[str, str]:
     """(what is needed, the command that records it); diagnose records everything at once."""
-    said = [dict(_said(one) for one in need.split(_OR)) for need in needs]
-    commands = {command for alternatives in said for command in alternatives.values()}
-    words = dict.fromkeys(" or ".join(alternatives) for alternatives in said)
+    said = [dict(one.said() for one in _alternatives(need)) for need in needs]
+    commands = {command for either in said for command in either.values()}
+    words = dict.fromkeys(" or ".join(either) for either in said)
     return " and ".join(words), commands.pop() if len(commands) == 1 else DIAGNOSE
 
 
@@ -179,116 +249,21 @@ def unmet(
     if gpu_only and tables["runs"].height and set(tables["runs"]["device_name"]) == {"cpu"}:
         return "a GPU: this run was on a CPU", None
     missing = [
-        need for need in sorted(needs) if not any(_is_met(tables, one) for one in need.split(_OR))
+        need for need in sorted(needs) if not any(one.is_met(tables) for one in _alternatives(need))
     ]
     if not missing:
         return None
     if not tables.has("runs"):
         return in_words(missing)
     reasons: dict[str, list[str]] = {}
-    lacking = [_lacking(tables, need.split(_OR)[0]) for need in missing]
+    lacking = [_alternatives(need)[0].lack(tables) for need in missing]
     for lack in dict.fromkeys(lacking):
         reasons.setdefault(lack.why, []).append(lack.what)
     words = (" and ".join(what) + (f": {why}" if why else "") for why, what in reasons.items())
     return "; ".join(words), next((lack.command for lack in lacking if lack.command), None)
 
 
-def _parts(need: str) -> tuple[str, str, str]:
-    """(table, ``:`` or ``.`` or nothing, what stands behind it)."""
-    mark = next((mark for mark in ":." if mark in need), "")
-    table, _, rest = need.partition(mark) if mark else (need, "", "")
-    return table, mark, rest
-
-
-def _is_declared(table: str, mark: str, rest: str) -> bool:
-    if table not in RECORD_OF or table not in all_tables():
-        return False
-    columns = {column.name for column in all_tables()[table].columns}
-    if mark == ":":
-        return rest == _WARM or (rest in _STANCES and "stance" in columns)
-    return not mark or rest in columns
-
-
-def _is_met(tables: Tables, need: str) -> bool:
-    name, mark, rest = _parts(need)
-    if not tables.has(name):
-        return False
-    found = tables[name]
-    if mark == ":" and rest == _WARM:
-        return _WARM in {*tables["runs"]["pass"], *found["pass"]}
-    if mark == ":":
-        return not found.filter(pl.col("stance") == rest).is_empty()
-    if found.is_empty():
-        return name not in MEASURED and not (name in UNCACHED and _all_from_cache(tables))
-    column = rest or FIGURES.get(name)
-    return column is None or found[column].null_count() < found.height
-
-
-def _said(need: str) -> tuple[str, str]:
-    """(words, command) for a reader who has nothing yet."""
-    table, mark, rest = _parts(need)
-    record = RECORD_OF[table]
-    if mark == ":" and rest == _WARM:
-        return "a second start on the warm cache", DIAGNOSE_WARM
-    return (_of_stance(record, rest) if mark == ":" else record.words), record.command
-
-
-def _of_stance(record: Record, stance: str) -> str:
-    return record.words.replace("eager and compiled steps", f"{stance} steps")
-
-
-def _lacking(tables: Tables, need: str) -> _Lack:
-    table, mark, rest = _parts(need)
-    record = RECORD_OF[table]
-    if mark == ":" and rest == _WARM and tables.has(table):
-        return _Lack("a second start on the warm cache", command=DIAGNOSE_WARM)
-    if mark == "." and tables.has(table):
-        return _Lack(f"`{rest}` in table {table}", f"{_torch(tables)} did not record it")
-    if (table in COMPARING or rest == "eager") and _left_eager_out(tables):
-        why = "this run has none (--no-baseline leaves them out)"
-        return _Lack(_of_stance(record, "eager"), why, DIAGNOSE)
-    if table in UNCACHED and tables.has(table):
-        return _Lack(record.what, "every graph of this run was in a warm cache", DIAGNOSE)
-    if record is PROFILED and (error := _profiler_error(tables)):
-        return _Lack(record.what, f"here the profiler failed ({error})")
-    if record is COMPARED:
-        return _Lack(record.what, _why_not_compared(tables) or record.why, record.command)
-    if record in (TIMED, PROFILED):
-        return _Lack(record.what, _why_not_timed(tables) or record.why)
-    if record.command == DIAGNOSE and tables.has("regions") and not tables.has(table):
-        # The collector told of this run, but not of that: it was an older one.
-        return _Lack(record.what, "this run was recorded without", DIAGNOSE)
-    return _Lack(record.what, record.why)
-
-
-def _all_from_cache(tables: Tables) -> bool:
-    looked = tables["cache_events"].filter(pl.col("cache") == "fx_graph")
-    return "hit" in (events := set(looked["event"])) and "miss" not in events
-
-
-def _left_eager_out(tables: Tables) -> bool:
-    """Whether compiled steps were measured alone, and no second pass was run all eager."""
-    stances = {*tables["blocks"]["stance"], *tables["profile_windows"]["stance"]}
-    return stances == {"compiled"} and "baseline" not in set(tables["runs"]["pass"])
-
-
-def _profiler_error(tables: Tables) -> str | None:
-    windows = tables["profile_windows"].filter(pl.col("purpose").ne_missing("lines"))
-    errors = windows["error"].drop_nulls()
-    return str(errors[0])[:200] if len(errors) == windows.height and len(errors) else None
-
-
-def _why_not_timed(tables: Tables) -> str | None:
-    reasons = tables["speedups"]["reason"].drop_nulls()
-    return str(reasons[0])[:300] if len(reasons) else None
-
-
-def _why_not_compared(tables: Tables) -> str | None:
-    noted = tables["notes"].filter(pl.col("what") == COMPARISON)
-    reasons = [*noted["why"].drop_nulls(), *tables["output_trials"]["why"].drop_nulls()]
-    return f"here it could not be made ({reasons[0]})"[:300] if reasons else None
-
-
-def _torch(tables: Tables) -> str:
-    versions = tables["runs"]["torch_version"].drop_nulls()
-    return f"torch {versions[0]}" if len(versions) else "this torch"
+def _first(noted: pl.Series) -> str | None:
+    """The first text that is not null, cut to what a sentence has room for."""
+    known = noted.drop_nulls()
+    return str(known[0])[:300] if len(known) else None
