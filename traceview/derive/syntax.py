@@ -31,6 +31,12 @@ def covers(node: ast.expr | ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
+def only_statement(line: str) -> ast.stmt | None:
+    """The statement that ``line`` is; None where it is several, or a part of one."""
+    tree = syntax_tree(line)
+    return tree.body[0] if tree and len(tree.body) == 1 else None
+
+
 def functions_around(tree: ast.Module, line: int) -> list[Function]:
     """The functions that ``line`` stands in, their heads included, in no order."""
     return [node for node in ast.walk(tree) if isinstance(node, Function) and covers(node, line)]

@@ -162,15 +162,11 @@ def title(site: Site, what: str) -> str:
 
 def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
     """What is seen of the break at ``site``, from table ``break_costs``."""
-    file, line = (site.place.file, site.place.line) if site.place else (None, None)
-    found = [
-        row
-        for row in rows(tables, "break_costs", refused=site.strict)
-        if (row["file"], row["line"]) == (file, line)
-    ]
-    if not found:
+    place = (site.place.file, site.place.line) if site.place else (None, None)
+    known = rows(tables, "break_costs", refused=site.strict)
+    row = next((row for row in known if (row["file"], row["line"]) == place), None)
+    if row is None:
         return Cost(about=_ABOUT["not_measured"]), "heuristic"
-    row = found[0]
     basis, ms = row["basis"], row["ms"]
     if basis == "one_part" and ms is None:
         about = "nothing more ran compiled after it in the profiled steps, so no gap was seen"
@@ -188,14 +184,8 @@ def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
             about += "; with the operators that the function runs in eager"
     else:
         about = _ABOUT[basis]
-    known: Confidence = "measured" if row["measured"] else "derived"
-    return Cost(ms, row["seconds"], about), "heuristic" if basis == "not_measured" else known
-
-
-def all_ms(tables: Tables) -> float | None:
-    """What is seen of all breaks of a step together; None: not measured."""
-    found = (row["all_ms"] for row in rows(tables, "break_costs") if row["all_ms"] is not None)
-    return next(found, None)
+    sure: Confidence = "measured" if row["measured"] else "derived"
+    return Cost(ms, row["seconds"], about), "heuristic" if basis == "not_measured" else sure
 
 
 def severity(tables: Tables, cost: Cost) -> Severity:

@@ -38,7 +38,6 @@ import polars as pl
 
 from traceview.rules import _breaks
 from traceview.rules.kit import (
-    Confidence,
     Cost,
     Evidence,
     Finding,
@@ -62,7 +61,6 @@ EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 HOT_SHARE = 0.20
 #: Work of libraries, which runs in the same kernels compiled.
 _LIBRARY = ("gemm", "convolution", "attention")
-_ASKED = "graph_break()"
 _NAMED = re.compile(r"<(?:function|bound method) ([\w.<>]+) (?:at|of)\b")
 _REASON = re.compile(r"\(reason: (?!None\))(.+?)\)\s*$")
 
@@ -72,20 +70,32 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
     step = first_rank(rows(tables, "account_details", stance="compiled"))
     for site in _breaks.resumable(tables, "asked", "disabled"):
         spent = _inside(tables, site.place, step)
-        cost, confidence = _cost(tables, spent, step) or _breaks.cost(tables, site)
-        name, row = _name(site), site.rows[0]
-        hot = _ms(spent) > hot_share * _ms(step) and name != _ASKED
-        what = f"{name} is kept out of the graph"
-        if hot:
-            what += f" and takes {percent(_ms(spent) / _ms(step))} of the step"
-        elif name == _ASKED:
-            what = f"the script calls {name}"
-        reason = _REASON.search(row["explanation"] or "")
+        inside, whole = _ms(spent), _ms(step)
+        cost, confidence = _breaks.cost(tables, site)
         evidence = [*site.evidence()]
-        if spent:
-            inside, whole = milliseconds(_ms(spent)), milliseconds(_ms(step))
-            text = f"{inside} of the {whole} that the profile shows of a compiled step are inside"
+        if spent:  # the time inside that is no library's, of the step as timed
+            timed = step_ms(tables, "compiled")
+            scale = min(1.0, timed / whole) if timed and whole else 1.0
+            library = scale * _ms([row for row in spent if row["category"] in _LIBRARY])
+            less = f", less {milliseconds(library)} of matrix products and the like"
+            about = f"time inside it, in eager{less if library else ''}"
+            about += "; compiling it would save a part of that"
+            cost, confidence = Cost(scale * inside - library, None, about), "derived"
+            text = (
+                f"{milliseconds(inside)} of the {milliseconds(whole)} that the profile shows of a "
+                "compiled step are inside"
+            )
             evidence.append(Evidence(text, "account_details"))
+
+        row, asked = site.rows[0], "asked" in site.rows[0]["kinds"]
+        named = _NAMED.search(row["context"] or row["gb_type"] or "")
+        hot = inside > hot_share * whole and not asked
+        what = f"{f'{named[1]}()' if named else 'a function'} is kept out of the graph"
+        if hot:
+            what += f" and takes {percent(inside / whole)} of the step"
+        elif asked:
+            what = "the script calls graph_break()"
+        reason = _REASON.search(row["explanation"] or "")
         yield Finding(
             code=CODE,
             rule="gb-disabled-hot",
@@ -105,20 +115,12 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
             evidence=tuple(evidence),
             what_to_do=(
                 "Remove the call if its reason is gone."
-                if name == _ASKED
+                if asked
                 else "Remove torch.compiler.disable if its reason is gone. With recursive=False "
                 "only the function itself stays in eager and what it calls is compiled. If nothing "
                 "in the compiled function needs its result, call it afterwards."
             ),
         )
-
-
-def _name(site: _breaks.Site) -> str:
-    row = site.rows[0]
-    if "asked" in row["kinds"]:
-        return _ASKED
-    named = _NAMED.search(row["context"] or row["gb_type"] or "")
-    return f"{named[1]}()" if named else "a function"
 
 
 def _inside(tables: Tables, place: Location | None, step: list[Row]) -> list[Row]:
@@ -148,17 +150,3 @@ def _inside(tables: Tables, place: Location | None, step: list[Row]) -> list[Row
 
 def _ms(spent: list[Row]) -> float:
     return sum(row["ms"] or 0.0 for row in spent)
-
-
-def _cost(tables: Tables, spent: list[Row], step: list[Row]) -> tuple[Cost, Confidence] | None:
-    """The time inside that is no library's, of the step as timed; None without its lines."""
-    if not spent:
-        return None
-    timed, seen = step_ms(tables, "compiled"), _ms(step)
-    scale = min(1.0, timed / seen) if timed and seen else 1.0
-    library = scale * _ms([row for row in spent if row["category"] in _LIBRARY])
-    about = "time inside it, in eager"
-    if library:
-        about += f", less {milliseconds(library)} of matrix products and the like"
-    about += "; compiling it would save a part of that"
-    return Cost(ms_per_step=scale * _ms(spent) - library, about=about), "derived"

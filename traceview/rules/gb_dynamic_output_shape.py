@@ -68,7 +68,14 @@ _FIXED = (
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per line whose output size depends on values."""
     for site in _breaks.resumable(tables, "dynamic_shape"):
-        what, name = _what(site)
+        source, row = site.source or "", site.rows[0]
+        named = _CALL.search(source)
+        said = row["context"] or row["explanation"] or row["reason"] or ""
+        found = named or _OPERATOR.search(said)
+        name = found[1] if found else ""
+        what = f"`{name}()`" if name else "an operator of data-dependent size"
+        if not named and name in ("nonzero", "index", "masked_select") and "[" in source:
+            what = "indexing with a mask"
         yield _breaks.finding(
             tables,
             site,
@@ -86,16 +93,3 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             snippet=Snippet("python", _SWITCH),
         )
-
-
-def _what(site: _breaks.Site) -> tuple[str, str]:
-    """(what the line does, in words; the name of the operator)."""
-    source = site.source or ""
-    if called := _CALL.search(source):
-        return f"`{called[1]}()`", called[1]
-    row = site.rows[0]
-    found = _OPERATOR.search(row["context"] or row["explanation"] or row["reason"] or "")
-    name = found[1] if found else ""
-    if name in ("nonzero", "index", "masked_select") and "[" in source:
-        return "indexing with a mask", name
-    return (f"`{name}()`" if name else "an operator of data-dependent size"), name

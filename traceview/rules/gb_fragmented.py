@@ -87,7 +87,8 @@ def check(
     if entered / calls <= most_graphs_a_call or median >= small_graph_ops:
         return
 
-    gap, step = _breaks.all_ms(tables), step_ms(tables, "compiled")
+    seen = (row["all_ms"] for row in rows(tables, "break_costs") if row["all_ms"] is not None)
+    gap, step = next(seen, None), step_ms(tables, "compiled")
     counted = f"{entered:.3g} graphs per step, from "
     counted += f"{'1 call' if calls == 1 else f'{calls:.3g} calls'} of compiled code"
     if gap is not None and step:

@@ -64,15 +64,13 @@ def check(tables: Tables) -> Iterator[Finding]:
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
         function = names.function(name) if name else "the function"
-        opening = function.replace("the ", "The ", 1) if function.startswith("the ") else function
 
         # What could not be traced; where the break says no more than that, as the compile has it.
         said = next((row["gb_type"] for row in site.rows if row["gb_type"]), None)
         said = said or site.rows[0]["reason"] or ""
         reasons = (row["fail_reason"] for row in frames if said.startswith(_SKIPS))
         why = next(filter(None, reasons), said).partition("\n")[0]
-        of_line = site.place is None or any(row["names_line"] for row in site.rows)
-        if of_line:
+        if site.place is None or any(row["names_line"] for row in site.rows):
             headline = f"a graph break at {short(site.place)} cannot resume"
             cause = (
                 f"The break ({shorten(why)}) is inside a loop, try or with block. Dynamo cannot "
@@ -81,6 +79,18 @@ def check(tables: Tables) -> Iterator[Finding]:
         else:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
             cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
+        remedy = (
+            "Move this line out of the loop or block: decide before it, after it, or in the "
+            "caller. If only the loop's body is worth compiling, make it a function and compile "
+            "that one."
+        )
+        if "functorch" in why:
+            remedy = (
+                "Compile the outermost function, the one that calls torch.func.grad, vmap or the "
+                "like, instead of the one that they call."
+            )
+        elif site.draws:
+            remedy = _breaks.DRAW
 
         # The eager code between what still compiles, if profiled; else the failed compile.
         cost, confidence = _breaks.cost(tables, site)
@@ -98,7 +108,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             code=CODE,
             rule="gb-frame-skipped",
             severity=severity(tables, cost.ms_per_step),
-            title=f"{opening} runs in eager: {headline}",
+            title=f"{function if name else 'The function'} runs in eager: {headline}",
             explanation=(
                 f"{cause} leaves all of {function} in eager and compiles at most the functions "
                 "that it calls."
@@ -109,19 +119,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             inside=site.inside,
             about=site.about,
             evidence=tuple(evidence),
-            what_to_do=_remedy(site, why),
+            what_to_do=remedy,
         )
-
-
-def _remedy(site: _breaks.Site, why: str) -> str:
-    if "functorch" in why:
-        return (
-            "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, "
-            "instead of the one that they call."
-        )
-    if site.draws:
-        return _breaks.DRAW
-    return (
-        "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
-        "only the loop's body is worth compiling, make it a function and compile that one."
-    )

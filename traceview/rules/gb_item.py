@@ -40,8 +40,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traceview.derive.syntax import syntax_tree
-from traceview.rules import _breaks
+from traceview.derive.syntax import only_statement
+from traceview.rules import _breaks, _edits
 from traceview.rules.kit import Finding, Snippet, Tables
 
 CODE = "TV101"
@@ -53,6 +53,7 @@ FOLLOWS = frozenset({"gb-optimizer-or-backward"})
 
 #: ``x.float()`` is a cast and reads nothing; ``float(x)`` does.
 _READ = re.compile(r"\.(item|tolist)\(\)|(?<![.\w])(int|float|bool)\(")
+_SWITCH = "torch._dynamo.config.capture_scalar_outputs = True"
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -62,6 +63,15 @@ def check(tables: Tables) -> Iterator[Finding]:
         what = "reading a tensor's value"
         if match:
             what = f"`.{match[1]}()`" if match[1] else f"`{match[2]}()` of a tensor"
+
+        # A diff where ``.detach()`` does all that ``.item()`` did: the number is assigned or
+        # calculated with, and neither judged nor handed on. (It carries no gradient, so a bare
+        # tensor in its place would keep the autograd graph alive.)
+        source, snippet = site.source or "", Snippet("python", _SWITCH)
+        statement = only_statement(source) if source.count(".item()") == 1 else None
+        assigning = ast.Assign | ast.AugAssign | ast.AnnAssign
+        if isinstance(statement, assigning) and _is_item(statement.value):
+            snippet = _edits.diff(source, source.replace(".item()", ".detach()"))
         yield _breaks.finding(
             tables,
             site,
@@ -78,22 +88,8 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "k-th step if it is for a log. If the number itself must be used inside, let "
                 "Dynamo capture it with capture_scalar_outputs; an `if` on it still breaks."
             ),
-            snippet=_snippet(site.source),
+            snippet=snippet,
         )
-
-
-def _snippet(source: str | None) -> Snippet:
-    """A diff where ``.detach()`` does all that ``.item()`` did, else the switch.
-
-    A number carries no gradient, so a bare tensor in its place would keep the autograd graph alive.
-    """
-    tree = syntax_tree(source) if source and source.count(".item()") == 1 else None
-    statement = tree.body[0] if tree and len(tree.body) == 1 else None
-    # Assigned or calculated with, and neither judged nor handed on.
-    assigning = (ast.Assign, ast.AugAssign, ast.AnnAssign)
-    if source and isinstance(statement, assigning) and _is_item(statement.value):
-        return Snippet("diff", f"- {source}\n+ {source.replace('.item()', '.detach()')}")
-    return Snippet("python", "torch._dynamo.config.capture_scalar_outputs = True")
 
 
 def _is_item(node: ast.expr | None) -> bool:

@@ -63,65 +63,54 @@ def check(tables: Tables) -> Iterator[Finding]:
         if site.place is not None:
             functions.setdefault((site.place.file, site.place.function), []).append(site)
     for sites in functions.values():
-        backward = [site for site in sites if _is(site, "backward")]
-        if backward:
-            others = [site for site in sites if not _is(site, "backward", "optimizer")]
-            yield _finding(tables, backward[0], sites, others)
+        backward = next((site for site in sites if _is(site, "backward")), None)
+        if backward is None or backward.place is None:
+            continue
+        place, evidence = backward.place, [*backward.evidence()]
+        others = [site for site in sites if not _is(site, "backward", "optimizer")]
+        for site in others[:3]:
+            said = site.evidence()[0]
+            evidence.append(replace(said, text=f"{short(site.place)}: {said.text}"))
+        pieces = frozenset().union(*(site.about for site in sites))
+        again = [row for row in rows(tables, "recompile_causes") if about(row) & pieces]
+        if again:
+            text = f"pieces of it were recompiled {len(again)} times"
+            evidence.append(Evidence(text, "recompile_causes"))
+
+        # What a compiled model alone would take is not known.
+        eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+        cost = Cost(about="what compiling only the model would save; not measured")
+        if eager is not None and compiled is not None and compiled > eager:
+            slower = f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}"
+            more = "compiling only the model would save more"
+            cost = Cost(compiled - eager, None, f"{slower}; {more}")
+        troubled = outcome(tables) != "helped" and (others or again)
+        yield Finding(
+            code=CODE,
+            rule="gb-optimizer-or-backward",
+            severity="warning" if troubled else "info",
+            title=(
+                f"{place.function or 'A function'}() is compiled with backward() in it: "
+                f"{plural(len(sites), 'line')} of it break the graph"
+            ),
+            explanation=(
+                "backward() runs graphs that were compiled with the forward, and an optimizer's "
+                "step is a graph of its own: neither fuses with the code around it. Compiling the "
+                "whole step gains nothing over compiling the model, and breaks at everything else."
+            ),
+            cost=cost,
+            confidence="derived" if cost.ms_per_step is not None else "heuristic",
+            location=place,
+            also_at=tuple(site.place for site in sites if site.place and site.place != place),
+            about=pieces,
+            evidence=tuple(evidence),
+            what_to_do=(
+                "Compile the model, not the function that trains it. The optimizer's step can be "
+                "compiled by itself."
+            ),
+            snippet=Snippet("python", "model = torch.compile(model)"),
+        )
 
 
 def _is(site: _breaks.Site, *kinds: str) -> bool:
     return any(not set(kinds).isdisjoint(row["kinds"]) for row in site.rows)
-
-
-def _finding(
-    tables: Tables,
-    backward: _breaks.Site,
-    sites: list[_breaks.Site],
-    others: list[_breaks.Site],
-) -> Finding:
-    place = backward.place
-    assert place is not None
-    functions = frozenset().union(*(site.about for site in sites))
-    again = [row for row in rows(tables, "recompile_causes") if about(row) & functions]
-
-    # What a compiled model alone would take is not known.
-    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-    cost = Cost(about="what compiling only the model would save; not measured")
-    if eager is not None and compiled is not None and compiled > eager:
-        slower = f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}"
-        cost = Cost(compiled - eager, None, f"{slower}; compiling only the model would save more")
-
-    evidence = list(backward.evidence())
-    for site in others[:3]:
-        said = site.evidence()[0]
-        evidence.append(replace(said, text=f"{short(site.place)}: {said.text}"))
-    if again:
-        evidence.append(
-            Evidence(f"pieces of it were recompiled {len(again)} times", "recompile_causes")
-        )
-    troubled = outcome(tables) != "helped" and (others or again)
-    return Finding(
-        code=CODE,
-        rule="gb-optimizer-or-backward",
-        severity="warning" if troubled else "info",
-        title=(
-            f"{place.function or 'A function'}() is compiled with backward() in it: "
-            f"{plural(len(sites), 'line')} of it break the graph"
-        ),
-        explanation=(
-            "backward() runs graphs that were compiled with the forward, and an optimizer's step "
-            "is a graph of its own: neither fuses with the code around it. Compiling the whole "
-            "step gains nothing over compiling the model, and breaks at everything else."
-        ),
-        cost=cost,
-        confidence="derived" if cost.ms_per_step is not None else "heuristic",
-        location=place,
-        also_at=tuple(site.place for site in sites if site.place and site.place != place),
-        about=functions,
-        evidence=tuple(evidence),
-        what_to_do=(
-            "Compile the model, not the function that trains it. The optimizer's step can be "
-            "compiled by itself."
-        ),
-        snippet=Snippet("python", "model = torch.compile(model)"),
-    )

@@ -38,7 +38,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from traceview.derive.syntax import syntax_tree
+from traceview.derive.syntax import only_statement
 from traceview.rules import _breaks
 from traceview.rules.kit import Finding, Snippet, Tables
 
@@ -59,10 +59,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         what = f"`{match[1]}()`" if match else "input or output"
 
         # The line after ``is_compiling``, where it is one such call and nothing else.
-        source = site.source
-        tree = syntax_tree(source) if source and _CALL.match(source) else None
-        statement = tree.body[0] if tree and len(tree.body) == 1 else None
-        snippet = None
+        source, snippet = site.source or "", None
+        statement = only_statement(source) if _CALL.match(source) else None
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             guarded = f"+ if not torch.compiler.is_compiling():\n+     {source}"
             snippet = Snippet("diff", f"- {source}\n{guarded}")

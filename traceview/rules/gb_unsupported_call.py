@@ -85,17 +85,16 @@ def check(tables: Tables) -> Iterator[Finding]:
         then = "compiles the code after it separately" if resumed else "compiles nothing after it"
         hints = (h for h in row["hints"] or () if "issue" not in h and not h.startswith("If "))
         hint = shorten(next(hints, None), 200).rstrip(".")
-        why = (
-            f"Dynamo cannot trace it ({shorten(row['gb_type'])}), so it ends the graph, lets "
-            f"Python run it, and {then}." + (f" torch's hint: {hint}." if hint else "")
-        )
         yield _breaks.finding(
             tables,
             site,
             code=CODE,
             rule="gb-unsupported-call",
             title=_breaks.title(site, shown),
-            explanation=why,
+            explanation=(
+                f"Dynamo cannot trace it ({shorten(row['gb_type'])}), so it ends the graph, lets "
+                f"Python run it, and {then}." + (f" torch's hint: {hint}." if hint else "")
+            ),
             what_to_do=remedy,
             snippet=snippet,
         )
