@@ -119,6 +119,18 @@ class _Lookup(msgspec.Struct, frozen=True):
         (file, line), count = lines.most_common(1)[0]
         return Location(file, line), count
 
+    def evidence(self, tables: Tables) -> Iterator[Evidence]:
+        micros, guards = milliseconds(self.micros / 1000), plural(self.row["guards"], "guard")
+        yield Evidence(f"{self.row['compile_id']}: {micros} per look-up, {guards}", "call_path")
+        counted = first_rank(rows(tables, "guard_costs", compile_key=self.owner["compile_key"]))
+        for row in [row for row in counted if row["source_name"] is not None][:1]:
+            timed = "" if row["us"] is None else f": {milliseconds(row['us'] / 1000)} per look-up"
+            text = f"{plural(row['guards'], 'guard')} start from {row['source_name']}{timed}"
+            yield Evidence(text, "guard_costs")
+        for row in [row for row in counted if row["kind"] is not None][:2]:
+            text = f"{plural(row['guards'], 'guard')} of kind {row['kind']}"
+            yield Evidence(text, "guard_costs")
+
 
 def check(
     tables: Tables,
@@ -142,33 +154,43 @@ def check(
     many = lookup.row["guards"] >= fewest_guards and lookup.micros >= least_us
     if not many or share < least_share:
         return
-
     dear = share >= dear_share or outcome(tables) != "helped"
-
     place, own = lookup.line(tables["sources"]["file"])
     regions = first_rank(rows(tables, "regions", region_id=lookup.row["region_id"]))
-    call = compile_call(regions[0]) if regions else None
-    guards, calls = lookup.row["guards"], lookup.row["calls"] or 0.0
+    guards, calls = plural(lookup.row["guards"], "guard"), lookup.row["calls"] or 0.0
+    micros = milliseconds(lookup.micros / 1000)
     often = "once" if round(calls, 1) == 1.0 else f"{calls:.3g} times"
+    filters = (torch_version(tables) or (0, 0)) >= (2, 8)  # the torch that ran can leave guards out
+    remedy = "Read fewer Python objects inside the compiled function."
+    if lookup.on_values and own:
+        remedy = (
+            "Every Python value that this line reads gets a guard of its own: keep the values in "
+            "one tensor, or combine them once outside the compiled function."
+        )
+    elif filters:
+        remedy += (
+            " Or, where no module changes once compiled, leave the modules' guards out. Unsafe: if "
+            "a module changes anyway, results are wrong without any message."
+        )
     yield Finding(
         code=CODE,
         rule="gd-guard-overhead",
         severity="warning" if dear else "info",
         title=(
-            f"Checking {plural(guards, 'guard')} before "
-            f"{_recompiles.called(lookup.owner)} takes {percent(share)} of the compiled step"
+            f"Checking {guards} before {_recompiles.called(lookup.owner)} takes "
+            f"{percent(share)} of the compiled step"
         ),
         explanation=(
-            f"A look-up takes {milliseconds(lookup.micros / 1000)}, {often} per step: "
-            "everything that was read during tracing is checked before each call."
+            f"A look-up takes {micros}, {often} per step: everything that was read during tracing "
+            "is checked before each call."
             + (f" {own:,} of the guards come from this line." if own else "")
         ),
         cost=Cost(spent, None, _ABOUT),
         confidence="measured",
-        location=place or call,
-        evidence=tuple(_evidence(tables, lookup)),
-        what_to_do=_remedy(tables, lookup.on_values and own > 0),
-        snippet=None if lookup.on_values or not _filters(tables) else Snippet("python", _SKIP),
+        location=place or compile_call(next(iter(regions), None)),
+        evidence=tuple(lookup.evidence(tables)),
+        what_to_do=remedy,
+        snippet=Snippet("python", _SKIP) if filters and not lookup.on_values else None,
         about=about(lookup.owner),
     )
 
@@ -185,39 +207,3 @@ def _slowest(tables: Tables) -> _Lookup | None:
     if owner is None:
         return None
     return _Lookup(row, owner, rows(tables, "guards", compile_key=owner["compile_key"]))
-
-
-def _evidence(tables: Tables, lookup: _Lookup) -> Iterator[Evidence]:
-    row = lookup.row
-    micros = milliseconds(lookup.micros / 1000)
-    yield Evidence(
-        f"{row['compile_id']}: {micros} per look-up, {plural(row['guards'], 'guard')}", "call_path"
-    )
-    counted = first_rank(rows(tables, "guard_costs", compile_key=lookup.owner["compile_key"]))
-    for row in [row for row in counted if row["source_name"] is not None][:1]:
-        text = f"{plural(row['guards'], 'guard')} start from {row['source_name']}"
-        timed = "" if row["us"] is None else f": {milliseconds(row['us'] / 1000)} per look-up"
-        yield Evidence(text + timed, "guard_costs")
-    for row in [row for row in counted if row["kind"] is not None][:2]:
-        yield Evidence(f"{plural(row['guards'], 'guard')} of kind {row['kind']}", "guard_costs")
-
-
-def _remedy(tables: Tables, values_of_a_line: bool) -> str:
-    if values_of_a_line:
-        return (
-            "Every Python value that this line reads gets a guard of its own: keep the values in "
-            "one tensor, or combine them once outside the compiled function."
-        )
-    fewer = "Read fewer Python objects inside the compiled function."
-    if not _filters(tables):
-        return fewer
-    return (
-        f"{fewer} Or, where no module changes once compiled, leave the modules' guards out. "
-        "Unsafe: if a module changes anyway, results are wrong without any message."
-    )
-
-
-def _filters(tables: Tables) -> bool:
-    """Whether the torch that ran can leave guards out (from 2.8)."""
-    version = torch_version(tables)
-    return version is not None and version >= (2, 8)

@@ -115,30 +115,24 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: the operators together, at the most expensive one's line."""
-    fallbacks = _fallbacks(tables)
+    # Operators that the generated code calls because it has none of its own, with their lines.
+    fallbacks: dict[str, list[str]] = {}
+    for row in rows(tables, "kernel_calls", category="fallback"):
+        op = op_name(row["kernel_name"] or "")
+        if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
+            fallbacks.setdefault(op, []).extend(row["user_lines"] or ())
     on_device = "device" in set(frame(tables, "matched_kernels", stance="compiled")["clock"])
     spent = (_on_device if on_device else _on_host)(tables, fallbacks)
-    accounts = first_rank(rows(tables, "accounting", stance="compiled"))
     # On a host the operators that are known by name only (a sort, an FFT) are not busy time.
     busy = sum(
         row["profiled_ms"] or 0.0
-        for row in accounts
+        for row in first_rank(rows(tables, "accounting", stance="compiled"))
         if row["kind"] == "busy" or row["category"] == "other"
     )
     ms = float(spent["ms"].sum())
     if not spent.is_empty() and busy and ms >= least_share * busy:
         named = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
         yield _finding(tables, named, ms, min(1.0, ms / busy))
-
-
-def _fallbacks(tables: Tables) -> dict[str, list[str]]:
-    """Operators that the generated code calls because it has none of its own, with their lines."""
-    found: dict[str, list[str]] = {}
-    for row in rows(tables, "kernel_calls", category="fallback"):
-        op = op_name(row["kernel_name"] or "")
-        if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
-            found.setdefault(op, []).extend(row["user_lines"] or ())
-    return found
 
 
 def _on_device(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
@@ -174,7 +168,13 @@ def _on_host(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
 
 def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
     ops = list(dict.fromkeys(spent.get_column("op")))
-    cause = _cause(tables, ops)
+    cause = "fast path" if ops[0] in _FAST_PATH else "none"
+    # An FFT has complex results, and no real form that would be faster.
+    if cause == "none" and not any(op.startswith(_FFT) for op in ops):
+        graphs = (row["text"] or "" for row in rows(tables, "graphs", kind="post_grad"))
+        nodes = (node for text in graphs for node in read_graph(text).operations)
+        if any((node.dtype or "").startswith("complex") for node in nodes if node.op == ops[0]):
+            cause = "complex"
     why, what_to_do, snippet = _CAUSES[cause]
     if cause == "none":
         what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
@@ -184,9 +184,8 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         place = Location(file, line) if file and line is not None else None
         places += [place] if place else []
         at = f" at {short(place)}" if place else ""
-        evidence.append(
-            Evidence(f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step", "kernel_calls")
-        )
+        text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
+        evidence.append(Evidence(text, "kernel_calls"))
     del evidence[MOST_EVIDENCE:]
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
     hurts = cause == "complex" and outcome(tables) == "hurt"
@@ -215,17 +214,3 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
     )
-
-
-def _cause(tables: Tables, ops: list[str]) -> str:
-    if ops[0] in _FAST_PATH:
-        return "fast path"
-    made = {
-        node.op
-        for row in rows(tables, "graphs", kind="post_grad")
-        for node in read_graph(row["text"] or "").operations
-        if (node.dtype or "").startswith("complex")
-    }
-    # An FFT has complex results, and no real form that would be faster.
-    of_fft = any(op.startswith(_FFT) for op in ops)
-    return "complex" if ops[0] in made and not of_fft else "none"

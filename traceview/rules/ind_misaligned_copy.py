@@ -75,48 +75,59 @@ _COPYING = ("aten::clone", "aten::as_strided")
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding for each compiled graph."""
     ops = _first_rank(tables, "cpu_ops").filter(pl.col("step").is_not_null())
-    clones = _clones(tables, ops)
-    step = step_ms(tables, "compiled")
-    for _, graph in clones.group_by("graph_key", maintain_order=True):
-        cost = _cost(tables, ops, graph)
-        if cost is None or cost.ms_per_step is None or not step:
-            continue
-        if cost.ms_per_step < least_share * step:
+    counts, step = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
+    if counts is None or not counts["step_ms"] or not step:
+        return
+    for _, graph in _clones(tables, ops).group_by("graph_key", maintain_order=True):
+        # What the clones ran on the device.
+        own = graph.select("step", parent_id="op_id")
+        made = ops.join(own, on=["step", "parent_id"], how="semi")
+        ids = pl.concat([made.select("op_id"), graph.select("op_id")]).select(cpu_op_id="op_id")
+        copies = _first_rank(tables, "kernels").join(ids, on="cpu_op_id", how="semi")
+
+        calls = graph.select("step", "parent_id").unique()
+        copying = ops.filter(pl.col("name").is_in(_COPYING))
+        near = copying.join(calls, on=["step", "parent_id"], how="semi")
+        steps = max(1, ops["step"].n_unique())
+        device, host = (float(ran["duration_ns"].sum()) / 1e6 / steps for ran in (copies, near))
+        waits = min(host * step / counts["step_ms"], idle_ms(tables, "launch") or 0.0)
+        ms, spent = device, "device time of the copies, profiler window"
+        if waits > device:
+            ms, spent = waits, "host time of the copies, while the GPU waits for launches"
+        if ms < least_share * step:
             continue
 
         compiles = first_rank(rows(tables, "compiles", compile_id=graph["compile_id"][0]))[:1]
         owners = Owners(tables)
         called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
-        offset = _offset(tables, ops, graph)
-        sliced = offset[1] if offset else None
+        sliced, offset = _offset(tables, ops, graph, copies)
         if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
             sliced = None
-        calls, copied = graph.item(0, "calls"), graph.select("step", "parent_id").n_unique()
+        every, copied = graph.item(0, "calls"), calls.height
         evidence = [
             Evidence(
                 f"{graph.height / copied:.3g} × aten::clone before the first kernel in "
-                f"{copied} of {calls} calls of the graph, none in its code; sizes "
+                f"{copied} of {every} calls of the graph, none in its code; sizes "
                 f"{graph['input_dims'][0]}",
                 "cpu_ops",
             ),
-            *([offset[0]] if offset else []),
+            *offset,
         ]
-        copies = _copies(tables, ops, graph)
         if copies.height:
             each = milliseconds(float(copies["duration_ns"].sum()) / copies.height / 1e6)
             evidence.append(Evidence(f"{copies['name'][0]}: {each} each on the device", "kernels"))
-        often = "each call" if copied >= calls else f"{percent(copied / calls)} of the calls"
+        often = "each call" if copied >= every else f"{percent(copied / every)} of the calls"
         yield Finding(
             code=CODE,
             rule="ind-misaligned-copy",
-            severity=severity(tables, cost.ms_per_step),
+            severity=severity(tables, ms),
             title=f"An input is copied at {often}: its memory is not aligned to 16 bytes",
             explanation=(
                 "The code was compiled for inputs that begin at a multiple of 16 bytes. One "
                 "that does not is cloned before the first kernel; eager code reads it where "
                 "it is."
             ),
-            cost=cost,
+            cost=Cost(ms, None, spent),
             confidence="derived",
             location=sliced or called,
             about=about(*compiles),
@@ -157,69 +168,37 @@ def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _cost(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> Cost | None:
-    counts = first(tables, "step_counts", stance="compiled")
-    step = step_ms(tables, "compiled")
-    if counts is None or not counts["step_ms"] or not step:
-        return None
-    steps = max(1, ops["step"].n_unique())
-    copies = _copies(tables, ops, clones)
-    device = float(copies["duration_ns"].sum()) / 1e6 / steps
-    near = ops.filter(pl.col("name").is_in(_COPYING)).join(
-        clones.select("step", "parent_id").unique(), on=["step", "parent_id"], how="semi"
-    )
-    host = float(near["duration_ns"].sum()) / 1e6 / steps * step / counts["step_ms"]
-    waits = min(host, idle_ms(tables, "launch") or 0.0)
-    if waits > device:
-        return Cost(waits, None, "host time of the copies, while the GPU waits for launches")
-    return Cost(device, None, "device time of the copies, profiler window")
-
-
-def _copies(tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame) -> pl.DataFrame:
-    """What the clones ran on the device."""
-    made = ops.join(clones.select("step", parent_id="op_id"), on=["step", "parent_id"], how="semi")
-    ids = pl.concat([made.select("op_id"), clones.select("op_id")])
-    return _first_rank(tables, "kernels").join(
-        ids.select(cpu_op_id="op_id"), on="cpu_op_id", how="semi"
-    )
-
-
 def _offset(
-    tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame
-) -> tuple[Evidence, Location | None] | None:
-    """A view of the user's, as large as what was cloned, that is not aligned; and its line."""
-    copies = _copies(tables, ops, clones).drop_nulls("bytes")
+    tables: Tables, ops: pl.DataFrame, clones: pl.DataFrame, copies: pl.DataFrame
+) -> tuple[Location | None, list[Evidence]]:
+    """A view of the user's, as large as what was cloned, that is not aligned: line and proof."""
+    moved = copies["bytes"].drop_nulls()
     elements = math.prod(_numbers(clones["input_dims"][0]))
-    if copies.is_empty() or not elements:
-        return None
-    size = int(copies["bytes"][0]) // elements
+    if moved.is_empty() or not elements:
+        return None, []
+    size = int(moved[0]) // elements
     views = ops.filter(pl.col("graph_key").is_null(), name="aten::as_strided")
     for op_id, parent, text in views.select("op_id", "parent_id", "concrete_inputs").iter_rows():
-        given = _texts(text)
-        if len(given) != 4 or not given[3].strip("[]").isdecimal():
+        try:
+            given = json.loads(text or "[]")
+        except ValueError:
             continue
-        start = int(given[3].strip("[]"))
-        if math.prod(_numbers(given[1])) == elements and size * start % _ALIGNMENT:
-            by = ops.filter(pl.col("op_id") == (parent if parent is not None else op_id))["name"][0]
-            text = f"{by} made it at storage offset {start} × {size} bytes, which is not aligned"
-
-            # The user's one line outside compiled calls that ran ``op``; None where there are
-            # several.
-            ran = frame(tables, "line_ops", stance="compiled").filter(
-                pl.col("region").is_null() & pl.col("line").is_not_null(), name=by
-            )
-            lines = ran.select("file", "line").unique()
-            line = Location(*lines.row(0)) if lines.height == 1 else None
-            return Evidence(text, "cpu_ops"), line
-    return None
-
-
-def _texts(text: str | None) -> list[str]:
-    try:
-        found = json.loads(text or "[]")
-    except ValueError:
-        return []
-    return [str(one) for one in found] if isinstance(found, list) else []
+        if not isinstance(given, list) or len(given) != 4:
+            continue
+        start = str(given[3]).strip("[]")
+        aligned = not start.isdecimal() or size * int(start) % _ALIGNMENT == 0
+        if aligned or math.prod(_numbers(str(given[1]))) != elements:
+            continue
+        by = ops.filter(pl.col("op_id") == (parent if parent is not None else op_id))["name"][0]
+        text = f"{by} made it at storage offset {start} × {size} bytes, which is not aligned"
+        # The user's one line outside compiled calls that ran it; None where there are several.
+        ran = frame(tables, "line_ops", stance="compiled").filter(
+            pl.col("region").is_null() & pl.col("line").is_not_null(), name=by
+        )
+        lines = ran.select("file", "line").unique()
+        line = Location(*lines.row(0)) if lines.height == 1 else None
+        return line, [Evidence(text, "cpu_ops")]
+    return None, []
 
 
 def _numbers(text: str | None) -> list[int]:

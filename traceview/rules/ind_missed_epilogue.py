@@ -140,23 +140,17 @@ def _missed(tables: Tables) -> Iterator[_Missed]:
     if copy is None or not copy["value"]:
         return
     for note in first_rank(rows(tables, "fusion_notes", kind="epilogue_not_tried")):
-        found = [_kernel(tables, note, name) for name in note["kernels"] or ()]
-        known = [one for one in found if one is not None]
-        if not note["bytes_saved"] or not known or len(known) < len(found):
-            continue
-        kernels_ms = sum(ms for ms, _ in known)
-        calls = min(calls for _, calls in known)
-        saved = note["bytes_saved"] * calls / (copy["value"] * 1e6)
-        yield _Missed(note, min(saved, kernels_ms), kernels_ms)
-
-
-def _kernel(tables: Tables, note: Row, name: str) -> tuple[float, float] | None:
-    """Time of a step in a pointwise kernel, and how often its graph is called; None: not known."""
-    ran = frame(tables, "kernel_groups", stance="compiled", name=name, clock="device")
-    code = frame(tables, "generated_kernels", kernel_name=name, category="pointwise").filter(
-        pl.col("compile_key") == note["compile_key"]
-    )
-    sites = float(code["launch_sites"].sum())
-    if ran.is_empty() or not sites:
-        return None
-    return float(ran["ms"][0]), float(ran["count"][0]) / sites
+        # Time of a step in each pointwise kernel, and how often its graph is called.
+        kernels: list[tuple[float, float]] = []
+        for name in note["kernels"] or ():
+            ran = frame(tables, "kernel_groups", stance="compiled", name=name, clock="device")
+            code = frame(tables, "generated_kernels", kernel_name=name, category="pointwise")
+            own = code.filter(pl.col("compile_key") == note["compile_key"])
+            sites = float(own["launch_sites"].sum())
+            if sites and not ran.is_empty():
+                kernels.append((float(ran["ms"][0]), float(ran["count"][0]) / sites))
+        if note["bytes_saved"] and kernels and len(kernels) == len(note["kernels"]):
+            kernels_ms = sum(ms for ms, _ in kernels)
+            calls = min(calls for _, calls in kernels)
+            saved = note["bytes_saved"] * calls / (copy["value"] * 1e6)
+            yield _Missed(note, min(saved, kernels_ms), kernels_ms)

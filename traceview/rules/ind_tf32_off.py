@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from traceview.rules._gain import is_starved
 from traceview.rules.kit import (
@@ -70,7 +71,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     slow = [
         row for row in gemms if _FP32.search(row["name"]) and not _TENSOR_CORES.search(row["name"])
     ]
-    proof = _switched_off(tables)
+    precisions = (
+        Evidence(f"{row['name']} = highest", "environment")
+        for row in rows(tables, "environment", section="precision", value="highest")
+        if "matmul_precision" in row["name"]
+    )
+    warned = (
+        from_row(shorten(row["message"]), "warnings", row)
+        for row in rows(tables, "warnings", kind="tf32")
+    )
+    proof = next(chain(warned, precisions), None)
     total, ms = (sum(row["ms"] for row in part) for part in (groups, slow))
     if not slow or proof is None or ms <= least_share * total:
         return
@@ -119,12 +129,3 @@ def _saved(tables: Tables, ms: float) -> Cost:
         f"TF32 does half of bf16's {half:.3g}"
     )
     return Cost(ms * (1 - 2 * full / half), None, about)
-
-
-def _switched_off(tables: Tables) -> Evidence | None:
-    for row in rows(tables, "warnings", kind="tf32"):
-        return from_row(shorten(row["message"]), "warnings", row)
-    for row in rows(tables, "environment", section="precision"):
-        if "matmul_precision" in row["name"] and row["value"] == "highest":
-            return Evidence(f"{row['name']} = highest", "environment")
-    return None
