@@ -50,6 +50,14 @@ EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _TRACED = "spent on tracing a function that then stays in eager; what it loses is not known"
 _SKIPS = "torch.compile will skip tracing the frame"
+_OUTERMOST = (
+    "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, instead "
+    "of the one that they call."
+)
+_MOVE = (
+    "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
+    "only the loop's body is worth compiling, make it a function and compile that one."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -79,18 +87,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         else:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
             cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
-        remedy = (
-            "Move this line out of the loop or block: decide before it, after it, or in the "
-            "caller. If only the loop's body is worth compiling, make it a function and compile "
-            "that one."
-        )
-        if "functorch" in why:
-            remedy = (
-                "Compile the outermost function, the one that calls torch.func.grad, vmap or the "
-                "like, instead of the one that they call."
-            )
-        elif site.draws:
-            remedy = _breaks.DRAW
+        remedy = _breaks.DRAW if site.draws else _MOVE
 
         # The eager code between what still compiles, if profiled; else the failed compile.
         cost, confidence = _breaks.cost(tables, site)
@@ -119,5 +116,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             inside=site.inside,
             about=site.about,
             evidence=tuple(evidence),
-            what_to_do=remedy,
+            what_to_do=_OUTERMOST if "functorch" in why else remedy,
         )

@@ -75,26 +75,18 @@ _COPYING = ("aten::clone", "aten::as_strided")
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding for each compiled graph."""
     ops = _first_rank(tables, "cpu_ops").filter(pl.col("step").is_not_null())
-    counts, step = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
-    if counts is None or not counts["step_ms"] or not step:
+    step = step_ms(tables, "compiled")
+    if not step:
         return
     for _, graph in _clones(tables, ops).group_by("graph_key", maintain_order=True):
-        # What the clones ran on the device.
-        own = graph.select("step", parent_id="op_id")
-        made = ops.join(own, on=["step", "parent_id"], how="semi")
+        made = ops.join(
+            graph.select("step", parent_id="op_id"), on=["step", "parent_id"], how="semi"
+        )
         ids = pl.concat([made.select("op_id"), graph.select("op_id")]).select(cpu_op_id="op_id")
         copies = _first_rank(tables, "kernels").join(ids, on="cpu_op_id", how="semi")
-
         calls = graph.select("step", "parent_id").unique()
-        copying = ops.filter(pl.col("name").is_in(_COPYING))
-        near = copying.join(calls, on=["step", "parent_id"], how="semi")
-        steps = max(1, ops["step"].n_unique())
-        device, host = (float(ran["duration_ns"].sum()) / 1e6 / steps for ran in (copies, near))
-        waits = min(host * step / counts["step_ms"], idle_ms(tables, "launch") or 0.0)
-        ms, spent = device, "device time of the copies, profiler window"
-        if waits > device:
-            ms, spent = waits, "host time of the copies, while the GPU waits for launches"
-        if ms < least_share * step:
+        cost = _cost(tables, ops, calls, copies)
+        if cost.ms_per_step is None or cost.ms_per_step < least_share * step:
             continue
 
         compiles = first_rank(rows(tables, "compiles", compile_id=graph["compile_id"][0]))[:1]
@@ -120,14 +112,14 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ind-misaligned-copy",
-            severity=severity(tables, ms),
+            severity=severity(tables, cost.ms_per_step),
             title=f"An input is copied at {often}: its memory is not aligned to 16 bytes",
             explanation=(
                 "The code was compiled for inputs that begin at a multiple of 16 bytes. One "
                 "that does not is cloned before the first kernel; eager code reads it where "
                 "it is."
             ),
-            cost=Cost(ms, None, spent),
+            cost=cost,
             confidence="derived",
             location=sliced or called,
             about=about(*compiles),
@@ -166,6 +158,21 @@ def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
     return clones.filter(pl.col("op_id") < pl.col("begins")).join(
         library, on="graph_key", how="anti"
     )
+
+
+def _cost(tables: Tables, ops: pl.DataFrame, calls: pl.DataFrame, copies: pl.DataFrame) -> Cost:
+    """``copies`` on the device, or on the host in these ``calls``, as far as the device waits."""
+    counts, step = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
+    if counts is None or not counts["step_ms"] or not step:
+        return Cost()
+    copying = ops.filter(pl.col("name").is_in(_COPYING))
+    near = copying.join(calls, on=["step", "parent_id"], how="semi")
+    steps = max(1, ops["step"].n_unique())
+    device, host = (float(ran["duration_ns"].sum()) / 1e6 / steps for ran in (copies, near))
+    waits = min(host * step / counts["step_ms"], idle_ms(tables, "launch") or 0.0)
+    if waits > device:
+        return Cost(waits, None, "host time of the copies, while the GPU waits for launches")
+    return Cost(device, None, "device time of the copies, profiler window")
 
 
 def _offset(
