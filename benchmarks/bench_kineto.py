@@ -30,7 +30,7 @@ from pathlib import Path
 from traceview.parse import kineto
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
-from traceview.parse.structured import write_tables
+from traceview.parse.pieces import Writer, in_pieces
 rows, damage, path = 0, Damage(), Path(sys.argv[1])
 def counted(batches):
     global rows
@@ -38,9 +38,11 @@ def counted(batches):
         rows += frame.height
         yield name, frame
 start = time.perf_counter()
-with kineto.rest_begun(path) as rest, opened(path) as stream:
-    read = kineto.read_stream(stream, "trace", damage, rest=rest)
-    write_tables(counted(read), Path(sys.argv[2]))
+out = Path(sys.argv[2])
+out.mkdir(exist_ok=True)
+with kineto.rest_begun(path) as rest, opened(path) as stream, Writer(out) as writer:
+    for table, frame in in_pieces(counted(kineto.read_stream(stream, "trace", damage, rest=rest))):
+        writer.add(table, frame)
 wall = time.perf_counter() - start
 print(f"{wall:.3f} {rows} {damage.total}")
 """

@@ -29,9 +29,14 @@ from traceview.parse.cutting import cutting_begun
 path = Path(sys.argv[1])
 with cutting_begun(path):  # as a post-mortem does: polars is imported meanwhile
     from traceview.parse.damage import Damage
-    from traceview.parse.structured import read_path, write_tables
+    from traceview.parse.pieces import Writer, in_pieces
+    from traceview.parse.structured import read_path
     damage = Damage()
-    write_tables(read_path(path, path.name, damage), Path(sys.argv[2]))
+    out = Path(sys.argv[2])
+    out.mkdir(exist_ok=True)
+    with Writer(out) as writer:
+        for table, frame in in_pieces(read_path(path, path.name, damage)):
+            writer.add(table, frame)
 assert damage.total == 0
 """
 SCAN = "import sys\nfor line in open(sys.argv[1], 'rb'): pass"

@@ -6,7 +6,8 @@ from hashlib import md5
 from pathlib import Path
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_file
+from traceview.parse.merge import gathered
+from traceview.parse.structured import read_path
 from traceview.tables import Tables
 
 LOGS = Path(__file__).resolve().parents[2] / "fixtures" / "structured"
@@ -36,6 +37,11 @@ def artifact(name, payload, encoding="string", **context):
 def at(frame, compile=0, attempt=0):
     """Context keys of compile ``frame/compile``."""
     return {"frame_id": frame, "frame_compile_id": compile, "attempt": attempt}
+
+
+def read_file(path, damage, name=None):
+    """Tables of the log at ``path``; ``name`` is what ``raw_file`` says."""
+    return gathered(read_path(path, name or path.name, damage))
 
 
 def read(tmp_path, log, name="dedicated_log_torch_trace_x.log"):

@@ -3,10 +3,9 @@
 import gzip
 
 import pytest
-from structured_log_tools import PREFIX, artifact, at, kinds_of, read, record
+from structured_log_tools import PREFIX, artifact, at, kinds_of, read, read_file, record
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_file
 
 GRAPH = "class GraphModule:\n    def forward(self):\n        y = torch.sin(x)\n        return y"
 BREAK = "Graph break in user code at /p/s.py:3\nGraph Break Reason: Why\n  Explanation: e\n"

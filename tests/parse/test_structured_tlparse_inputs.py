@@ -11,10 +11,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from structured_log_tools import read_file
 from test_structured_oracle import METRICS, TLPARSE
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_file
 
 FOLDER = os.environ.get("TRACEVIEW_TLPARSE_INPUTS", "")
 INPUTS = sorted(

@@ -13,11 +13,11 @@ import subprocess
 from collections import Counter, defaultdict
 
 import pytest
+from structured_log_tools import read_file
 from test_structured_oracle import TLPARSE
 from test_structured_tlparse_inputs import FOLDER, INPUTS
 
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_file
 
 pytestmark = pytest.mark.skipif(not FOLDER, reason="TRACEVIEW_TLPARSE_INPUTS is not set")
 SEEN = re.compile(r"<a href='#\[([^\]]+)\]' class='status-(\w+)'")

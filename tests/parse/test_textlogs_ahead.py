@@ -14,7 +14,9 @@ from textlog_runs import HEAD, lines, recorded
 from traceview.inputs import Source, find
 from traceview.parse import beside
 from traceview.parse.damage import Damage
-from traceview.parse.messages import End, Foreign, Lines, Wanted, pieces, pieces_ahead
+from traceview.parse.messages.ahead import pieces_ahead
+from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.shapes import End, Foreign, Lines, Wanted
 from traceview.parse.textlogs import read_stream
 from traceview.reading import parsers
 from traceview.reading.parsers import Log, parse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -31,7 +32,44 @@ def in_pieces(batches: Iterator[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str
         yield name, pl.concat(frames)
 
 
-def write_piece(frame: pl.DataFrame, path: Path) -> None:
+class Writer:
+    """Writes pieces of tables as ``folder/TABLE.K.parquet``; ``written`` says how many of each.
+
+    Packing runs in a thread of its own, one piece behind the reading, so that memory stays bounded.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.written: dict[str, int] = {}
+        self.rows = 0
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1)
+        self._last: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.shutdown()
+        if self._last is not None:
+            self._last.result()
+
+    def add(self, name: str, frame: pl.DataFrame) -> None:
+        """Write ``frame`` as the next piece of table ``name`` (counted even without rows).
+
+        Its pass is left out: where the piece lies will say it.
+        """
+        piece = self.written.setdefault(name, 0)
+        if frame.is_empty():
+            return
+        if self._last is not None:
+            self._last.result()
+        path = self._folder / f"{name}.{piece}.parquet"
+        self._last = self._thread.submit(_write, frame.drop("pass"), path)
+        self.written[name] += 1
+        self.rows += frame.height
+
+
+def _write(frame: pl.DataFrame, path: Path) -> None:
     """By way of memory: for a small table, polars' own way to a file costs as much again."""
     packed = BytesIO()
     frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)

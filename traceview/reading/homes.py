@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from traceview.reading.jobs import Process, Start, nearness, starts_of
 from traceview.reading.parts import Home, Part, Seen
@@ -13,9 +13,11 @@ _LIVES = ("structured", "events")
 _TEXTS = ("textlog", "stderr")
 #: What a text log repeats of the structured log of the same process.
 _REPEATED = {
-    "graph_breaks": "graph_breaks", "recompiles": "recompiles",
-    "generated_kernels": "generated_kernels", "graphs": "output_code",
-}  # fmt: skip
+    "graph_breaks": "graph_breaks",
+    "recompiles": "recompiles",
+    "generated_kernels": "generated_kernels",
+    "graphs": "output_code",
+}
 
 
 class Places:
@@ -25,10 +27,12 @@ class Places:
         self._of_pid: dict[int | None, list[Process]] = {}
         self._told: dict[int, set[str]] = {}
         self._of: dict[int, Process | None] = {}
-        for part in _in_order(found):
+        # Logs of lives first, then by name: the same logs always give the same result.
+        order = {kind: number for number, kind in enumerate(_LIVES)}
+        for part in sorted(found, key=lambda p: (order.get(p.kind, len(order)), p.name, p.part)):
             for seen in part.processes:
                 self._of[id(seen)] = self._process(part, seen)
-        self.starts = starts_of([p for same in self._of_pid.values() for p in same])
+        self.starts = starts_of(self._all())
         self._start = {id(p): start for start in self.starts for p in start.members}
 
     def homes(self, part: Part) -> list[Home]:
@@ -73,9 +77,18 @@ class Places:
             fitting = [p for p in fitting if seen.rank is not None or p.folder == part.folder]
             if seen.rank is None and len(fitting) > 1:
                 return None
-        return max(fitting, key=lambda p: _likeness(p, part, seen), default=None)
+        ranked = seen.rank is not None
+        return max(
+            fitting,
+            key=lambda p: (
+                ranked and p.rank == seen.rank,
+                nearness(p.folder, part.folder),
+                p.records,
+            ),
+            default=None,
+        )
 
-    def _all(self) -> Iterable[Process]:
+    def _all(self) -> list[Process]:
         return [process for same in self._of_pid.values() for process in same]
 
     def _nearest(self, folder: str) -> Start:
@@ -97,14 +110,3 @@ def _may_be(process: Process, part: Part, seen: Seen) -> bool:
     if process.host and seen.host and process.host != seen.host:
         return False
     return process.overlaps(seen.began_us, seen.ended_us)
-
-
-def _likeness(process: Process, part: Part, seen: Seen) -> tuple[bool, int, int]:
-    same_rank = seen.rank is not None and process.rank == seen.rank
-    return same_rank, nearness(process.folder, part.folder), process.records
-
-
-def _in_order(found: Sequence[Part]) -> list[Part]:
-    """Logs of lives first, then by name, so that the same logs always give the same result."""
-    order = {kind: number for number, kind in enumerate(_LIVES)}
-    return sorted(found, key=lambda part: (order.get(part.kind, len(order)), part.name, part.part))

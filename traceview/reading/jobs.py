@@ -91,6 +91,34 @@ class Start(msgspec.Struct, eq=False):
             and self.began_us <= other.ended_us + slack_us  # type: ignore[operator]
         )
 
+    def admits(self, process: Process) -> bool:
+        """Rule 3: whether a process of the same folder is of this start."""
+        first = None if process.rank is None else self.ranks.get(process.rank)
+        if first is None:
+            ranked = process.rank is not None and self.ranks
+            return self.overlaps(process, _LATE_US if ranked else 0.0)
+        times = (first.began_us, process.began_us, process.ended_us, first.ended_us)
+        known = [moment for moment in times if moment is not None]
+        inside = len(known) == len(times) and known == sorted(known)
+        return inside and process.records * _HELPER_SHARE <= first.records
+
+    def is_one_with(self, other: Start) -> bool:
+        """Rule 4: whether a start of other folders is this one."""
+        if self.folders & other.folders or not self.overlaps(other):
+            return False
+        if self.ranks and other.ranks:
+            return self.ranks.keys().isdisjoint(other.ranks)
+        mine, others = ({_DIGITS.sub("#", f) for f in s.folders} for s in (self, other))
+        return not mine.isdisjoint(others)
+
+    def is_restarted_as(self, other: Start) -> bool:
+        """Rule 5: whether ``other`` may be the next attempt of the same job."""
+        scripts, others = self.scripts, other.scripts
+        if (scripts and others and scripts.isdisjoint(others)) or self.overlaps(other):
+            return False
+        mine, theirs = ({_ATTEMPT.sub("", f) for f in s.folders} for s in (self, other))
+        return not mine.isdisjoint(theirs)
+
     @property
     def scripts(self) -> set[str]:
         """The user's files that it compiled code of."""
@@ -106,14 +134,22 @@ def starts_of(processes: Sequence[Process]) -> list[Start]:
     by_folder: dict[str, list[Process]] = {}
     for process in sorted(processes, key=_when):
         by_folder.setdefault(process.folder, []).append(process)
-    apart = [start for members in by_folder.values() for start in _in_folder(members)]
+    apart: list[Start] = []
+    for members in by_folder.values():
+        here: list[Start] = []
+        for process in members:
+            admitting = [start for start in here if start.admits(process)]
+            if not admitting:
+                here.append(Start())
+            (admitting or here)[-1].take([process])
+        apart += here
     starts: list[Start] = []
     for start in sorted(apart, key=_when):
-        fitting = [other for other in starts if _one_start(other, start)]
+        folder = next(iter(start.folders))
+        fitting = [other for other in starts if other.is_one_with(start)]
         if fitting:
-            max(fitting, key=lambda other: _nearness(other.folders, start.folders)).take(
-                start.members
-            )
+            nearest = max(fitting, key=lambda s: nearness(next(iter(s.folders)), folder))
+            nearest.take(start.members)
         else:
             starts.append(start)
     _number(starts)
@@ -130,51 +166,12 @@ def nearness(one: str, other: str) -> int:
     return common
 
 
-def _in_folder(members: list[Process]) -> list[Start]:
-    starts: list[Start] = []
-    for process in members:
-        fitting = [start for start in starts if _belongs(start, process)]
-        if not fitting:
-            starts.append(Start())
-        (fitting[-1] if fitting else starts[-1]).take([process])
-    return starts
-
-
-def _belongs(start: Start, process: Process) -> bool:
-    if process.rank is None:
-        return start.overlaps(process)
-    first = start.ranks.get(process.rank)
-    if first is not None:
-        return _is_helper(first, process)
-    return start.overlaps(process, _LATE_US if start.ranks else 0.0)
-
-
-def _is_helper(first: Process, process: Process) -> bool:
-    times = (first.began_us, process.began_us, process.ended_us, first.ended_us)
-    known = [moment for moment in times if moment is not None]
-    inside = len(known) == len(times) and known == sorted(known)
-    return inside and process.records * _HELPER_SHARE <= first.records
-
-
-def _one_start(one: Start, other: Start) -> bool:
-    if one.folders & other.folders or not one.overlaps(other):
-        return False
-    if one.ranks and other.ranks:
-        return one.ranks.keys().isdisjoint(other.ranks)
-    alike = {_DIGITS.sub("#", folder) for folder in one.folders}
-    return not alike.isdisjoint(_DIGITS.sub("#", folder) for folder in other.folders)
-
-
-def _nearness(folders: set[str], others: set[str]) -> int:
-    return nearness(next(iter(folders)), next(iter(others)))
-
-
 def _number(starts: list[Start]) -> None:
     """Jobs and attempts in order of time; pass names, ``logs`` for the start that has most."""
     jobs: list[list[Start]] = []
     for start in sorted(starts, key=_when):
         for job in jobs:
-            if _restarted(job[-1], start):
+            if job[-1].is_restarted_as(start):
                 job.append(start)
                 break
         else:
@@ -187,17 +184,6 @@ def _number(starts: list[Start]) -> None:
     for number, job in enumerate(jobs, 1):
         for attempt, start in enumerate(job, 1):
             start.job, start.attempt = number, attempt
-
-
-def _restarted(one: Start, other: Start) -> bool:
-    """Whether ``other`` may be the next attempt of the same job."""
-    scripts = one.scripts, other.scripts
-    another = all(scripts) and scripts[0].isdisjoint(scripts[1])
-    return not another and not one.overlaps(other) and bool(_places(one) & _places(other))
-
-
-def _places(start: Start) -> set[str]:
-    return {_ATTEMPT.sub("", folder) for folder in start.folders}
 
 
 def _when(of: Process | Start) -> float:

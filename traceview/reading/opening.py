@@ -107,10 +107,10 @@ def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:
     first = untold.group_by("pass", maintain_order=True).head(MOST_CHOSEN)
     nobody = ranks.filter(pl.col("rank").is_null())
     chosen = pl.concat([groups.select("pass", "rank"), first, nobody]).unique()
+    chosen = chosen.with_columns(chosen=pl.lit(True))
     marked = inputs.drop("chosen").join(
-        chosen.with_columns(chosen=pl.lit(True)), on=["pass", "rank"], how="left",
-        nulls_equal=True, maintain_order="left",
-    )  # fmt: skip
+        chosen, on=["pass", "rank"], how="left", nulls_equal=True, maintain_order="left"
+    )
     return marked.with_columns(pl.col("chosen").fill_null(False))
 
 
@@ -230,23 +230,13 @@ def notes_of(traces: pl.DataFrame) -> pl.DataFrame:
     """Rows of table ``notes`` that name what is not looked at."""
     left = traces.join(chosen_traces(traces), on=["pass", "name"], how="anti")
     groups = left.group_by(_WINDOW, maintain_order=True).agg("name")
-    rows = (
-        {
-            "pass": pass_name,
-            "rank": rank,
-            "what": f"profiler traces not looked at, of {stance} steps: {_shown(names)}",
-            "why": f"of several of {_whose(rank)}, the one with most events is",
-        }
-        for pass_name, rank, stance, names in groups.iter_rows()
-    )
+    rows = []
+    for pass_name, rank, stance, names in groups.iter_rows():
+        shown = ", ".join(PurePath(name).name for name in names[:MOST_NAMES])
+        if len(names) > MOST_NAMES:
+            shown += f" and {len(names) - MOST_NAMES} more"
+        what = f"profiler traces not looked at, of {stance} steps: {shown}"
+        whose = "processes whose rank is not known" if rank is None else f"rank {rank}"
+        why = f"of several of {whose}, the one with most events is"
+        rows.append({"pass": pass_name, "rank": rank, "what": what, "why": why})
     return from_rows("notes", rows)
-
-
-def _whose(rank: int | None) -> str:
-    return "processes whose rank is not known" if rank is None else f"rank {rank}"
-
-
-def _shown(names: list[str]) -> str:
-    shown = [PurePath(name).name for name in names[:MOST_NAMES]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +15,8 @@ from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
 from traceview.parse.files import rank_in_name
-from traceview.parse.messages import End, Piece, Wanted, pieces_ahead
+from traceview.parse.messages.ahead import pieces_ahead
+from traceview.parse.messages.shapes import End, Piece, Wanted
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
 #: A text log from this size on takes two processes; packed, it is a tenth.
@@ -66,27 +67,33 @@ class Log:
 
 def parse(log: Log) -> Batches:
     """Tables of one log."""
-    reader = _READERS.get(log.source.kind)
-    if reader is not None:
-        yield from reader(log)
+    match log.source.kind:
+        case "structured":
+            yield from _structured(log)
+        case "textlog" | "stderr":
+            yield from _text(log)
+        case "kineto":
+            yield from _kineto(log)
+        case "chromium":
+            with log.open() as stream:
+                yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
+        case "events":
+            with _local(log) as path:
+                yield from collected.read_file(path, log.name, log.damage).items()
 
 
 def _structured(log: Log) -> Batches:
-    if log.source.path is not None:
-        read = structured.read_path(log.source.path, log.name, log.damage, pass_name=log.part)
-        yield from _digested(read)
-        return
-    with log.open() as stream:
-        read = structured.read_stream(stream, log.name, log.damage, pass_name=log.part)
-        yield from _digested(read)
-
-
-def _digested(batches: Iterable[tuple[str, pl.DataFrame]]) -> Batches:
-    """The same, with digests that compare compiles across ranks, made while texts are there."""
-    digests = Digests()
-    for name, frame in batches:
-        digests.see(name, frame)
-        yield name, frame
+    """With digests that compare compiles across ranks, made while texts are there."""
+    digests, path = Digests(), log.source.path
+    with ExitStack() as opened:
+        if path is not None:
+            read = structured.read_path(path, log.name, log.damage, pass_name=log.part)
+        else:
+            stream = opened.enter_context(log.open())
+            read = structured.read_stream(stream, log.name, log.damage, pass_name=log.part)
+        for name, frame in read:
+            digests.see(name, frame)
+            yield name, frame
     yield "compile_digests", digests.frame()
 
 
@@ -101,11 +108,6 @@ def _text(log: Log) -> Batches:
         yield from textlogs.read_stream(stream, log.name, log.damage, pass_name=log.part)
 
 
-def _chromium(log: Log) -> Batches:
-    with log.open() as stream:
-        yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
-
-
 def _kineto(log: Log) -> Batches:
     named = _STANCE.search(log.name)
     if named is not None and named[2]:
@@ -114,16 +116,16 @@ def _kineto(log: Log) -> Batches:
     local = None if log.source.prefix else log.source.local
     with kineto.rest_begun(local) as rest, log.open() as stream:
         yield from kineto.read_stream(
-            stream, log.name, log.damage,
-            pass_name=log.part, rank=rank_in_name(log.name), stance=stance, rest=rest,
-        )  # fmt: skip
+            stream,
+            log.name,
+            log.damage,
+            pass_name=log.part,
+            rank=rank_in_name(log.name),
+            stance=stance,
+            rest=rest,
+        )
         if rest and log.source.path is None:
             log.all_read(rest.bytes_read)
-
-
-def _events(log: Log) -> Batches:
-    with _local(log) as path:
-        yield from collected.read_file(path, log.name, log.damage).items()
 
 
 @contextmanager
@@ -141,13 +143,3 @@ def _local(log: Log) -> Iterator[Path]:
             log.damage.count(log.name, kind, None, what)
         copy.flush()
         yield Path(copy.name)
-
-
-_READERS: dict[str, Callable[[Log], Batches]] = {
-    "structured": _structured,
-    "textlog": _text,
-    "stderr": _text,
-    "kineto": _kineto,
-    "chromium": _chromium,
-    "events": _events,
-}

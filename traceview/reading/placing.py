@@ -21,36 +21,33 @@ def place(run: Path, part: Part, homes: list[Home]) -> None:
     """Put the part's tables where ``homes`` say, unless they are there already."""
     if part.placed is not None and part.placed.homes == homes:
         return
-    moved = _one_pass(part, homes)
-    before = {table: parts.pieces(run, part, table) for table in part.tables}
-    if part.placed is not None and part.placed.moved is None:
-        forget(run, part.part)
-    if moved is not None:
-        for table, files in before.items():
-            for number, file in enumerate(files):
-                target = parts.placed_path(run, part, table, moved, number)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-    else:
-        for table, files in before.items():
-            for number, file in enumerate(files):
-                kept = run / parts.FOLDER / part.part / f"{table}.{number}.parquet"
-                _write_again(run, part, table, number, file, homes)
-                if file != kept:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    file.replace(kept)
-    part.placed = Placed(homes, moved)
-    parts.save(run, part)
-
-
-def _one_pass(part: Part, homes: list[Home]) -> str | None:
-    """The pass to which every row goes as it is; None where rows must be changed."""
+    # The pass to which every row goes as it is; None where rows must be changed.
     passes = {home.pass_name for home in homes}
     changed = any(
         home.log is not None or (seen.unranked and home.rank is not None)
         for seen, home in zip(part.processes, homes, strict=True)
     )
-    return passes.pop() if not changed and len(passes) == 1 else None
+    moved = passes.pop() if not changed and len(passes) == 1 else None
+    before = {table: parts.pieces(run, part, table) for table in part.tables}
+    if part.placed is not None and part.placed.moved is None:
+        forget(run, part.part)
+    for table, files in before.items():
+        for number, file in enumerate(files):
+            if moved is not None:
+                target = parts.placed_path(run, part, table, moved, number)
+            else:
+                target = run / parts.FOLDER / part.part / f"{table}.{number}.parquet"
+                for pass_name, rows in _settled(pl.read_parquet(file), table, homes).items():
+                    settled = parts.placed_path(run, part, table, pass_name, number)
+                    settled.parent.mkdir(parents=True, exist_ok=True)
+                    scratch = settled.with_suffix(".part")
+                    rows.write_parquet(scratch, compression="zstd", compression_level=1)
+                    scratch.replace(settled)
+            if target != file:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+    part.placed = Placed(homes, moved)
+    parts.save(run, part)
 
 
 def forget(run: Path, part: str) -> None:
@@ -59,24 +56,12 @@ def forget(run: Path, part: str) -> None:
         path.unlink()
 
 
-def _write_again(
-    run: Path, part: Part, table: str, number: int, file: Path, homes: list[Home]
-) -> None:
-    frame = pl.read_parquet(file)
-    for pass_name, rows in _settled(frame, table, homes).items():
-        target = parts.placed_path(run, part, table, pass_name, number)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = target.with_suffix(".part")
-        rows.write_parquet(scratch, compression="zstd", compression_level=1)
-        scratch.replace(target)
-
-
 def _settled(frame: pl.DataFrame, table: str, homes: list[Home]) -> dict[str, pl.DataFrame]:
     """Rows by pass, with ranks and keys of the structured log, without what that log has."""
+    processes = _by_process(table, homes)
     joined = frame.with_columns(pid_of(frame).alias("_pid")).join(
-        _by_process(table, homes), on=["_pid", "rank"], how="left", nulls_equal=True,
-        maintain_order="left",
-    )  # fmt: skip
+        processes, on=["_pid", "rank"], how="left", nulls_equal=True, maintain_order="left"
+    )
     columns = [
         pl.col("_pass").fill_null(homes[0].pass_name),
         pl.coalesce("rank", "_rank").alias("rank"),
@@ -104,7 +89,11 @@ def _by_process(table: str, homes: list[Home]) -> pl.DataFrame:
             known.setdefault((None, home.told_rank), row)
             known.setdefault((None, None), row)
     schema = {
-        "_pid": pl.Int64, "rank": pl.Int32, "_pass": pl.String, "_rank": pl.Int32,
-        "_log": pl.String, "_told": pl.Boolean,
-    }  # fmt: skip
+        "_pid": pl.Int64,
+        "rank": pl.Int32,
+        "_pass": pl.String,
+        "_rank": pl.Int32,
+        "_log": pl.String,
+        "_told": pl.Boolean,
+    }
     return pl.DataFrame([(*key, *row) for key, row in known.items()], schema=schema, orient="row")

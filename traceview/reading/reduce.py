@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from os.path import commonpath
 from pathlib import Path
 
 import polars as pl
 
-from traceview.inputs import Found, Source
+from traceview.inputs import Found
 from traceview.parse.damage import Damage
 from traceview.reading import parts
 from traceview.reading.executors import Executor
 from traceview.reading.homes import Places
-from traceview.reading.jobs import Start
 from traceview.reading.mapping import Task, lost, read
 from traceview.reading.opening import choose
-from traceview.reading.parts import Home, Part, Seen
+from traceview.reading.parts import Part
 from traceview.reading.placing import forget, place
 from traceview.run import PassRecord, Run
 from traceview.tables import Tables, from_rows
@@ -45,18 +45,21 @@ def read_all(
         (task for task in tasks if task.part not in read_before),
         key=lambda task: -(task.source.size or 0),  # the longest first: none is waited for alone
     )
-    _forget_others(run, read_before)
+    # What was read of logs that are no longer named, or are to be read again, is removed.
+    for path in (run.folder / parts.FOLDER).iterdir():
+        name = path.name.removesuffix(".json")
+        if name not in read_before:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+                forget(run.folder, name)
     found = list(kept)
     for task, result in executor.map(read, todo):
         found.append(result if isinstance(result, Part) else lost(task, result))
         progress(len(found), len(tasks))
     found.sort(key=lambda part: (part.name, part.part))
     _copy_sources(run, logs)
-    _settle(run, logs, found)
-    return found
-
-
-def _settle(run: Run, logs: Found, found: Sequence[Part]) -> None:
     places = Places(found)
     for part in found:
         place(run.folder, part, places.homes(part))
@@ -69,25 +72,22 @@ def _settle(run: Run, logs: Found, found: Sequence[Part]) -> None:
     ranks = max((len(start.ranks) for start in places.starts), default=0)
     run.manifest.nproc = max(1, ranks)
     run.save()
+    return found
 
 
 def _copy_sources(run: Run, logs: Found) -> None:
     """Keep the copies of the user's files that run folders of ours hold: reports quote them."""
     target = run.folder / "raw" / "sources"
-    for folder in sorted(
-        {root for source in logs.sources if (root := _run_of(source)) is not None}
-    ):
+    folders: set[Path] = set()
+    for source in logs.sources:
+        # Local folders of ours: ``source.run`` is named as ``source.name`` is.
+        if source.run and source.member is None and source.url.endswith(source.name):
+            folders.add(Path(source.url.removesuffix(source.name) or ".") / source.run)
+    for folder in sorted(folders):
         copies = folder / "raw" / "sources"
         for path in sorted(copies.iterdir()) if copies.is_dir() else ():
             if path.is_file() and not path.is_symlink() and not (target / path.name).exists():
                 shutil.copyfile(path, target / path.name)
-
-
-def _run_of(source: Source) -> Path | None:
-    """The local run folder of ours that a log lies in: ``source.run`` is named as it is."""
-    if source.run is None or source.member is not None or not source.url.endswith(source.name):
-        return None
-    return Path(source.url.removesuffix(source.name) or ".") / source.run
 
 
 def _unread(run: Run, logs: Found) -> None:
@@ -110,76 +110,50 @@ def _unchanged(run: Run, task: Task) -> Part | None:
     return part if there and part.stamp == task.source.stamp else None
 
 
-def _forget_others(run: Run, kept: set[str]) -> None:
-    """Remove what was read of logs that are no longer named, or are to be read again."""
-    for path in (run.folder / parts.FOLDER).iterdir():
-        name = path.name.removesuffix(".json")
-        if name in kept:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-            forget(run.folder, name)
-
-
 # Tables ``inputs`` and ``jobs``.
+
+
+_OF_PART = ("name", "url", "kind", "part", "bytes_read", "rows", "damaged", "stamp", "error")
+_OF_SEEN = ("pid", "host", "began_us", "ended_us", "records")
+_OF_START = ("job", "attempt", "began_us", "ended_us", "records")
 
 
 def summary(logs: Found, found: Sequence[Part], places: Places) -> Tables:
     """Both tables."""
-    read = [
-        _input(part, seen, home)
-        for part in found
-        for seen, home in zip(part.processes, places.homes(part), strict=True)
-    ]
-    skipped = (
-        {"pass": "logs", "name": item.name, "kind": "skipped", "error": item.reason}
-        for item in logs.skipped
-    )
-    inputs = from_rows("inputs", [*read, *skipped])
-    files = inputs.group_by("pass").agg(pl.col("part").n_unique().alias("files"))
-    counted: dict[str, int] = dict(files.iter_rows())
-    jobs = sorted(places.starts, key=lambda start: (start.job, start.attempt))
-    sizes = _world_sizes(found, places)
-    rows = (_job(start, counted.get(start.pass_name), sizes.get(start.pass_name)) for start in jobs)
-    return Tables({"inputs": inputs, "jobs": from_rows("jobs", rows)})
-
-
-def _input(part: Part, seen: Seen, home: Home) -> dict[str, object]:
-    by_process = seen.rank is None and home.rank is not None
-    return {
-        "pass": home.pass_name, "rank": home.rank, "name": part.name, "url": part.url,
-        "kind": part.kind, "part": part.part, "pid": seen.pid,
-        "rank_from": "process" if by_process else seen.rank_from, "host": seen.host,
-        "began_us": seen.began_us, "ended_us": seen.ended_us, "size_bytes": part.size,
-        "bytes_read": part.bytes_read, "records": seen.records, "rows": part.rows,
-        "damaged": part.damaged, "stamp": part.stamp, "error": part.error,
-    }  # fmt: skip
-
-
-def _world_sizes(found: Sequence[Part], places: Places) -> dict[str, int]:
-    """Pass → ranks that its job had, as its logs say."""
-    told: dict[str, int] = {}
+    rows: list[dict[str, object]] = []
+    sizes: dict[str, int] = {}  # pass → ranks that its job had, as its logs say
     for part in found:
         for seen, home in zip(part.processes, places.homes(part), strict=True):
+            by_process = seen.rank is None and home.rank is not None
+            row = {
+                "pass": home.pass_name,
+                "rank": home.rank,
+                "rank_from": "process" if by_process else seen.rank_from,
+                "size_bytes": part.size,
+                **{name: getattr(part, name) for name in _OF_PART},
+                **{name: getattr(seen, name) for name in _OF_SEEN},
+            }
+            rows.append(row)
             if seen.world_size:
-                told[home.pass_name] = max(seen.world_size, told.get(home.pass_name, 0))
-    return told
-
-
-def _job(start: Start, files: int | None, world_size: int | None) -> dict[str, object]:
-    return {
-        "pass": start.pass_name, "job": start.job, "attempt": start.attempt,
-        "ranks": len(start.ranks) or None, "processes": len(start.members),
-        "world_size": world_size,
-        "folder": _common(start.folders), "began_us": start.began_us,
-        "ended_us": start.ended_us, "files": files, "records": start.records,
-    }  # fmt: skip
-
-
-def _common(folders: set[str]) -> str:
-    try:
-        return commonpath(folders)
-    except ValueError:  # absolute and relative ones, or none
-        return ""
+                sizes[home.pass_name] = max(seen.world_size, sizes.get(home.pass_name, 0))
+    for item in logs.skipped:
+        rows.append({"pass": "logs", "name": item.name, "kind": "skipped", "error": item.reason})
+    inputs = from_rows("inputs", rows)
+    files = inputs.group_by("pass").agg(pl.col("part").n_unique().alias("files"))
+    counted: dict[str, int] = dict(files.iter_rows())
+    jobs: list[dict[str, object]] = []
+    for start in sorted(places.starts, key=lambda start: (start.job, start.attempt)):
+        common = ""
+        with suppress(ValueError):  # absolute and relative ones, or none
+            common = commonpath(start.folders)
+        job = {
+            "pass": start.pass_name,
+            "ranks": len(start.ranks) or None,
+            "processes": len(start.members),
+            "world_size": sizes.get(start.pass_name),
+            "folder": common,
+            "files": counted.get(start.pass_name),
+            **{name: getattr(start, name) for name in _OF_START},
+        }
+        jobs.append(job)
+    return Tables({"inputs": inputs, "jobs": from_rows("jobs", jobs)})

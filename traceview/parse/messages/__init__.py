@@ -7,23 +7,3 @@
 
 Neither polars nor a table is needed here, so that the other process starts at once.
 """
-
-from __future__ import annotations
-
-from traceview.parse.messages.ahead import pieces_ahead
-from traceview.parse.messages.finding import pieces
-from traceview.parse.messages.shapes import (
-    LEVELS,
-    End,
-    Foreign,
-    Lines,
-    Message,
-    Piece,
-    Wanted,
-    clean,
-)
-
-__all__ = [
-    "LEVELS", "End", "Foreign", "Lines", "Message", "Piece", "Wanted",
-    "clean", "pieces", "pieces_ahead",
-]  # fmt: skip

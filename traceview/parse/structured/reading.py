@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import zlib
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import polars as pl
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened, rank_in_name
-from traceview.parse.pieces import in_pieces, write_piece
 from traceview.parse.structured import breaks, compiles, kinds, settled
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
@@ -160,22 +157,3 @@ def _no_garbage() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def write_tables(batches: Batches, folder: Path) -> dict[str, int]:
-    """Write ``folder/TABLE.K.parquet`` of all batches; how many pieces each table has.
-
-    Packing runs in a thread of its own, one piece behind the reading, so that memory stays bounded.
-    """
-    written: Counter[str] = Counter()
-    last: Future[None] | None = None
-    folder.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(1) as writer:
-        for table, frame in in_pieces(batches):
-            if last is not None:
-                last.result()
-            last = writer.submit(write_piece, frame, folder / f"{table}.{written[table]}.parquet")
-            written[table] += 1
-        if last is not None:
-            last.result()
-    return dict(written)

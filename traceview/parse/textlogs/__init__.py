@@ -18,7 +18,8 @@ from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
 from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
-from traceview.parse.messages import (
+from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.shapes import (
     LEVELS,
     End,
     Foreign,
@@ -27,7 +28,6 @@ from traceview.parse.messages import (
     Piece,
     Wanted,
     clean,
-    pieces,
 )
 from traceview.parse.textlogs.autotune import Autotune
 from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from traceview.parse.damage import Damage
-from traceview.parse.messages import Foreign, clean
+from traceview.parse.messages.shapes import Foreign, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink
 
 _HEAD = re.compile(r"(?:^|\s)AUTOTUNE (?P<op>[\w.:]{1,200})\((?P<shapes>.*)\)\s*$")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from traceview.parse.messages import Message, clean
+from traceview.parse.messages.shapes import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at
 from traceview.torchtext.cudagraphs import read_event
 from traceview.torchtext.frames import parse_traceback, user_columns

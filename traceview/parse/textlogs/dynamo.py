@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from traceview.parse.messages import Message
+from traceview.parse.messages.shapes import Message
 from traceview.parse.textlogs.sink import SAID_BY_RANKS, Sink, heads, split_at
 from traceview.torchtext.graph_breaks import break_columns
 from traceview.torchtext.guards import parse_guard

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from traceview.parse.messages import Message
+from traceview.parse.messages.shapes import Message
 from traceview.parse.payloads.module import module
 from traceview.parse.textlogs.sink import SAID_BY_RANKS, Row, Sink, heads, split_at
 

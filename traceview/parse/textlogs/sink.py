@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from traceview.parse.keys import CompileKeys, CompileName
-from traceview.parse.messages import Message
+from traceview.parse.messages.shapes import Message
 from traceview.tables import from_rows
 from traceview.torchtext.remembered import remembered
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from traceview.parse.messages import Message, clean
+from traceview.parse.messages.shapes import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink
 from traceview.torchtext.frames import first_user_frame, parse_traceback
 
