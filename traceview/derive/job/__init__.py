@@ -13,15 +13,14 @@ keys        look-ups in the graph cache, and why one missed what another found
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
-from traceview.derive.job.attempts import Attempt, attempt, attempts
+from traceview.derive.job.attempts import attempt, attempts
 from traceview.derive.job.configs import config_rows
 from traceview.derive.job.divergence import divergence_rows
-from traceview.derive.job.keys import Components, Differences, LookUp, look_ups
+from traceview.derive.job.keys import Components, Differences, look_ups
 from traceview.derive.job.late import idle_rows, late_rows, traces
 from traceview.derive.job.ranks import failure_rows, frame_rows, rank_rows, straggler_rows
 from traceview.derive.job.waits import wait_rows
@@ -32,44 +31,32 @@ __all__ = ["attempts", "earlier", "job_tables"]
 
 def job_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     """The tables; none where the run was measured, so that there is no job."""
-    jobs = [attempt(tables, name) for name in attempts(tables)]
-    if not jobs:
-        return {}
-    looked = {job.name: list(look_ups(tables, job)) for job in jobs}
+    jobs = {name: attempt(tables, name) for name in attempts(tables)}
+    looked = {name: list(look_ups(tables, job)) for name, job in jobs.items()}
     rows: dict[str, list[Any]] = {}
-    for job in jobs:
-        for name, found in _of_one(tables, job, looked[job.name]).items():
-            rows.setdefault(name, []).extend(found)
-    rows["cache_key_differences"] = list(_key_differences(tables, looked))
-    return {name: from_rows(name, found) for name, found in rows.items()}
-
-
-def _of_one(
-    tables: Tables, job: Attempt, looked: list[LookUp]
-) -> dict[str, Iterable[dict[str, Any]]]:
-    profiled = list(traces(tables, job))
-    return {
-        "job_ranks": rank_rows(tables, job),
-        "job_frames": frame_rows(job),
-        "job_waits": wait_rows(tables, job),
-        "job_divergence": divergence_rows(tables, job),
-        "job_configs": config_rows(tables, job),
-        "job_failures": failure_rows(job),
-        "job_stragglers": straggler_rows(job, looked),
-        "late_compiles": late_rows(tables, job, profiled),
-        "idle_on_compile": idle_rows(job, profiled),
-    }
-
-
-def _key_differences(tables: Tables, looked: dict[str, list[LookUp]]) -> Iterable[dict[str, Any]]:
-    """Between the ranks of each attempt, and between each attempt and the one before it."""
     components = Components(tables)
-    for name, found in looked.items():
+    for name, job in jobs.items():
+        profiled = list(traces(tables, job))
+        # Between the ranks of the attempt, and between it and the one before it.
         differences = Differences(components)
-        differences.between_ranks(found)
+        differences.between_ranks(looked[name])
         for before, _ in earlier(tables, name)[-1:]:
-            differences.between_attempts(looked.get(before, ()), found)
-        yield from differences.rows(name)
+            differences.between_attempts(looked.get(before, ()), looked[name])
+        made = {
+            "job_ranks": rank_rows(tables, job),
+            "job_frames": frame_rows(job),
+            "job_waits": wait_rows(tables, job),
+            "job_divergence": divergence_rows(tables, job),
+            "job_configs": config_rows(tables, job),
+            "job_failures": failure_rows(job),
+            "job_stragglers": straggler_rows(job, looked[name]),
+            "late_compiles": late_rows(tables, job, profiled),
+            "idle_on_compile": idle_rows(job, profiled),
+            "cache_key_differences": differences.rows(name),
+        }
+        for table, found in made.items():
+            rows.setdefault(table, []).extend(found)
+    return {name: from_rows(name, found) for name, found in rows.items()}
 
 
 def earlier(tables: Tables, name: str) -> list[tuple[str, int]]:

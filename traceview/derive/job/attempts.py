@@ -162,9 +162,29 @@ def attempt(tables: Tables, name: str) -> Attempt:
     """The compiles of pass ``name``."""
     compiles = with_nested(tables["compiles"].filter(pl.col("pass") == name).select(_COLUMNS))
     rows = with_member(compiles).sort("started_us", nulls_last=True, maintain_order=True).to_dicts()
-    by_member: dict[str, list[Row]] = defaultdict(list)
+    by_member: dict[str, list[Span]] = defaultdict(list)
+    counts: dict[tuple[str, Code], int] = defaultdict(int)
     for row in rows:
-        by_member[row["member"]].append(row)
+        code = (row["co_name"], row["co_filename"], row["co_firstlineno"])
+        at = (row["member"], code)
+        forward = row["is_forward"] is not False
+        index = counts[at] if forward else max(0, counts[at] - 1)
+        counts[at] += forward
+        start, duration = row["started_us"], row["duration_us"]
+        phases = exclusive_phases(row, row["nested_us"])
+        span = Span(
+            member=row["member"],
+            code=code,
+            index=index,
+            again=(row["frame_compile_id"] or 0) > 0,
+            forward=forward,
+            started_us=start,
+            ended_us=start + duration if start is not None and duration is not None else None,
+            seconds=None if duration is row["dynamo_us"] is None else sum(phases.values()),
+            phases=phases,
+            row=row,
+        )
+        by_member[span.member].append(span)
     # Every rank that logged anything; processes without a rank only if they compiled.
     seen: set[str] = set()
     for table in _SEEN:
@@ -174,23 +194,5 @@ def attempt(tables: Tables, name: str) -> Attempt:
             mine = mine.filter(pl.col("rank").is_not_null())
         seen |= set(with_member(mine)["member"].unique())
     members = in_order(seen)
-    spans = {member: list(_spans(by_member[member])) for member in members if member in by_member}
+    spans = {member: by_member[member] for member in members if member in by_member}
     return Attempt(name, [span for own in spans.values() for span in own], members, spans)
-
-
-def _spans(rows: list[Row]) -> Iterator[Span]:
-    """Of one member, in order of start."""
-    counts: dict[Code, int] = defaultdict(int)
-    for row in rows:
-        code = (row["co_name"], row["co_filename"], row["co_firstlineno"])
-        forward = row["is_forward"] is not False
-        index = counts[code] if forward else max(0, counts[code] - 1)
-        counts[code] += forward
-        duration = row["duration_us"]
-        phases = exclusive_phases(row, row["nested_us"])
-        timed = duration is not None or row["dynamo_us"] is not None
-        start = row["started_us"]
-        end = start + duration if start is not None and duration is not None else None
-        own = sum(phases.values()) if timed else None
-        again = (row["frame_compile_id"] or 0) > 0
-        yield Span(row["member"], code, index, again, forward, start, end, own, phases, row)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -176,13 +176,10 @@ def _differences(
     job: Attempt, spans: Mapping[int, list[Span]], digests: Mapping[tuple[str, str], Row]
 ) -> Iterator[tuple[str, int, dict[str | None, list[str]]]]:
     """(kind, n, digest → ranks) of the first difference of each kind."""
-    counts = dict.fromkeys(job.by_member, 0)
-    for found in spans.values():
-        for span in found:
-            counts[span.member] += 1
+    counts = Counter(span.member for found in spans.values() for span in found)
     by_count: dict[str | None, list[str]] = defaultdict(list)
-    for member, count in counts.items():
-        by_count[str(count)].append(member)
+    for member in job.by_member:
+        by_count[str(counts[member])].append(member)
     if len(by_count) > 1:
         yield "frames", 0, by_count
     seen: set[str] = set()

@@ -151,7 +151,46 @@ class _Component(msgspec.Struct, frozen=True):
 
     name: str | None
     kind: str
-    values: tuple[str | None, str | None]
+    values: tuple[str | None, str | None] = (None, None)
+
+
+_FOLDER = _Component(None, "folder")
+
+
+class _Keys(msgspec.Struct, frozen=True):
+    """The components of two keys by name."""
+
+    left: Mapping[str, Row]
+    right: Mapping[str, Row]
+
+    def component(self, name: str, kind: str) -> _Component:
+        return _Component(name, kind, (_value(self.left, name), _value(self.right, name)))
+
+    def differ(self, name: str) -> bool:
+        """Whether it differs by more than the index of a device."""
+        one, other = self.left.get(name), self.right.get(name)
+        if one is None or other is None:
+            return True
+        if one["digest"] == other["digest"]:
+            return False
+        texts = [_DEVICE.sub("", row["value"] or "") for row in (one, other)]
+        return texts[0] != texts[1] or (one["value"] == other["value"] and not self.on_devices())
+
+    def on_devices(self) -> bool:
+        """Whether inputs lie on devices of different index: their digests then differ anyway."""
+        for name in self.left.keys() & self.right.keys():
+            one, other = self.left[name]["value"] or "", self.right[name]["value"] or ""
+            if one != other and _DEVICE.sub("", one) == _DEVICE.sub("", other):
+                return True
+        return False
+
+    def graph(self, names: Sequence[str]) -> _Component:
+        """What says most of graphs that differ: an input where only sizes do, else the graph."""
+        shapes = {_NUMBER.sub("0", _value(side, _GRAPH) or "") for side in (self.left, self.right)}
+        inputs = [name for name in names if _INPUT.match(name)]
+        if inputs and (_GRAPH not in names or len(shapes) == 1):
+            return self.component(inputs[0], "inputs")
+        return self.component(_GRAPH if _GRAPH in names else names[0], "graph")
 
 
 class Differences:
@@ -219,12 +258,15 @@ class Differences:
 
     def _same_key(self, group: Group) -> None:
         hits = [found for found in group if found.outcome == "hit"]
-        missed = [
-            found for found in group if found.outcome == "miss" and not _came_first(found, hits)
-        ]
+        missed: list[LookUp] = []
+        for look_up in group:
+            # Where most of those who hit ended after it had made the code, they found its own.
+            ended = look_up.ended_us
+            later = 0 if ended is None else sum((hit.ended_us or 0.0) > ended for hit in hits)
+            if look_up.outcome == "miss" and 2 * later <= len(hits):
+                missed.append(look_up)
         if hits and missed:
-            same = _Component(None, "folder", (None, None))
-            self._add("ranks", same, (hits, missed), _beyond(hits, missed))
+            self._add("ranks", _FOLDER, (hits, missed), _beyond(hits, missed))
 
     def _compare(self, usual: Group, other: Group, between: str) -> None:
         if self._pairs >= _PAIRS:
@@ -244,22 +286,21 @@ class Differences:
 
     def _differing(self, one: LookUp, other: LookUp, *, mixed: bool) -> Iterator[_Component]:
         if one.key == other.key:
-            yield _Component(None, "folder", (None, None))
+            yield _FOLDER
             return
-        left, right = self._components.of(one), self._components.of(other)
-        if not left or not right:
+        keys = _Keys(self._components.of(one), self._components.of(other))
+        if not keys.left or not keys.right:
             yield _Component(None, "unknown", (one.key, other.key))
             return
-        names = [name for name in dict.fromkeys((*left, *right)) if _differ(name, left, right)]
+        names = list(filter(keys.differ, dict.fromkeys((*keys.left, *keys.right))))
         graph = [name for name in names if _OF_GRAPH.match(name)]
         if graph:
-            yield _graph(graph, left, right)
+            yield keys.graph(graph)
         settings = [name for name in names if name not in graph]
         for name in sorted(settings, key=lambda name: (name not in _VERSIONS, name))[:_SETTINGS]:
-            kind = "versions" if name in _VERSIONS else "settings"
-            yield _Component(name, kind, (_value(left, name), _value(right, name)))
+            yield keys.component(name, "versions" if name in _VERSIONS else "settings")
         if not names and mixed:  # the device's index is part of the key
-            yield _Component(None, "folder", (None, None))
+            yield _FOLDER
 
     def _add(
         self,
@@ -272,46 +313,10 @@ class Differences:
         at: tuple[object, ...] = (between, component.kind, component.name, component.values, passes)
         if component.kind in _DIVERGED:  # sizes are many: one row a function
             at = (between, component.kind, _function(groups[1][0]), passes)
-        _, sides = self._found.setdefault(
-            at,
-            (
-                component.name,
-                (_Side(passes[0], component.values[0]), _Side(passes[1], component.values[1])),
-            ),
-        )
+        one, other = map(_Side, passes, component.values)
+        _, sides = self._found.setdefault(at, (component.name, (one, other)))
         sides[0].add(groups[0], {})
         sides[1].add(groups[1], seconds)
-
-
-def _differ(name: str, left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
-    """Whether it differs by more than the index of a device."""
-    one, other = left.get(name), right.get(name)
-    if one is None or other is None:
-        return True
-    if one["digest"] == other["digest"]:
-        return False
-    texts = [_DEVICE.sub("", row["value"] or "") for row in (one, other)]
-    named = [row["value"] for row in (one, other)]
-    return texts[0] != texts[1] or (named[0] == named[1] and not _on_devices(left, right))
-
-
-def _on_devices(left: Mapping[str, Row], right: Mapping[str, Row]) -> bool:
-    """Whether the inputs lie on devices of different index: their digests then differ anyway."""
-    for name in left.keys() & right.keys():
-        one, other = left[name]["value"] or "", right[name]["value"] or ""
-        if one != other and _DEVICE.sub("", one) == _DEVICE.sub("", other):
-            return True
-    return False
-
-
-def _graph(names: Sequence[str], left: Mapping[str, Row], right: Mapping[str, Row]) -> _Component:
-    """What says most of graphs that differ: an input where only sizes do, else the graph."""
-    shapes = [_NUMBER.sub("0", _value(side, _GRAPH) or "") for side in (left, right)]
-    inputs = [name for name in names if _INPUT.match(name)]
-    if inputs and (_GRAPH not in names or shapes[0] == shapes[1]):
-        return _Component(inputs[0], "inputs", (_value(left, inputs[0]), _value(right, inputs[0])))
-    name = _GRAPH if _GRAPH in names else names[0]
-    return _Component(name, "graph", (_value(left, name), _value(right, name)))
 
 
 def _value(side: Mapping[str, Row], name: str) -> str | None:
@@ -319,15 +324,6 @@ def _value(side: Mapping[str, Row], name: str) -> str | None:
     text = side[name]["value"] if name in side else None
     strange = sum(not (char.isprintable() or char.isspace()) or char == "�" for char in text or "")
     return None if text is None or strange * 10 > len(text) else text
-
-
-def _came_first(look_up: LookUp, hits: Group) -> bool:
-    """Whether most of those who hit ended after it had made the code: they found its own."""
-    ended = look_up.ended_us
-    if ended is None or not hits:
-        return False
-    later = sum((hit.ended_us or 0.0) > ended for hit in hits)
-    return 2 * later > len(hits)
 
 
 def _hits(group: Group) -> int:

@@ -59,7 +59,15 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
         mine = with_member(tables["graph_breaks"].filter(pl.col("pass") == job.name))
         what = ["member", "compile_key", "user_file", "user_line", "gb_type"]
         breaks = Counter(dict(mine.unique(what).group_by("member").len().iter_rows()))
-    lookups = _lookups(tables, job)
+    # Look-ups in Inductor's graph cache by how they ended: what AOTAutograd's finds, Inductor's
+    # reports as found once more, and one of them counts.
+    events = tables["cache_events"].filter(
+        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
+    )
+    lookups: dict[str, Row] = {}
+    for member, event, count in with_member(events).group_by("member", "event").len().iter_rows():
+        row = lookups.setdefault(member, {"hits": 0, "misses": 0, "bypasses": 0})
+        row[_OUTCOMES[event]] += count
     for member in job.members:
         spans = job.by_member.get(member, [])
         timed = job.seconds(member)
@@ -115,22 +123,6 @@ def _counts(spans: list[Span]) -> Row:
         "recompiles": sum(span.forward and span.again for span in spans),
         "failures": sum(span.row["outcome"] == "failed" for span in spans),
     }
-
-
-def _lookups(tables: Tables, job: Attempt) -> dict[str, Row]:
-    """Member → look-ups in Inductor's graph cache by how they ended.
-
-    What AOTAutograd's cache finds, Inductor's reports as found once more: one of them counts.
-    """
-    mine = tables["cache_events"].filter(
-        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
-    )
-    found: dict[str, Row] = {}
-    counted = with_member(mine).group_by("member", "event").len()
-    for member, event, count in counted.iter_rows():
-        row = found.setdefault(member, {"hits": 0, "misses": 0, "bypasses": 0})
-        row[_OUTCOMES[event]] += count
-    return found
 
 
 def failure_rows(job: Attempt) -> Iterator[Row]:

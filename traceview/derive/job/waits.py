@@ -30,24 +30,13 @@ _BEFORE_S = 0.1
 _FILLS = 0.5
 #: Compiles looked at for one gap, the last to end first.
 _LOOKED_AT = 64
-_start, _end = itemgetter(0), itemgetter(1)
 
 
 def wait_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     """Measured waits where there are steps, else what the gaps between compiles show."""
     measured = tables["rank_waits"].filter(pl.col("pass") == job.name)
-    if measured.height:
-        yield from _measured(measured, job)
-        return
-    # Where two ranks or more have steps, no measured wait means that there was none.
-    steps = tables["steps"].filter(pl.col("pass") == job.name)
-    if steps["rank"].n_unique() <= 1:
-        yield from _gaps(job)
-
-
-def _measured(waits: pl.DataFrame, job: Attempt) -> Iterator[Row]:
-    spans = {span.key: span for span in reversed(job.spans)}
-    for row in waits.iter_rows(named=True):
+    spans = {span.key: span for span in reversed(job.spans)} if measured.height else {}
+    for row in measured.iter_rows(named=True):
         span = spans.get((str(row["rank"]), row["compile_key"]))
         if span is not None and row["waiting_rank"] is not None:
             yield {
@@ -57,22 +46,21 @@ def _measured(waits: pl.DataFrame, job: Attempt) -> Iterator[Row]:
                 "seconds": row["wait_ms"] / 1e3,
                 "basis": "measured",
             }
-
-
-def _gaps(job: Attempt) -> Iterator[Row]:
-    """One row for each gap of a rank that another rank's compiles explain."""
+    # Where two ranks or more have steps, no measured wait means that there was none.
+    steps = tables["steps"].filter(pl.col("pass") == job.name)
+    if measured.height or steps["rank"].n_unique() > 1:
+        return
     timed = [(span.interval, span) for span in job.spans if span.interval is not None]
     timed.sort(key=lambda item: item[0][1])
     ends = [end for (_, end), _ in timed]
     for member, intervals in job.intervals.items():
         for (_, start), (end, _) in pairwise(intervals):
-            if end - start < LEAST_S * 1e6:
-                continue
-            soon = max(_SOON_S * 1e6, _SOON * (end - start))
-            first = bisect_left(ends, end - soon)
-            last = bisect_right(ends, end + _BEFORE_S * 1e6)
-            near = [span for _, span in timed[max(first, last - _LOOKED_AT) : last]]
-            yield from _wait(job, member, (start, end), near)
+            if end - start >= LEAST_S * 1e6:
+                soon = max(_SOON_S * 1e6, _SOON * (end - start))
+                first = bisect_left(ends, end - soon)
+                last = bisect_right(ends, end + _BEFORE_S * 1e6)
+                near = [span for _, span in timed[max(first, last - _LOOKED_AT) : last]]
+                yield from _wait(job, member, (start, end), near)
 
 
 def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterator[Row]:
@@ -80,8 +68,12 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
 
     It has the name of the compile that filled most of it.
     """
-    others = dict.fromkeys(span.member for span in near if span.member != member)
-    found = {name: _inside(job.intervals[name], gap) for name in others}
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(span.member for span in near if span.member != member):
+        intervals = job.intervals[name]
+        first = bisect_right(intervals, gap[0], key=itemgetter(1))
+        last = bisect_left(intervals, gap[1], key=itemgetter(0))
+        found[name] = shared(gap, intervals[first:last])
     other = max(found, key=lambda name: found[name], default=None)
     if other is None or found[other] < _FILLS * (gap[1] - gap[0]):
         return
@@ -97,13 +89,6 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
         "resumed_s": (gap[1] - done) / 1e6,
         "basis": "heuristic",
     }
-
-
-def _inside(intervals: list[Interval], gap: Interval) -> int:
-    """Time of ``gap`` that disjoint intervals, in order, cover."""
-    first = bisect_right(intervals, gap[0], key=_end)
-    last = bisect_left(intervals, gap[1], key=_start)
-    return shared(gap, intervals[first:last])
 
 
 def _compile(job: Attempt, span: Span) -> Row:
