@@ -17,13 +17,13 @@ from traceview.derive.pairs import per_step_ms
 from traceview.derive.time.accounting import Account, account, accounting, machine_speed
 from traceview.derive.time.details import account_details
 from traceview.derive.time.device import busy_ns, communication
-from traceview.derive.time.host import call_overhead_ns, compiled_regions, gaps, lookup_ns
+from traceview.derive.time.host import gaps, marks_ns
 from traceview.derive.time.host_line import compiles_elsewhere
 from traceview.derive.time.profiler_cost import Faults, faults_of, waits_ns
 from traceview.derive.time.read_replays import read_replays
 from traceview.derive.windows import Window, windows
 from traceview.tables import Tables, from_rows
-from traceview.torchtext.marks import STEP
+from traceview.torchtext import marks
 
 Row = dict[str, Any]
 #: Part of a step below which what the profiler took is not worth a sentence.
@@ -65,6 +65,9 @@ class _Profiled(msgspec.Struct, frozen=True):
         gap_ns = None if between is None else (between["end"] - between["start"]).sum()
         threads = pl.col("tid").is_in(mine.line["tid"].unique().implode())
         work = window.kernels if window.on_device else window.working_operators
+        is_region = pl.col("name").str.starts_with(marks.REGION)
+        entering = marks_ns(window, marks.LOOKUP, marks.PREGRAPH, marks.PROLOGUE)
+        own = marks_ns(window, marks.FORWARD, marks.BACKWARD, column="self_ns")
         row = {
             **window.head,
             "steps": window.steps,
@@ -78,9 +81,9 @@ class _Profiled(msgspec.Struct, frozen=True):
             "profiler_faults_ms": window.ms_per_step(mine.faults_ns) if mine.faults_ns else None,
             "unexplained_ms": window.ms_per_step(mine.cost.left),
             "kernels": window.per_step(work.height),
-            "compiled_regions": window.per_step(compiled_regions(window)),
-            "cache_lookup_ms": window.ms_per_step(lookup_ns(window)),
-            "call_overhead_ms": window.ms_per_step(call_overhead_ns(window)),
+            "compiled_regions": window.per_step(window.ops_in_steps.filter(is_region).height),
+            "cache_lookup_ms": window.ms_per_step(marks_ns(window, marks.LOOKUP)),
+            "call_overhead_ms": window.ms_per_step(entering + own),
             "gap_ms": window.ms_per_step(gap_ns),
             "gaps": None if between is None else window.per_step(between.height),
         }
@@ -201,8 +204,8 @@ def _notes(found: Sequence[Window], profiled: Sequence[_Profiled]) -> Iterator[R
 def _events(window: Window, of: pl.Expr | None = None) -> int:
     """Events that the profiler wrote in the steps, marks of steps aside."""
     of = pl.lit(True) if of is None else of
-    marks = pl.col("step").is_not_null() & ~pl.col("name").str.contains(STEP)
-    return window.ops.filter(of & marks).height + window.launches.filter(of).height
+    in_steps = pl.col("step").is_not_null() & ~pl.col("name").str.contains(marks.STEP)
+    return window.ops.filter(of & in_steps).height + window.launches.filter(of).height
 
 
 def _calls(window: Window, *kinds: str) -> float | None:

@@ -39,15 +39,8 @@ from msgspec.structs import replace
 
 from traceview.derive import causes
 from traceview.derive.intervals import Interval as Span
-from traceview.derive.time import host_line, unprofiled
-from traceview.derive.time.device import (
-    COMMUNICATION,
-    Idle,
-    blocks_of,
-    busy_shares,
-    device_span,
-    idle_time,
-)
+from traceview.derive.time import device, host_line, unprofiled
+from traceview.derive.time.device import COMMUNICATION, Idle
 from traceview.derive.time.profiler_cost import MOST_EVENT_US, EventCost, Interval, event_cost
 from traceview.derive.windows import Window
 
@@ -67,7 +60,6 @@ class Played(msgspec.Struct, frozen=True):
     """A window ready to be played again as it was without the profiler, and how long it took."""
 
     player: unprofiled.Player
-    blocks: pl.DataFrame
     event_ns: float
     graph_gaps: float
     period_ns: float
@@ -116,7 +108,7 @@ def account(
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
-    span = device_span(window) if window.on_device else window.host_span
+    span = device.device_span(window) if window.on_device else window.host_span
     line = host_line.host_line(window, (min(span[0], window.host_span[0]), span[1]))
     if window.on_device:
         line = host_line.device_causes(line, window)
@@ -171,19 +163,19 @@ def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0
 def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval | None) -> Account:
     """Work of the device, and what the host did while it had none."""
     kernels = window.main_kernels
-    blocks, busy = blocks_of(kernels, span[0]), busy_shares(kernels)
+    blocks, busy = device.blocks_of(kernels, span[0]), device.busy_shares(kernels)
     # Up to the end of the window the host made the device wait.
     end = {"start": span[1], "end": span[1], "before": blocks["end"][-1], "launch": span[1]}
     end |= {"latency": 0, "ramp": 0, "cause": causes.UNLINKED, "staged": False}
     closed = [blocks, pl.DataFrame([end]).select(blocks.columns)]
-    profiled = idle_time(pl.concat(closed, how="vertical_relaxed"), line)
+    profiled = device.idle_time(pl.concat(closed, how="vertical_relaxed"), line)
     own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
     length = span[1] - span[0] - float(own)
     runs = unprofiled.runs_of(line)
     player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
     gaps = 1.0
     if timed is None:
-        played = Played(player, blocks, 0.0, gaps, player.play(0.0).period)
+        played = Played(player, 0.0, gaps, player.play(0.0).period)
         rows = _side_by_side(profiled, profiled)
         return Account(rows, busy, line, length, EventCost(), played=played)
     cost = event_cost(lambda us: player.play(us * 1000).period, timed)
@@ -197,8 +189,8 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
     rounds = [
         what.hstack(unprofiled.positions(line, runs, event_ns, shifts)) for shifts in last.shifts
     ]
-    freed = idle_time(last.blocks, pl.concat(rounds))
-    played = Played(player, blocks, event_ns, gaps, last.period)
+    freed = device.idle_time(last.blocks, pl.concat(rounds))
+    played = Played(player, event_ns, gaps, last.period)
     return Account(_side_by_side(profiled, freed), busy, line, length, cost, played=played)
 
 
@@ -233,17 +225,11 @@ def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
 
 def accounting(window: Window, account: Account) -> list[Row]:
     """Rows of table ``accounting`` for one window."""
+    per_step, ms_per_step = window.per_step, window.ms_per_step
     counts = dict(window.kernels["category"].value_counts().iter_rows())
     rows = [
-        {
-            **window.head,
-            "category": name,
-            "kind": "busy",
-            "clock": "device",
-            "ms": window.ms_per_step(ns),
-            "profiled_ms": window.ms_per_step(account.busy[name]),
-            "count": window.per_step(counts.get(name, 0)),
-        }
+        _row(window, name, "busy", ms_per_step(ns))
+        | {"profiled_ms": ms_per_step(account.busy[name]), "count": per_step(counts.get(name, 0))}
         for name, ns in account.busy_as_timed().items()
     ]
     # Everything that is no device's work; counted are the operators and calls that took part.
@@ -257,35 +243,26 @@ def accounting(window: Window, account: Account) -> list[Row]:
             pl.col("event").filter(~pl.col("arriving")).drop_nulls().n_unique(),
         )
     )
-    rows += [
-        {
-            **window.head,
-            "category": cause,
-            "kind": _kind(window, cause),
-            "clock": window.clock,
-            "ms": window.ms_per_step(ns),
-            "profiled_ms": window.ms_per_step(profiled),
-            "count": window.per_step(count) if count else None,
-        }
-        for cause, profiled, ns, count in found.iter_rows()
-    ]
+    for cause, profiled, ns, count in found.iter_rows():
+        kind = "other" if cause in causes.WORKLESS else "busy"
+        if window.on_device:
+            kind = "idle"
+        elif cause.startswith("overhead"):
+            kind = "overhead"
+        more = {"profiled_ms": ms_per_step(profiled), "count": per_step(count) if count else None}
+        rows.append(_row(window, cause, kind, ms_per_step(ns)) | more)
     if account.cost.left is not None:
-        ms = window.ms_per_step(account.cost.left)
-        named = {"category": causes.UNEXPLAINED, "kind": causes.UNEXPLAINED, "clock": window.clock}
-        rows.append({**window.head, **named, "ms": ms})
+        unexplained = ms_per_step(account.cost.left)
+        rows.append(_row(window, causes.UNEXPLAINED, causes.UNEXPLAINED, unexplained))
     return rows
-
-
-def _kind(window: Window, cause: str) -> str:
-    if window.on_device:
-        return "idle"
-    if cause.startswith("overhead"):
-        return "overhead"
-    return "other" if cause in causes.WORKLESS else "busy"
 
 
 def machine_speed(window: Window, account: Account, timed_ms: float) -> Row:
     """The row of ``accounting`` between the step as timed and as it was around the window."""
     around = window.ms_per_step(account.cost.timed or 0.0) or 0.0
-    named = {"category": causes.SPEED, "kind": causes.SPEED, "clock": window.clock}
-    return {**window.head, **named, "ms": timed_ms - around}
+    return _row(window, causes.SPEED, causes.SPEED, timed_ms - around)
+
+
+def _row(window: Window, category: str, kind: str, ms: float | None) -> Row:
+    named = {"category": category, "kind": kind, "clock": window.clock, "ms": ms}
+    return {**window.head, **named}

@@ -104,9 +104,16 @@ def blocks_of(kernels: pl.DataFrame, begun: int) -> pl.DataFrame:
         lag=pl.col("start") - pl.col("launch"),
         tied=pl.col("launch").is_null() | (pl.col("start") < pl.col("launch")) | pl.col("replay"),
     )
-    latency, ramp = _usual(found.filter(~pl.col("tied")))
+    # In this window: a launch's latency into an empty queue, and the ramp between queued kernels.
+    launched = found.filter(~pl.col("tied"))
+    late = launched.filter(pl.col("launch") >= pl.col("before"))["lag"].sort().to_list()
+    lags = late[: max(1, len(late) // 10)] or sorted(launched["lag"].to_list())[:1]
+    latency = min(lags[-1], LATENCY_NS) if lags else LATENCY_NS
+    queued = launched.filter(pl.col("launch") + 3 * latency < pl.col("before"))
+    gaps = queued["gap"].sort().to_list()
+    ramp = gaps[len(gaps) // 2] if gaps else RAMP_NS
     arrived = pl.col("launch") + latency
-    late = ~pl.col("tied") & (arrived >= pl.col("before") + pl.min_horizontal("gap", ramp))
+    is_late = ~pl.col("tied") & (arrived >= pl.col("before") + pl.min_horizontal("gap", ramp))
     usual = pl.min_horizontal("lag", latency)
     cause = (
         pl.when("replay")
@@ -121,20 +128,10 @@ def blocks_of(kernels: pl.DataFrame, begun: int) -> pl.DataFrame:
         "before",
         "staged",
         launch=pl.when(~pl.col("tied")).then("launch"),
-        latency=pl.when(late).then("lag").otherwise(usual).fill_null(0),
-        ramp=pl.when(late).then(pl.min_horizontal("gap", ramp)).otherwise("gap"),
+        latency=pl.when(is_late).then("lag").otherwise(usual).fill_null(0),
+        ramp=pl.when(is_late).then(pl.min_horizontal("gap", ramp)).otherwise("gap"),
         cause=cause,
     )
-
-
-def _usual(launched: pl.DataFrame) -> tuple[int, int]:
-    """Latency of a launch into an empty queue, and ramp between queued kernels, in this window."""
-    late = launched.filter(pl.col("launch") >= pl.col("before"))["lag"].sort().to_list()
-    lags = late[: max(1, len(late) // 10)] or sorted(launched["lag"].to_list())[:1]
-    latency = min(lags[-1], LATENCY_NS) if lags else LATENCY_NS
-    queued = launched.filter(pl.col("launch") + 3 * latency < pl.col("before"))
-    gaps = queued["gap"].sort().to_list()
-    return latency, gaps[len(gaps) // 2] if gaps else RAMP_NS
 
 
 def _stretches(kernels: pl.DataFrame) -> pl.DataFrame:

@@ -6,41 +6,17 @@ import polars as pl
 
 from traceview.derive.intervals import inside, union
 from traceview.derive.windows import Window
-from traceview.torchtext.marks import (
-    BACKWARD,
-    FORWARD,
-    GRAPH,
-    LOOKUP,
-    OUR_REGIONS,
-    PREGRAPH,
-    PROLOGUE,
-    REGION,
-    part_of_call,
-)
+from traceview.torchtext import marks
 
 
 def overhead_category(name: str) -> str:
     """Which part of a compiled call's cost a mark of torch.compile's stands for."""
-    return f"overhead_{part_of_call(name) or 'runtime_wrappers'}"
+    return f"overhead_{marks.part_of_call(name) or 'runtime_wrappers'}"
 
 
-def call_overhead_ns(window: Window) -> int:
-    """Look-up, pre-graph bytecode, prologue and the compiled function's own work, host."""
-    steps = window.ops_in_steps
-    whole = steps.filter(pl.col("name").is_in([LOOKUP, PREGRAPH, PROLOGUE]))["duration_ns"].sum()
-    return int(whole) + int(
-        steps.filter(pl.col("name").is_in([FORWARD, BACKWARD]))["self_ns"].sum()
-    )
-
-
-def lookup_ns(window: Window) -> int:
-    """``TorchDynamo Cache Lookup``: evaluating guards, host."""
-    return int(window.ops_in_steps.filter(pl.col("name") == LOOKUP)["duration_ns"].sum())
-
-
-def compiled_regions(window: Window) -> int:
-    """``Torch-Compiled Region`` marks inside the steps."""
-    return window.ops_in_steps.filter(pl.col("name").str.starts_with(REGION)).height
+def marks_ns(window: Window, *names: str, column: str = "duration_ns") -> int:
+    """Host time of the marks of these names inside the steps."""
+    return int(window.ops_in_steps.filter(pl.col("name").is_in(names))[column].sum())
 
 
 def gaps(window: Window) -> pl.DataFrame | None:
@@ -53,27 +29,27 @@ def gaps(window: Window) -> pl.DataFrame | None:
     ``CompiledFxGraph.__call__`` (torch/_inductor/output_code.py) marks nothing.
     """
     steps = window.ops_in_steps.sort("start_ns")
-    ours = (pl.col("name").str.starts_with(mark) for mark in OUR_REGIONS)
+    ours = (pl.col("name").str.starts_with(mark) for mark in marks.OUR_REGIONS)
     calls = steps.filter(pl.any_horizontal(ours))
     if calls.is_empty():
         return None
     end = pl.col("start_ns") + pl.col("duration_ns")
     calls = calls.select("tid", "start_ns", call="op_id", until=end)
-    graph = (pl.col("name") == FORWARD) | pl.col("name").str.starts_with(GRAPH)
-    lookup = pl.col("name") == LOOKUP
-    marks = steps.filter(lookup | graph | pl.col("name").is_in([PREGRAPH, PROLOGUE]))
-    marks = marks.select("tid", "start_ns", end=end, graph=graph, lookup=lookup)
-    marks = marks.join_asof(calls, on="start_ns", by="tid", check_sortedness=False)
-    marks = marks.filter(pl.col("start_ns") < pl.col("until"))
-    if marks["lookup"].any() and not marks["graph"].any():
+    graph = (pl.col("name") == marks.FORWARD) | pl.col("name").str.starts_with(marks.GRAPH)
+    lookup = pl.col("name") == marks.LOOKUP
+    found = steps.filter(lookup | graph | pl.col("name").is_in([marks.PREGRAPH, marks.PROLOGUE]))
+    found = found.select("tid", "start_ns", end=end, graph=graph, lookup=lookup)
+    found = found.join_asof(calls, on="start_ns", by="tid", check_sortedness=False)
+    found = found.filter(pl.col("start_ns") < pl.col("until"))
+    if found["lookup"].any() and not found["graph"].any():
         return None
     of_call = ["tid", "call"]
-    before = marks.with_columns(
+    before = found.with_columns(
         reach=pl.col("end").cum_max().shift(1).over(of_call),
         graphs=pl.when("graph").then("end").cum_max().forward_fill().shift(1).over(of_call),
     )
-    found = pl.col("lookup") & (pl.col("start_ns") > pl.col("reach"))
-    return before.filter(found & (pl.col("graphs") == pl.col("reach"))).select(
+    entered = pl.col("lookup") & (pl.col("start_ns") > pl.col("reach"))
+    return before.filter(entered & (pl.col("graphs") == pl.col("reach"))).select(
         "tid", start="reach", end="start_ns"
     )
 

@@ -59,8 +59,16 @@ def read_replays(
     sources = window.own(tables["op_sources"])
     python = python_lines(account.line, sources, window.own(tables["line_ops"]))
     for place in places(reads):
-        line = account.line.with_columns(gone=_gone(sources, python, place))
-        left = _without(window, played, line)
+        # The stretches of the host's line that end with the reads.
+        at = pl.col("file").eq(place.file) & pl.col("line").is_in(place.lines)
+        here = pl.col("op").is_in(sources.filter(at)["op_id"].implode())
+        gone = here & pl.col("graph_key").is_null()
+        if place.scalars < SEVERAL:
+            gone = (gone & pl.col("waits")).fill_null(False)
+        else:
+            of_python = pl.col("row").is_in(python.filter(at)["row"].implode())
+            gone = gone.fill_null(False) | of_python
+        left = _without(window, played, account.line.with_columns(gone=gone))
         period = played.player.play(played.event_ns, played.graph_gaps, left).period
         yield {
             **window.head,
@@ -72,42 +80,28 @@ def read_replays(
         }
 
 
-def _gone(sources: pl.DataFrame, python: pl.DataFrame, place: Place) -> pl.Expr:
-    """Whether a stretch of the host's line ends with the reads."""
-    at = pl.col("file").eq(place.file) & pl.col("line").is_in(place.lines)
-    here = pl.col("op").is_in(sources.filter(at)["op_id"].implode()) & pl.col("graph_key").is_null()
-    if place.scalars < SEVERAL:
-        return (here & pl.col("waits")).fill_null(False)
-    return here.fill_null(False) | pl.col("row").is_in(python.filter(at)["row"].implode())
-
-
 def _without(window: Window, played: Played, line: pl.DataFrame) -> unprofiled.Without:
     """What is left of the window when the stretches of ``line`` that are ``gone`` go."""
     gone = line.filter("gone")
-    less = gone.group_by("run").agg(
+    spent = gone.group_by("run").agg(
         ns=(pl.col("end") - pl.col("start")).sum(), fewer=pl.col("edges").sum()
     )
-    runs = unprofiled.runs_of(line).join(less, on="run", how="left", maintain_order="left")
+    runs = unprofiled.runs_of(line).join(spent, on="run", how="left", maintain_order="left")
     left = runs.with_columns(
         end=pl.col("end") - pl.col("ns").fill_null(0),
         edges=pl.col("edges") - pl.col("fewer").fill_null(0),
     )
     waits = runs.filter("waits")["ns"].to_list()
+    # Every block keeps its work, but for the kernels of what is gone.
+    ops, starts = gone.select("op").unique(), played.player.blocks["start"]
+    kernels = window.main_kernels.join(ops, left_on="cpu_op_id", right_on="op", how="semi")
+    block = starts.search_sorted(kernels["start_ns"], side="right").cast(pl.Int64) - 1
+    less = kernels.select(ns="duration_ns", block=block).filter(pl.col("block") >= 0)
+    busy = list(played.player.busy)
+    for number, ns in less.group_by("block").agg(pl.col("ns").sum()).iter_rows():
+        busy[number] = max(0, busy[number] - ns)
     return unprofiled.Without(
         unprofiled.moving(left, played.event_ns),
         frozenset(number for number, ns in enumerate(waits) if ns is not None),
-        _busy(window, played.blocks, gone.select("op").unique()),
+        busy,
     )
-
-
-def _busy(window: Window, blocks: pl.DataFrame, ops: pl.DataFrame) -> list[int]:
-    """ns of work of every block, but for the kernels of ``ops``."""
-    kernels = window.main_kernels.join(ops, left_on="cpu_op_id", right_on="op", how="semi")
-    block = blocks["start"].search_sorted(kernels["start_ns"], side="right").cast(pl.Int64) - 1
-    less = kernels.select(block=block, ns="duration_ns").group_by("block").agg(pl.col("ns").sum())
-    work = blocks.select(ns=pl.col("end") - pl.col("start")).with_row_index("block")
-    joined = work.with_columns(pl.col("block").cast(pl.Int64)).join(
-        less, on="block", how="left", maintain_order="left", suffix="_less"
-    )
-    rest = (pl.col("ns") - pl.col("ns_less").fill_null(0)).clip(lower_bound=0)
-    return joined.select(rest)["ns"].to_list()

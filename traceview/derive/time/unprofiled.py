@@ -80,7 +80,7 @@ class Player:
 
     def __init__(self, runs: pl.DataFrame, blocks: pl.DataFrame, kernel_ends: pl.Series) -> None:
         """``blocks``: ``device.blocks_of``; ``kernel_ends``: of the kernels in them, ns."""
-        self._runs, self._blocks = runs, blocks
+        self._runs, self.blocks = runs, blocks
         waits = runs.with_row_index("at").filter("waits")
         self._wait_runs = waits["at"].cast(pl.Int64)
         self._waits = _waits(waits, blocks, kernel_ends)
@@ -91,7 +91,7 @@ class Player:
         self._launch_parts = ((launch - begun) / (over - begun)).clip(0, 1)
         passed = waits["start"].search_sorted(launch.fill_null(0), side="left")
         self._passed: list[int] = passed.to_list()
-        self._busy: list[int] = (blocks["end"] - blocks["start"]).to_list()
+        self.busy: list[int] = (blocks["end"] - blocks["start"]).to_list()
         self._ramps, self._latencies = (blocks[name].to_list() for name in ("ramp", "latency"))
         self._in_graph: list[bool] = (blocks["cause"] == causes.IN_GRAPH).to_list()
 
@@ -102,7 +102,7 @@ class Player:
 
         ``graph_gaps``: the part that is left of each gap between two kernels of a graph.
         """
-        left = without or Without(moving(self._runs, event_ns), frozenset(), self._busy)
+        left = without or Without(moving(self._runs, event_ns), frozenset(), self.busy)
         length, busy = left.runs, left.busy
         clock = length.cum_sum() - length
         reached = length.gather(self._launch_runs) * self._launch_parts
@@ -121,7 +121,7 @@ class Player:
             None if launch is None else launch + shifts[passed]
             for launch, passed in zip(launches, self._passed, strict=True)
         ]
-        blocks = self._blocks.with_columns(
+        blocks = self.blocks.with_columns(
             pl.Series("before", before, dtype=pl.Float64),
             pl.Series("start", starts, dtype=pl.Float64),
             pl.Series("launch", arrivals, dtype=pl.Float64),
