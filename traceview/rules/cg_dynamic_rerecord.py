@@ -75,19 +75,24 @@ MOST_NEW = 0.50
 _INTENDED = 32
 #: ``x.size()[0]``, ``x.stride()[0]`` and ``x.storage_offset()``.
 _OF_TENSOR = "()"
+_LEAVE_OUT = "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True"
 _RECORDING = "cudagraph_recording"
 
 
 def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding]:
     """One finding for each function."""
+    spans = [
+        row
+        for row in first_rank(rows(tables, "compile_intervals", trigger=_RECORDING))
+        if row["duration_ms"] is not None
+    ]
     for compile_id, trees in _sizes(tables).items():
         if len(trees) < least_sizes:
             continue
-
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
         owners = Owners(tables)
         place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
-        cost, level = _cost(tables, len(trees))
+        cost, level = _cost(tables, len(trees), spans)
         confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
         if cost.ms_per_step is not None:
             confidence = "derived"
@@ -106,7 +111,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
             from_row(shorten(row["reason"]), "cudagraph_events", row)
             for row in (*warned, *trees[:2])
         ]
-        if spans := _recordings(tables):
+        if spans:
             mean = milliseconds(sum(row["duration_ms"] for row in spans) / len(spans))
             last = max(row["step"] or 0 for row in spans)
             text = f"{len(spans)} recordings of {mean} on average, the last in step {last}"
@@ -129,9 +134,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
                 f"{fix}, or leave graphs with symbolic sizes out of cudagraphs (launches are "
                 "then made one at a time; compare)."
             ),
-            snippet=Snippet(
-                "python", "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True"
-            ),
+            snippet=Snippet("python", _LEAVE_OUT),
         )
 
 
@@ -158,7 +161,7 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
     return most
 
 
-def _cost(tables: Tables, sizes: int) -> tuple[Cost, Severity]:
+def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]:
     blocks = [
         row
         for row in first_rank(rows(tables, "blocks", stance="compiled"))
@@ -172,7 +175,7 @@ def _cost(tables: Tables, sizes: int) -> tuple[Cost, Severity]:
         return Cost(slower, None, text), severity(tables, slower)
 
     # Seconds that the sizes cost so far, and what that figure is.
-    spans, total, text = _recordings(tables), None, "not measured"
+    total, text = None, "not measured"
     dirty = [row for row in blocks if row["compiles_inside"]]
     first_step = min((row["first_step"] or 0 for row in dirty), default=0)
     others = first_rank(rows(tables, "compile_intervals"))
@@ -191,8 +194,3 @@ def _cost(tables: Tables, sizes: int) -> tuple[Cost, Severity]:
     many = sizes > _INTENDED and total is not None and steps
     level = severity(tables, 1e3 * (total or 0.0) / steps) if many else "info"
     return Cost(seconds=total, about=text), level
-
-
-def _recordings(tables: Tables) -> list[Row]:
-    found = first_rank(rows(tables, "compile_intervals", trigger=_RECORDING))
-    return [row for row in found if row["duration_ms"] is not None]

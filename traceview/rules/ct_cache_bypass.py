@@ -118,11 +118,11 @@ _REMEDIES = (
         None,
         ("activation_memory_budget_runtime_estimator", "activation_memory_budget_solver"),
     ),
-)
-_GENERAL = _Remedy(
-    re.compile(""),
-    "Move what torch's reason names out of the compiled function if possible; the rest can then be "
-    "cached.",
+    _Remedy(
+        re.compile(""),  # any other reason
+        "Move what torch's reason names out of the compiled function if possible; the rest can "
+        "then be cached.",
+    ),
 )
 
 
@@ -158,7 +158,7 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         said = [
             (f"{row['cache']} cache, compile {row['compile_id']}: {reason}", row) for row in events
         ]
-        remedy = next((known for known in _REMEDIES if known.reason.search(reason)), _GENERAL)
+        remedy = next(known for known in _REMEDIES if known.reason.search(reason))
         if remedy.settings:
             place = _starts.setting_place(tables, *remedy.settings)
         else:  # the function whose graphs are not kept

@@ -38,8 +38,6 @@ import math
 import statistics
 from collections.abc import Iterator
 
-import msgspec
-
 from traceview.derive.facts.places import stack
 from traceview.rules import _starts
 from traceview.rules.kit import (
@@ -74,7 +72,6 @@ FEWEST_REQUESTS = 100
 FEWEST_COMPILES = 3
 SPIKE = 10.0
 
-
 _TAIL = 0.01
 #: Clocks of the log and of the collector are the same; what they note is not the same moment.
 _APART_US = 20_000.0
@@ -88,91 +85,79 @@ def check(
     spike: float = SPIKE,
 ) -> Iterator[Finding]:
     """At most one finding: the traffic as a whole."""
-    region = first(tables, "regions", is_anchor=True)
-    seen = _traffic(tables, region) if region else None
-    if region is None or seen is None or seen.requests < fewest_requests:
+    region, run = first(tables, "regions", is_anchor=True), first(tables, "runs")
+    if region is None or run is None or run["step_kind"] != "call" or not run["steps_seen"]:
         return
-    late, p99 = seen.compiled_ms, seen.p99_ms
-    if len(late) >= fewest_compiles and p99 is not None and p99 >= spike * seen.usual_p99_ms:
-        p99_usual = milliseconds(seen.usual_p99_ms)
-        compiled = f"{plural(len(late), 'call')} compiled after the first one,"
-        usual = (
-            f"{plural(len(seen.usual_ms), 'call')} without a compile took "
-            f"{milliseconds(statistics.median(seen.usual_ms))} (median)"
-        )
-        yield Finding(
-            code=CODE,
-            rule="sv-cold-requests",
-            severity="warning",
-            title=(
-                f"{len(late):,} of {seen.requests:,} requests waited for a compile: 99th "
-                f"percentile {milliseconds(p99)} instead of {p99_usual}"
-            ),
-            explanation=(
-                "Each was the first with its shapes, and nothing had been compiled for them "
-                "before the first request."
-            ),
-            cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
-            confidence="measured",
-            location=compile_call(region),
-            evidence=(
-                Evidence(f"{compiled} for {seconds(max(late) / 1e3)} at most", "compile_intervals"),
-                Evidence(f"{usual}, {p99_usual} (99th percentile)", "calls"),
-            ),
-            what_to_do=(
-                "Before the first request, call it once for each expected shape. After that, let "
-                "other shapes run in eager instead of compiling."
-            ),
-            snippet=Snippet(
-                "python",
-                "for example in one_of_each_shape:\n    compiled(example)\n"
-                'torch.compiler.set_stance("eager_on_recompile")',
-            ),
-            about=about_region(region),
-        )
-
-
-class _Traffic(msgspec.Struct, frozen=True):
-    """``requests`` that could compile, and the milliseconds of those that did, after the first.
-
-    ``usual_ms``: calls without a compile that were timed individually, in order of their length.
-    """
-
-    requests: int
-    compiled_ms: tuple[float, ...]
-    usual_ms: tuple[float, ...]
-
-    @property
-    def p99_ms(self) -> float | None:
-        """The 99th percentile, where it is a compile."""
-        above = int(_TAIL * self.requests)
-        slowest = sorted(self.compiled_ms, reverse=True)
-        return slowest[above] if above < len(slowest) else None
-
-    @property
-    def usual_p99_ms(self) -> float:
-        """The 99th percentile of calls that need not compile: sizes of requests may differ much."""
-        return self.usual_ms[math.ceil((1 - _TAIL) * len(self.usual_ms)) - 1]
-
-
-def _traffic(tables: Tables, region: Row) -> _Traffic | None:
-    """None where the calls are no requests, or what compiled was a warm-up or a sweep."""
-    run = first(tables, "runs")
-    if run is None or run["step_kind"] != "call" or not run["steps_seen"]:
-        return None
     if rows(tables, "compiles", is_forward=False):
-        return None
-    late = _late(tables)
+        return
+    requests = run["steps_seen"] - _starts.eager_steps(tables)
     calls = rows(tables, "calls", stance="compiled", region_id=region["region_id"], outermost=True)
-    usual = [
+    usual = sorted(
         row["host_ms"]
         for row in first_rank(calls)
         if row["compiles_inside"] == 0 and row["host_ms"] is not None
-    ]
-    if not usual or not _interleaved(tables, late):
-        return None
+    )
+    if requests < fewest_requests or not usual:
+        return
+    # The 99th percentile, where it is a compile, against that of the calls that need not compile:
+    # sizes of requests may differ much.
+    late, above = _late_ms(tables), int(_TAIL * requests)
+    usual_p99 = usual[math.ceil((1 - _TAIL) * len(usual)) - 1]
+    if len(late) < max(fewest_compiles, above + 1) or late[above] < spike * usual_p99:
+        return
+    compiled = f"{plural(len(late), 'call')} compiled after the first one"
+    typical = f"{milliseconds(statistics.median(usual))} (median)"
+    yield Finding(
+        code=CODE,
+        rule="sv-cold-requests",
+        severity="warning",
+        title=(
+            f"{len(late):,} of {requests:,} requests waited for a compile: 99th percentile "
+            f"{milliseconds(late[above])} instead of {milliseconds(usual_p99)}"
+        ),
+        explanation=(
+            "Each was the first with its shapes, and nothing had been compiled for them before "
+            "the first request."
+        ),
+        cost=Cost(seconds=sum(late) / 1e3, about="compiling while a request waited"),
+        confidence="measured",
+        location=compile_call(region),
+        evidence=(
+            Evidence(f"{compiled}, for {seconds(late[0] / 1e3)} at most", "compile_intervals"),
+            Evidence(
+                f"{plural(len(usual), 'call')} without a compile took {typical}, "
+                f"{milliseconds(usual_p99)} (99th percentile)",
+                "calls",
+            ),
+        ),
+        what_to_do=(
+            "Before the first request, call it once for each expected shape. After that, let "
+            "other shapes run in eager instead of compiling."
+        ),
+        snippet=Snippet(
+            "python",
+            "for example in one_of_each_shape:\n    compiled(example)\n"
+            'torch.compiler.set_stance("eager_on_recompile")',
+        ),
+        about=about_region(region),
+    )
 
-    # Milliseconds of compiling in each call that met one of ``late``.
+
+def _late_ms(tables: Tables) -> list[float]:
+    """Milliseconds of compiling in each request that compiled after the first, longest first.
+
+    Empty where what compiled was a sweep: no older variant was called before a new one came.
+    """
+    late = _late(tables)
+    # torch puts the variant that was called last in front: a guard that failed first says which.
+    newest = {row["compile_key"]: row for row in rows(tables, "recompiles", order=0)}
+    came_back = False
+    for row in late:
+        failed = newest.get(row["compile_key"])
+        number = row["frame_compile_id"]
+        if failed and failed["failed_compile_id"] and number is not None:
+            before = f"{row['frame_id']}/{number - 1}"
+            came_back |= failed["failed_compile_id"].partition("_")[0] != before
     spans = [
         (row["started_us"] - _APART_US, row["started_us"] + 1e3 * row["duration_ms"], row)
         for row in first_rank(rows(tables, "compile_intervals"))
@@ -183,15 +168,14 @@ def _traffic(tables: Tables, region: Row) -> _Traffic | None:
         own = next((row for start, end, row in spans if start <= at < end), None)
         if own is not None and own["step"] is not None:
             spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
-    return _Traffic(
-        requests=run["steps_seen"] - _starts.eager_steps(tables),
-        compiled_ms=tuple(spent.values()),
-        usual_ms=tuple(sorted(usual)),
-    )
+    return sorted(spent.values(), reverse=True) if came_back else []
 
 
 def _late(tables: Tables) -> list[Row]:
-    """Compiles after the first one that were met on the profiled steps' own way to the call."""
+    """Compiles after the first one that were met on the profiled steps' own way to the call.
+
+    A warm-up has lines of its own.
+    """
     lines = {row["name"] for row in first_rank(rows(tables, "line_ops", kind="line"))}
     own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
     compiles = first_rank(rows(tables, "compiles", is_forward=True))
@@ -203,19 +187,3 @@ def _late(tables: Tables) -> list[Row]:
         if way and way <= lines:
             late.append(row)
     return late
-
-
-def _interleaved(tables: Tables, late: list[Row]) -> bool:
-    """Whether an older variant was called again before a new one came.
-
-    torch puts the variant that was called last in front: a guard that failed first says which.
-    """
-    newest = {row["compile_key"]: row for row in rows(tables, "recompiles", order=0)}
-    for row in late:
-        failed = newest.get(row["compile_key"])
-        number = row["frame_compile_id"]
-        if failed and failed["failed_compile_id"] and number is not None:
-            before = f"{row['frame_id']}/{number - 1}"
-            if failed["failed_compile_id"].partition("_")[0] != before:
-                return True
-    return False
