@@ -37,66 +37,65 @@ SEVERITIES = ("error", "warning")
 
 
 class _Lack(NamedTuple):
-    """What is missing, how messages say it, why it is needed, how to get it."""
+    """What is missing, why it is needed, how to get it."""
 
     title: str
-    said: tuple[str, ...]
     why: str
     remedy: str
     paste: str | None = None
 
 
-_LACKS = (
-    _Lack(
-        "torch finds no working C++ compiler",
-        (r"No working C\+\+ compiler found in [^\n]*", r"Compiler: \S+ is not found\."),
-        "Inductor writes C++ for a CPU and calls a compiler to build it: the one that CXX names, "
-        "or g++ on the PATH.",
-        "Install g++ (or clang++), or set CXX to an installed compiler. If CXX is set, check its "
-        "path.",
-        "apt-get install g++   # or: export CXX=/usr/bin/clang++",
-    ),
-    _Lack(
-        "Triton is not installed, or too old for this torch",
-        (r"Cannot find a working triton installation",),
-        "Inductor writes Triton for a GPU, and each torch works with one version of it.",
-        "Install the Triton that belongs to this torch: reinstall torch from its own index.",
-    ),
-    _Lack(
-        "This GPU is too old for Triton",
-        (r"too old to be supported by the triton GPU compiler",),
-        "Inductor writes Triton for a GPU, which needs compute capability 7.0 or newer.",
-        'Leave the model in eager on this GPU; backend="cudagraphs" saves launches without Triton.',
-    ),
-    _Lack(
-        "Triton finds no C compiler",
-        (r"Failed to find C compiler",),
-        "Triton builds a small C extension for each kernel, with the compiler that CC names, or "
-        "gcc.",
-        "Install gcc, or set CC to an installed compiler.",
-        "apt-get install gcc   # or: export CC=/usr/bin/clang",
-    ),
-    _Lack(
-        "The compiler does not find Python's headers (Python.h)",
-        (r"Python\.h: No such file or directory",),
-        "The generated code is an extension of this Python and includes Python.h.",
-        "Install this Python's headers.",
-        "apt-get install python3-dev",
-    ),
-    _Lack(
-        "Triton finds no ptxas",
-        (r"Cannot find ptxas|ptxas: (?:not found|No such file)",),
-        "Triton calls NVIDIA's assembler to build its kernels.",
-        "Reinstall Triton, which includes ptxas, or set TRITON_PTXAS_PATH to the one of your CUDA.",
-    ),
-    _Lack(
-        "This torch does not compile under this Python",
-        (r"(?:torch\.compile|Dynamo) is not supported on Python[^\n]*",),
-        "Dynamo reads bytecode, which each Python version changes.",
-        "Use an older Python, or a newer torch.",
-    ),
+_CXX = _Lack(
+    "torch finds no working C++ compiler",
+    "Inductor writes C++ for a CPU and calls a compiler to build it: the one that CXX names, or "
+    "g++ on the PATH.",
+    "Install g++ (or clang++), or set CXX to an installed compiler. If CXX is set, check its path.",
+    "apt-get install g++   # or: export CXX=/usr/bin/clang++",
 )
-_ANY_LACK = re.compile("|".join(words for lack in _LACKS for words in lack.said))
+_TRITON = _Lack(
+    "Triton is not installed, or too old for this torch",
+    "Inductor writes Triton for a GPU, and each torch works with one version of it.",
+    "Install the Triton that belongs to this torch: reinstall torch from its own index.",
+)
+_OLD_GPU = _Lack(
+    "This GPU is too old for Triton",
+    "Inductor writes Triton for a GPU, which needs compute capability 7.0 or newer.",
+    'Leave the model in eager on this GPU; backend="cudagraphs" saves launches without Triton.',
+)
+_C_COMPILER = _Lack(
+    "Triton finds no C compiler",
+    "Triton builds a small C extension for each kernel, with the compiler that CC names, or gcc.",
+    "Install gcc, or set CC to an installed compiler.",
+    "apt-get install gcc   # or: export CC=/usr/bin/clang",
+)
+_HEADERS = _Lack(
+    "The compiler does not find Python's headers (Python.h)",
+    "The generated code is an extension of this Python and includes Python.h.",
+    "Install this Python's headers.",
+    "apt-get install python3-dev",
+)
+_PTXAS = _Lack(
+    "Triton finds no ptxas",
+    "Triton calls NVIDIA's assembler to build its kernels.",
+    "Reinstall Triton, which includes ptxas, or set TRITON_PTXAS_PATH to the one of your CUDA.",
+)
+_PYTHON = _Lack(
+    "This torch does not compile under this Python",
+    "Dynamo reads bytecode, which each Python version changes.",
+    "Use an older Python, or a newer torch.",
+)
+_LACKS = (
+    (r"No working C\+\+ compiler found in [^\n]*", _CXX),
+    (r"Compiler: \S+ is not found\.", _CXX),
+    (r"Cannot find a working triton installation", _TRITON),
+    (r"too old to be supported by the triton GPU compiler", _OLD_GPU),
+    (r"Failed to find C compiler", _C_COMPILER),
+    (r"Python\.h: No such file or directory", _HEADERS),
+    (r"Cannot find ptxas|ptxas: (?:not found|No such file)", _PTXAS),
+    (r"(?:torch\.compile|Dynamo) is not supported on Python[^\n]*", _PYTHON),
+)
+
+_ANY_LACK = re.compile("|".join(pattern for pattern, _ in _LACKS))
 
 
 def is_lack(message: str | None) -> bool:
@@ -107,9 +106,8 @@ def is_lack(message: str | None) -> bool:
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per kind of thing that is missing."""
     env = first_rank(rows(tables, "environment", section="env", name="CXX"))
-    patterns = ((each, re.compile(words)) for each in _LACKS for words in each.said)
-    for lack, pattern in patterns:
-        for failure in _failures.failures(tables, pattern):
+    for pattern, lack in _LACKS:
+        for failure in _failures.failures(tables, re.compile(pattern)):
             yield Finding(
                 code=CODE,
                 rule="cap-toolchain-missing",

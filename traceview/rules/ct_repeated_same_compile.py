@@ -37,8 +37,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import msgspec
-
 from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import (
     Confidence,
@@ -89,25 +87,10 @@ _CREATED_AGAIN = (
 )
 
 
-class _Same(msgspec.Struct, frozen=True, dict=True):
-    """Compiles of one function to one graph, one for each time that it had no compiled code."""
-
-    compiles: list[Row]
-
-    @property
-    def after_resets(self) -> bool:
-        """Whether resets discarded it; otherwise there was another code object each time."""
-        return len({row["epoch"] for row in self.compiles}) > len(self.compiles) / 2
-
-    @property
-    def again_s(self) -> float:
-        """Seconds of all compiles but the first."""
-        return compile_seconds(self.compiles[1:]) or 0.0
-
-
 def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator[Finding]:
     """One finding per reason, with every function that is compiled again."""
-    # Frame ids are those of code objects; a reset begins the next epoch.
+    # Compiles of one function to one graph, one for each time that it had no compiled code: frame
+    # ids are those of code objects, and a reset begins the next epoch.
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     texts = {row["compile_key"]: row["text"] for row in graphs}
     groups: dict[tuple[object, ...], dict[tuple[object, ...], Row]] = {}
@@ -117,29 +100,36 @@ def check(tables: Tables, *, fewest_compiles: int = FEWEST_COMPILES) -> Iterator
             key = (row["pid"], *_recompiles.frame_of(row), row["co_name"], text)
             groups.setdefault(key, {}).setdefault((row["epoch"], row["frame_id"]), row)
 
-    repeats = [_Same(list(own.values())) for own in groups.values() if len(own) >= fewest_compiles]
-    repeats.sort(key=lambda found: found.again_s, reverse=True)
-    for after_resets in (True, False):
-        if alike := [found for found in repeats if found.after_resets is after_resets]:
-            yield _finding(tables, alike)
+    repeats = [list(own.values()) for own in groups.values() if len(own) >= fewest_compiles]
+    repeats.sort(key=_again_s, reverse=True)
+    reset: list[list[Row]] = []
+    created: list[list[Row]] = []
+    for own in repeats:  # otherwise there was another code object each time
+        after_resets = len({row["epoch"] for row in own}) > len(own) / 2
+        (reset if after_resets else created).append(own)
+    if reset:
+        yield _finding(tables, reset, first_rank(rows(tables, "resets")), _RESET)
+    if created:
+        yield _finding(tables, created, [], _CREATED_AGAIN)
 
 
-def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
-    slowest, resets = repeats[0], first_rank(rows(tables, "resets"))
-    compiles = slowest.compiles
-    again_s = sum(found.again_s for found in repeats)
-    cost, confidence, grade = _cost(tables, again_s, len(compiles))
-    name = names.function(compiles[0]["co_name"])
-    why, explanation, what_to_do = _RESET if slowest.after_resets else _CREATED_AGAIN
+def _again_s(compiles: list[Row]) -> float:
+    """Seconds of all compiles but the first."""
+    return compile_seconds(compiles[1:]) or 0.0
+
+
+def _finding(
+    tables: Tables, repeats: list[list[Row]], resets: list[Row], words: tuple[str, str, str]
+) -> Finding:
+    compiles, (why, explanation, what_to_do) = repeats[0], words
+    cost, confidence, grade = _cost(tables, sum(map(_again_s, repeats)), len(compiles))
+    name = _recompiles.opening(names.function(compiles[0]["co_name"]))
     # The line of the user's that resets most often.
     places = [(row["file"], row["line"], row["function"]) for row in resets if row["file"]]
     most = max(places, key=places.count, default=None)
-    if slowest.after_resets and most and most[1] is not None:
-        place: Location | None = Location(*most)
-    else:
-        place = Owners(tables).code(compiles[0]).place
+    place = Location(*most) if most and most[1] is not None else None
     evidence = []
-    if resets and slowest.after_resets:
+    if resets:
         evidence.append(Evidence(f"{plural(len(resets), 'reset')} in this run", "resets"))
     for row in compiles[:3]:
         text = f"compile {row['compile_id']} after {plural(row['epoch'] or 0, 'reset')}"
@@ -149,19 +139,16 @@ def _finding(tables: Tables, repeats: list[_Same]) -> Finding:
         code=CODE,
         rule="ct-repeated-same-compile",
         severity=grade,
-        title=(
-            f"{_recompiles.opening(name)} is compiled {len(compiles)} times for the same inputs: "
-            f"{why}"
-        ),
+        title=f"{name} is compiled {len(compiles)} times for the same inputs: {why}",
         explanation=(
             f"{explanation} The captured graphs are the same, shapes included, and no guard failed."
         ),
         cost=cost,
         confidence=confidence,
-        location=place,
+        location=place or Owners(tables).code(compiles[0]).place,
         evidence=tuple(evidence),
         what_to_do=what_to_do,
-        about=about(*(found.compiles[0] for found in repeats)),
+        about=about(*(own[0] for own in repeats)),
     )
 
 

@@ -44,7 +44,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     about_region,
@@ -146,44 +145,33 @@ def check(
 def _late_ms(tables: Tables) -> list[float]:
     """Milliseconds of compiling in each request that compiled after the first, longest first.
 
-    Empty where what compiled was a sweep: no older variant was called before a new one came.
+    Only compiles that were met on the profiled steps' own way to the call: a warm-up has lines of
+    its own. Empty for a sweep: no older variant was called before a new one came.
     """
-    late = _late(tables)
+    lines = {row["name"] for row in first_rank(rows(tables, "line_ops", kind="line"))}
+    own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
+    compiles = first_rank(rows(tables, "compiles", is_forward=True))
+    compiles.sort(key=lambda row: row["started_us"] or 0.0)
     # torch puts the variant that was called last in front: a guard that failed first says which.
     newest = {row["compile_key"]: row for row in rows(tables, "recompiles", order=0)}
-    came_back = False
-    for row in late:
-        failed = newest.get(row["compile_key"])
-        number = row["frame_compile_id"]
-        if failed and failed["failed_compile_id"] and number is not None:
-            before = f"{row['frame_id']}/{number - 1}"
-            came_back |= failed["failed_compile_id"].partition("_")[0] != before
     spans = [
         (row["started_us"] - _APART_US, row["started_us"] + 1e3 * row["duration_ms"], row)
         for row in first_rank(rows(tables, "compile_intervals"))
         if row["started_us"] is not None and row["duration_ms"] is not None
     ]
     spent: dict[int, float] = {}
-    for at in (row["started_us"] for row in late if row["started_us"] is not None):
-        own = next((row for start, end, row in spans if start <= at < end), None)
-        if own is not None and own["step"] is not None:
-            spent[own["step"]] = spent.get(own["step"], 0.0) + own["duration_ms"]
-    return sorted(spent.values(), reverse=True) if came_back else []
-
-
-def _late(tables: Tables) -> list[Row]:
-    """Compiles after the first one that were met on the profiled steps' own way to the call.
-
-    A warm-up has lines of its own.
-    """
-    lines = {row["name"] for row in first_rank(rows(tables, "line_ops", kind="line"))}
-    own = {line.rpartition(":")[0] for line in lines} | set(tables["sources"]["file"])
-    compiles = first_rank(rows(tables, "compiles", is_forward=True))
-    compiles.sort(key=lambda row: row["started_us"] or 0.0)
-    late = []
+    came_back = False
     for row in compiles[1:]:
-        # Lines of the user's own that led to the compiled frame.
         way = {f"{at.file}:{at.line}" for at in stack(row)[:-1] if at.file in own}
-        if way and way <= lines:
-            late.append(row)
-    return late
+        if not way or not way <= lines:
+            continue
+        failed, number = newest.get(row["compile_key"]), row["frame_compile_id"]
+        if failed and failed["failed_compile_id"] and number is not None:
+            before = f"{row['frame_id']}/{number - 1}"
+            came_back |= failed["failed_compile_id"].partition("_")[0] != before
+        at_us = row["started_us"]
+        inside = (span for start, end, span in spans if at_us is not None and start <= at_us < end)
+        span = next(inside, None)
+        if span is not None and span["step"] is not None:
+            spent[span["step"]] = spent.get(span["step"], 0.0) + span["duration_ms"]
+    return sorted(spent.values(), reverse=True) if came_back else []
