@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import polars as pl
 
-from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
+from traceview.diagnosis.focus import STANCES, Focus, struct_of
 from traceview.diagnosis.model import AccountRow, ComparedOutputs, OutputCheck, Region, StanceCounts
 from traceview.tables import Tables
 
@@ -36,27 +35,23 @@ def accounting(tables: Tables, focus: Focus) -> dict[str, tuple[AccountRow, ...]
 
 
 def counts(tables: Tables, focus: Focus) -> dict[str, StanceCounts]:
-    """Stance → what one step does; a stance of which nothing was recorded has only None."""
+    """Stance → what one step does; a stance of which nothing was recorded has only None.
+
+    The peak of memory is the largest by the best source there is; timed blocks count before
+    profiler windows.
+    """
     windows = {row["stance"]: row for row in focus.rows(tables["step_counts"])}
     peaks = focus.rows(tables["memory"].drop_nulls("peak_bytes"))
-    return {
-        stance: struct_of(
-            StanceCounts,
-            windows.get(stance, {}),
-            **_peak([row for row in peaks if row["stance"] == stance]),
-        )
-        for stance in STANCES
-    }
-
-
-def _peak(rows: list[Row]) -> dict[str, Any]:
-    """The largest peak by the best source there is; timed blocks count before profiler windows."""
-    for source in PEAK_SOURCES:
-        mine = [row for row in rows if row["source"] == source]
-        timed = [row for row in mine if row["block_index"] is not None] or mine
-        if timed:
-            return max(timed, key=lambda row: row["peak_bytes"]) | {"peak_source": source}
-    return {}
+    found = {}
+    for stance in STANCES:
+        mine = [row for row in peaks if row["stance"] == stance]
+        sources = ([row for row in mine if row["source"] == source] for source in PEAK_SOURCES)
+        best = next(filter(None, sources), [])
+        timed = [row for row in best if row["block_index"] is not None] or best
+        peak = max(timed, key=lambda row: row["peak_bytes"], default={"source": None})
+        window = windows.get(stance, {})
+        found[stance] = struct_of(StanceCounts, window | peak, peak_source=peak["source"])
+    return found
 
 
 def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:

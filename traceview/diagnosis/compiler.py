@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
 
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.processes import main_processes
 from traceview.derive.speedup import compile_seconds
-from traceview.diagnosis.focus import Focus, struct_of
+from traceview.diagnosis.focus import Code, Focus, Row, code_of, cut, struct_of
 from traceview.diagnosis.model import (
     CompileRow,
     CompileTime,
@@ -22,14 +21,7 @@ MOST_COMPILES = 400
 MOST_LINKS = 60
 MOST_CHAINS = 60
 MOST_SITES = 200
-TEXT_CHARACTERS = 2000
-
-Row = dict[str, Any]
-
-
-def cut(text: str | None, most: int = TEXT_CHARACTERS) -> str | None:
-    """``text`` without what a report has no room for."""
-    return text if text is None or len(text) <= most else text[:most] + " …"
+TEXT_CHARACTERS, VALUE_CHARACTERS = 2000, 200
 
 
 def compile_time(tables: Tables, focus: Focus) -> CompileTime:
@@ -54,64 +46,56 @@ def timeline(tables: Tables, focus: Focus) -> tuple[CompileRow, ...]:
     rows = sorted(focus.rows(tables["compiles"]), key=lambda row: row["started_us"] or 0.0)
     starts = [row["started_us"] for row in rows if row["started_us"] is not None]
     zero = focus.first(tables["runs"]).get("started_us") or min(starts, default=0.0)
-    return tuple(_compile_row(row, zero) for row in rows[:MOST_COMPILES])
-
-
-def _compile_row(row: Row, zero_us: float) -> CompileRow:
-    started, duration = row["started_us"], row["duration_us"]
-    backward = " (backward)" if row["is_forward"] is False else ""
-    return CompileRow(
-        compile_id=row["compile_id"] or "?",
-        name=(row["co_name"] or "?") + backward,
-        file=row["co_filename"],
-        line=row["co_firstlineno"],
-        outcome=row["outcome"] or "unfinished",
-        started_s=None if started is None else (started - zero_us) / 1e6,
-        seconds=None if duration is None else duration / 1e6,
-        phases=exclusive_phases(row),
-        ops=row["graph_op_count"],
-        guards=row["guard_count"],
-        reason=cut(row["fail_reason"] or row["recompile_reason"]),
-    )
+    found = []
+    for row in rows[:MOST_COMPILES]:
+        started, duration = row["started_us"], row["duration_us"]
+        backward = " (backward)" if row["is_forward"] is False else ""
+        compile_row = struct_of(
+            CompileRow,
+            row,
+            name=(row["co_name"] or "?") + backward,
+            file=row["co_filename"],
+            line=row["co_firstlineno"],
+            outcome=row["outcome"] or "unfinished",
+            started_s=None if started is None else (started - zero) / 1e6,
+            seconds=None if duration is None else duration / 1e6,
+            phases=exclusive_phases(row),
+            ops=row["graph_op_count"],
+            guards=row["guard_count"],
+            reason=cut(row["fail_reason"] or row["recompile_reason"], TEXT_CHARACTERS),
+        )
+        found.append(compile_row)
+    return tuple(found)
 
 
 def recompile_chains(tables: Tables, focus: Focus) -> tuple[RecompileChain, ...]:
     """Per function, its recompiles in order: the guard that decided each one, old → new."""
     compiles = focus.rows(tables["compiles"])
     by_key = {row["compile_key"]: row for row in compiles if row["is_forward"] is not False}
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    groups: dict[Code, list[Row]] = defaultdict(list)
     for row in focus.rows(tables["recompile_causes"]):
-        groups[row["co_name"], row["co_filename"], row["co_firstlineno"]].append(row)
-    per_function = Counter(_code(row) for row in by_key.values())
-    limited = {_code(row) for row in compiles if row["outcome"] == "limit"}
-    chains = [
-        RecompileChain(
-            name=code[0] or "?",
-            file=code[1],
-            line=code[2],
-            compiles=per_function[code] or len(rows) + 1,
-            limit_hit=code in limited,
-            links=tuple(_link(row, by_key) for row in rows[:MOST_LINKS]),
-        )
-        for code, rows in groups.items()
-    ]
+        groups[code_of(row)].append(row)
+    per_function = Counter(map(code_of, by_key.values()))
+    limited = {code_of(row) for row in compiles if row["outcome"] == "limit"}
+    chains = []
+    for code, rows in groups.items():
+        links = []
+        for row in rows[:MOST_LINKS]:
+            duration = by_key.get(row["compile_key"], {}).get("duration_us")
+            link = struct_of(
+                RecompileLink,
+                row,
+                guard=cut(row["guard"], TEXT_CHARACTERS) or "",
+                old=cut(row["old"], VALUE_CHARACTERS),
+                new=cut(row["new"], VALUE_CHARACTERS),
+                seconds=None if duration is None else duration / 1e6,
+            )
+            links.append(link)
+        name, file, line = code
+        compiled = per_function[code] or len(rows) + 1
+        hit = code in limited
+        chains.append(RecompileChain(name or "?", file, line, compiled, hit, tuple(links)))
     return tuple(sorted(chains, key=lambda chain: -len(chain.links))[:MOST_CHAINS])
-
-
-def _code(row: Row) -> tuple[Any, ...]:
-    return row["co_name"], row["co_filename"], row["co_firstlineno"]
-
-
-def _link(row: Row, by_key: dict[str, Row]) -> RecompileLink:
-    duration = by_key.get(row["compile_key"], {}).get("duration_us")
-    return struct_of(
-        RecompileLink,
-        row,
-        guard=cut(row["guard"]) or "",
-        old=cut(row["old"], 200),
-        new=cut(row["new"], 200),
-        seconds=None if duration is None else duration / 1e6,
-    )
 
 
 def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
@@ -122,16 +106,13 @@ def break_sites(tables: Tables, focus: Focus) -> tuple[GraphBreakSite, ...]:
     found = []
     for row in sorted(focus.rows(tables["break_sites"]), key=lambda row: -row["times"]):
         refused = "fullgraph=True made it an error." if row["refused"] else None
-        site = GraphBreakSite(
-            file=row["file"],
-            line=row["line"],
-            function=row["function"],
-            gb_id=row["gb_id"],
-            reason=cut(row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]) or "",
-            explanation=cut(" ".join(filter(None, (refused, row["explanation"])))) or None,
-            hints=tuple(row["hints"] or ()),
-            times=row["times"],
-            frame_skipped=row["frame_skipped"],
+        explanation = " ".join(filter(None, (refused, row["explanation"])))
+        reason = row["gb_type"] or (row["reason"] or "").split("\n", 1)[0]
+        site = struct_of(
+            GraphBreakSite,
+            row,
+            reason=cut(reason, TEXT_CHARACTERS),
+            explanation=cut(explanation, TEXT_CHARACTERS) or None,
         )
         found.append(site)
     return tuple(found[:MOST_SITES])

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.processes import logged_versions
-from traceview.diagnosis.focus import Focus, Row, struct_of
+from traceview.diagnosis.focus import Focus, Row, cut, struct_of
 from traceview.diagnosis.model import Reading, ReadingRow
 from traceview.run import Run
 from traceview.tables import Tables
@@ -19,10 +19,10 @@ FACTS = (
     *("platform", "device_name", "device_count", "device_capability", "cpu_threads"),
     *("step_kind", "steps_seen", "cwd"),
 )
-VALUE_CHARACTERS = 500
+VALUE_CHARACTERS = 501  # with the ellipsis
 MOST_DAMAGE, MOST_LINKS = 100, 60
 #: What table configs calls them.
-_NAMES = {name: f"{name}_version" for name in ("torch", "triton", "cuda", "python")}
+_LOGGED = ("torch", "triton", "cuda", "python")
 
 
 def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
@@ -32,9 +32,13 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
         ["pass", "rank", "section", "name"], keep="first", maintain_order=True
     )
     rows = focus.rows(settings)
+    logged: dict[str, str] = {}
+    if not process:  # nothing was collected: the versions that the process's own logs name
+        rank = pl.col("rank").eq_missing(pl.lit(focus.rank, dtype=pl.Int32))
+        logged = logged_versions(tables, pl.col("pass") == focus.pass_name, rank)
     return {
         **{name: process.get(name) for name in FACTS},
-        **({} if process else _logged(tables, focus)),
+        **{f"{name}_version": logged[name] for name in _LOGGED if name in logged},
         "argv": argv(process) or list(run.manifest.target),
         "rank": focus.rank,
         "ranks": max(run.manifest.nproc, tables["speedups"]["rank"].n_unique()),
@@ -44,23 +48,14 @@ def environment(run: Run, tables: Tables, focus: Focus) -> dict[str, Any]:
             {
                 "section": row["section"],
                 "name": row["name"],
-                "value": _text(row["value"]),
-                "default": _text(row["default"]),
+                "value": cut(row["value"], VALUE_CHARACTERS),
+                "default": cut(row["default"], VALUE_CHARACTERS),
                 "set_by": row["set_by"],
             }
             for row in rows
             if row["section"] != "env"
         ],
     }
-
-
-def _logged(tables: Tables, focus: Focus) -> dict[str, str]:
-    """The versions that the process's own logs name, where nothing was collected."""
-    rank = pl.lit(focus.rank, dtype=pl.Int32)
-    mine = pl.col("pass") == focus.pass_name, pl.col("rank").eq_missing(rank)
-    logged = logged_versions(tables, *mine)
-    found = {fact: logged.get(name) for name, fact in _NAMES.items()}
-    return {fact: version for fact, version in found.items() if version}
 
 
 def argv(process: Row) -> list[str]:
@@ -75,16 +70,10 @@ def argv(process: Row) -> list[str]:
 def _variables(rows: list[Row], by_traceview: bool) -> dict[str, str | None]:
     """Environment variables, the user's own or those that collecting needed."""
     return {
-        row["name"]: _text(row["value"])
+        row["name"]: cut(row["value"], VALUE_CHARACTERS)
         for row in rows
         if row["section"] == "env" and (row["set_by"] == "traceview") == by_traceview
     }
-
-
-def _text(value: str | None) -> str | None:
-    if value is None or len(value) <= VALUE_CHARACTERS:
-        return value
-    return value[:VALUE_CHARACTERS] + "…"
 
 
 def reading(tables: Tables) -> Reading:

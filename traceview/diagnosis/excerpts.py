@@ -21,8 +21,8 @@ Place = tuple[str | None, int | None]
 def source_reader(run: Run, tables: Tables) -> Callable[[str], str | None]:
     """A function from a user's file name to the text of its copy; None where the run has none.
 
-    Only files that table ``sources`` lists can be read, and only copies inside the run folder: a
-    path that a log names is never opened.
+    Only files that table ``sources`` lists can be read, and only copies inside the run folder
+    (links resolved) of a source's size: a path that a log names is never opened.
     """
     copies = dict(tables["sources"].select("file", "copy").iter_rows())
     root = (run.folder / "raw" / "sources").resolve()
@@ -30,7 +30,15 @@ def source_reader(run: Run, tables: Tables) -> Callable[[str], str | None]:
     @cache
     def read(file: str) -> str | None:
         copy = copies.get(file)
-        return _text(root, run.folder / copy) if copy else None
+        if not copy:
+            return None
+        try:
+            real: Path = (run.folder / copy).resolve()
+            if not real.is_relative_to(root) or real.stat().st_size > MOST_BYTES:
+                return None
+            return real.read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError):
+            return None
 
     return read
 
@@ -43,32 +51,11 @@ def excerpts(
     for file, line in places:
         if file is None or line is None or (file, line) in found:
             continue
-        text = read(file)
-        lines = _around(text, line) if text else ()
-        if lines:
-            found[file, line] = SourceExcerpt(file, line, lines)
+        lines = (read(file) or "").split("\n")
+        if lines != [""] and 1 <= line <= len(lines):
+            numbers = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
+            shown = ((n, lines[n - 1].rstrip("\r")[:LINE_CHARACTERS]) for n in numbers)
+            found[file, line] = SourceExcerpt(file, line, tuple(shown))
         if len(found) == MOST_EXCERPTS:
             break
     return tuple(found.values())
-
-
-def _around(text: str, line: int) -> tuple[tuple[int, str], ...]:
-    lines = text.split("\n")
-    if not 1 <= line <= len(lines):
-        return ()
-    first, last = max(1, line - AROUND), min(len(lines), line + AROUND)
-    return tuple(
-        (number, lines[number - 1].rstrip("\r")[:LINE_CHARACTERS])
-        for number in range(first, last + 1)
-    )
-
-
-def _text(root: Path, path: Path) -> str | None:
-    """The copy's text, if it lies under ``root`` (links resolved) and is of a source's size."""
-    try:
-        real = path.resolve()
-        if not real.is_relative_to(root) or real.stat().st_size > MOST_BYTES:
-            return None
-        return real.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):
-        return None

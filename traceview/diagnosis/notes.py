@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
@@ -32,27 +31,10 @@ def notes(
     focus: Focus,
     verdict: Verdict,
     counts: dict[str, StanceCounts],
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The notes in order: what was not done, then how the figures came about."""
-    return tuple(
-        dict.fromkeys(
-            [
-                *run.manifest.notes,
-                *(f"Pass {item.name}: {item.why}" for item in run.manifest.passes if item.why),
-                *_measurement(tables, focus, verdict),
-                *_compiling(tables, focus),
-                *_collector(tables),
-                *_profiler(verdict, counts),
-                *_other_steps(tables, focus),
-                *_page_faults(tables, focus),
-                *_ranks(tables),
-                *_other_starts(tables, focus),
-            ]
-        )
-    )
-
-
-def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str]:
+    yield from run.manifest.notes
+    yield from (f"Pass {item.name}: {item.why}" for item in run.manifest.passes if item.why)
     speed = focus.first(tables["speedups"])
     if verdict.basis == "paired_blocks":
         yield (
@@ -71,6 +53,9 @@ def _measurement(tables: Tables, focus: Focus, verdict: Verdict) -> Iterator[str
     for kind, times in Counter(reason.split(":")[0] for reason in reasons).most_common():
         example = next(reason for reason in reasons if reason.startswith(kind))
         yield f"Left out {plural(times, 'block pair')}: {'the first, ' * (times > 1)}{example}."
+    yield from _compiling(tables, focus)
+    yield from _profiled(tables, focus, verdict, counts)
+    yield from _others(tables, focus)
 
 
 def _compiling(tables: Tables, focus: Focus) -> Iterator[str]:
@@ -99,32 +84,28 @@ def _compiling(tables: Tables, focus: Focus) -> Iterator[str]:
         )
 
 
-def _collector(tables: Tables) -> Iterator[str]:
-    """What the collector said that it could not do."""
+def _profiled(
+    tables: Tables, focus: Focus, verdict: Verdict, counts: dict[str, StanceCounts]
+) -> Iterator[str]:
+    """What the collector could not do, and what sets profiled steps apart from timed ones."""
     for row in tables["notes"].iter_rows(named=True):
         yield f"{row['what']}: {row['why']}" if row["why"] else str(row["what"])
     for row in tables["profile_windows"].iter_rows(named=True):
         if row["error"]:
             what = "the user's lines in" if row["purpose"] == "lines" else "the"
             yield f"No profiler trace of {what} {row['stance']} steps: {row['error']}"
-
-
-def _profiler(verdict: Verdict, counts: dict[str, StanceCounts]) -> Iterator[str]:
-    plain: dict[str, Any] = {"eager": verdict.eager_ms, "compiled": verdict.compiled_ms}
     slower = [
-        f"{stance} {milliseconds(found.step_ms)} instead of {milliseconds(plain[stance])}"
-        for stance, found in counts.items()
-        if found.step_ms and plain[stance] and found.step_ms > PROFILER_COST * plain[stance]
+        f"{stance} {milliseconds(under)} instead of {milliseconds(plain)}"
+        for stance, plain in (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+        if (under := counts[stance].step_ms) and plain and under > PROFILER_COST * plain
     ]
     if slower:
         yield (
             f"Steps are slower under the profiler ({', '.join(slower)}); the "
             "accounting is scaled to steps without it."
         )
-
-
-def _other_steps(tables: Tables, focus: Focus) -> Iterator[str]:
-    for row in focus.rows(tables["step_counts"]):
+    steps = focus.rows(tables["step_counts"])
+    for row in steps:
         if far_longer(row["unexplained_ms"], row["timed_step_ms"], row["beside_step_ms"]):
             profiled, timed = map(milliseconds, (row["step_ms"], row["timed_step_ms"]))
             yield (
@@ -133,11 +114,8 @@ def _other_steps(tables: Tables, focus: Focus) -> Iterator[str]:
                 "accounting does not apply to the timed ones. A run of more steps is profiled "
                 "again at its end."
             )
-
-
-def _page_faults(tables: Tables, focus: Focus) -> Iterator[str]:
-    """The profiler's own blocks split freed tensors, and tensors move to memory not used before."""
-    for row in focus.rows(tables["step_counts"]):
+    for row in steps:
+        # The profiler's own blocks split freed tensors: others move to memory not used before.
         timed, profiled = row["page_faults"], row["profiled_page_faults"]
         if timed is None or profiled is None or profiled < timed + MORE_PAGES:
             continue
@@ -150,19 +128,13 @@ def _page_faults(tables: Tables, focus: Focus) -> Iterator[str]:
             )
 
 
-def _ranks(tables: Tables) -> Iterator[str]:
-    rows = tables["speedups"]
-    if rows.height > 1:
-        each = ", ".join(
-            f"rank {row['rank']} {row['speedup']:.2f}×"
-            for row in rows.iter_rows(named=True)
-            if row["speedup"] is not None
-        )
-        yield f"Figures are those of the first of {rows.height} ranks. Speedups: {each or 'none'}."
-
-
-def _other_starts(tables: Tables, focus: Focus) -> Iterator[str]:
-    """What the logs of a job's other starts hold, which no finding and no section is about."""
+def _others(tables: Tables, focus: Focus) -> Iterator[str]:
+    """Ranks and starts of the job that no finding and no section is about."""
+    ranks = tables["speedups"].select("rank", "speedup")
+    if ranks.height > 1:
+        known = ranks.drop_nulls("speedup").iter_rows()
+        each = ", ".join(f"rank {rank} {speedup:.2f}×" for rank, speedup in known)
+        yield f"Figures are those of the first of {ranks.height} ranks. Speedups: {each or 'none'}."
     starts = {row["pass"]: row for row in tables["jobs"].iter_rows(named=True)}
     shown = starts.get(focus.pass_name)
     if shown is None or len(starts) < 2:

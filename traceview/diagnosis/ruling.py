@@ -53,7 +53,14 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
     """What the rules of ``choice`` (default: all of our own) say of ``run``."""
     choice, manifest = choice or choose(), run.manifest
     read = source_reader(run, tables)
-    found, missing = run_rules(_measured(of_chosen(tables)), choice.rules)
+    measured = of_chosen(tables)
+    # Rows per step whose time is not known, as no step is marked, are no evidence.
+    untimed = [n for n in _PER_STEP if measured.has(n) and measured[n]["ms"].has_nulls()]
+    if untimed:
+        measured = measured.copy()
+    for name in untimed:
+        measured.put(name, measured[name].drop_nulls("ms"))
+    found, missing = run_rules(measured, choice.rules)
     unchecked = {item.rule for item in missing}
     kept, silenced, unused = silence(
         found,
@@ -77,16 +84,6 @@ def ruling(run: Run, tables: Tables, choice: Choice | None = None) -> Ruling:
         {rule.name: rule.follows for rule in choice.rules},
         {rule.name: rule.explains for rule in choice.rules},
     )
-
-
-def _measured(tables: Tables) -> Tables:
-    """``tables`` without rows per step whose time is not known, as no step is marked."""
-    kept = tables
-    for name in _PER_STEP:
-        if tables.has(name) and tables[name]["ms"].has_nulls():
-            kept = tables.copy() if kept is tables else kept
-            kept.put(name, tables[name].drop_nulls("ms"))
-    return kept
 
 
 def of_target(command: str, manifest: Manifest) -> str:
@@ -145,15 +142,20 @@ def placed(finding: Finding, read: Reader, folder: str) -> Finding:
     # Lines as Python and ``patch`` count them: form feeds end none.
     *whole, last = text.split("\n")
     before = [f"{line}\n" for line in whole] + ([last] if last else [])
-    index = _index(before, old, place.line)
-    if index is None:
+    # Where the old line stands: where the finding is, or else in one line of the file only.
+    found = [index for index, line in enumerate(before) if line.strip() == old]
+    if place.line - 1 in found:
+        found = [place.line - 1]
+    if len(found) != 1:
         return finding
 
-    line = before[index]
+    index, line = found[0], before[found[0]]
     indent = line[: len(line) - len(line.lstrip())]
-    end = "\n" if line.endswith("\n") else ""
-    added = [indent + _indented(part, indent) + "\n" for part in new]
-    added[-1] = added[-1][:-1] + end
+    if indent.startswith("\t"):  # where the file has tabs, so has the change
+        new = ["\t" * ((len(part) - len(part.lstrip())) // 4) + part.lstrip() for part in new]
+    added = [f"{indent}{part}\n" for part in new]
+    if not line.endswith("\n"):
+        added[-1] = added[-1][:-1]
     after = [*before[:index], *added, *before[index + 1 :]]
     if syntax_tree(text) and not syntax_tree("".join(after)):
         return replace(finding, snippet=None)
@@ -174,18 +176,3 @@ def _change(snippet: Snippet | None) -> tuple[str, list[str]] | None:
     if not first.startswith("- ") or not others or not all(row.startswith("+ ") for row in others):
         return None
     return first[2:], [row[2:] for row in others]
-
-
-def _index(lines: list[str], old: str, number: int) -> int | None:
-    """Where ``old`` stands: at line ``number``, or else in one line of the file only."""
-    if 1 <= number <= len(lines) and lines[number - 1].strip() == old:
-        return number - 1
-    found = [index for index, line in enumerate(lines) if line.strip() == old]
-    return found[0] if len(found) == 1 else None
-
-
-def _indented(line: str, indent: str) -> str:
-    """``line`` with tabs in front of it where the file has tabs."""
-    inner = line.lstrip()
-    depth = (len(line) - len(inner)) // 4
-    return "\t" * depth + inner if indent.startswith("\t") else line

@@ -104,7 +104,12 @@ def explained(
     else:
         rows = focus.rows(tables["waterfall_rows"])
         bases = {row["effect"]: row["confidence"] for row in focus.rows(tables["waterfall"])}
-        why = difference(rows, bases, verdict.difference_ms, _accounts(findings, explains))
+        # Effect or category → code → ms of a step that the findings of that code account for.
+        accounts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        for found in everyone(findings):
+            for name in explains.get(found.rule, ()):
+                accounts[name][found.code] += found.cost.ms_per_step or 0.0
+        why = difference(rows, bases, verdict.difference_ms, accounts)
         unexplained = verdict.difference_ms
         if unexplained is not None:
             unexplained -= sum(part.ms or 0.0 for part in why)
@@ -133,18 +138,17 @@ def difference(
             what = (row["what"].lower() or None) if row["effect"] in GATHERED else None
             parts[row["effect"], what] += row["ms"]
     sign = -1.0 if (difference_ms or 0.0) < 0 else 1.0
-    return tuple(
-        Reason(
-            effect=effect,
-            what=what,
-            ms=ms,
-            share=ms / difference_ms if difference_ms else None,
-            basis=bases.get(effect, "derived"),
-            finding=_finding(ms, {**accounts.get(effect, {}), **accounts.get(what or "", {})}),
-        )
-        for (effect, what), ms in sorted(parts.items(), key=lambda item: -sign * item[1])
-        if ms
-    )
+    found = []
+    for (effect, what), ms in sorted(parts.items(), key=lambda item: -sign * item[1]):
+        known = {**accounts.get(effect, {}), **accounts.get(what or "", {})}
+        # The code that accounts for most of it, if that is enough to explain it.
+        code = max(known, key=lambda code: known[code], default=None)
+        explained = code and ms > 0 and known[code] >= EXPLAINED * ms
+        share = ms / difference_ms if difference_ms else None
+        basis = bases.get(effect, "derived")
+        if ms:
+            found.append(Reason(effect, ms, share, basis, code if explained else None, what))
+    return tuple(found)
 
 
 def is_serious(finding: Finding) -> bool:
@@ -199,18 +203,3 @@ def _not_captured(findings: Sequence[Finding]) -> tuple[Reason, ...]:
     """What kept code from being captured."""
     causes = [f for f in findings if f.code.startswith(CAPTURE) and is_serious(f)]
     return tuple(Reason(NOT_CAPTURED, None, None, f.confidence, f.code) for f in causes)
-
-
-def _accounts(findings: Sequence[Finding], explains: Explains) -> dict[str, dict[str, float]]:
-    """Effect or category → code → ms of a step that the findings of that code account for."""
-    accounts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for finding in everyone(findings):
-        for name in explains.get(finding.rule, ()):
-            accounts[name][finding.code] += finding.cost.ms_per_step or 0.0
-    return accounts
-
-
-def _finding(ms: float, accounts: Mapping[str, float]) -> str | None:
-    """The code that accounts for most of ``ms``, if it is enough to explain it."""
-    code = max(accounts, key=lambda code: accounts[code], default=None)
-    return code if code and ms > 0 and accounts[code] >= EXPLAINED * ms else None
