@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import polars as pl
 
@@ -105,31 +105,28 @@ def explanation(tables: Tables, focus: Focus) -> Explanation:
 
 def effects(tables: Tables, focus: Focus) -> tuple[Effect, ...]:
     """The waterfall in its order; the rows of an effect by size, their sum is the effect."""
-    rows: dict[str, list[EffectRow]] = defaultdict(list)
+    by_effect: dict[str, list[EffectRow]] = defaultdict(list)
     for row in focus.rows(tables["waterfall_rows"]):
-        rows[row["effect"]].append(struct_of(EffectRow, row))
-    found = sorted(focus.rows(tables["waterfall"]), key=lambda row: row["order"])
-    return tuple(struct_of(Effect, row, rows=_largest(rows[row["effect"]])) for row in found)
-
-
-def _largest(rows: list[EffectRow]) -> tuple[EffectRow, ...]:
-    """The largest changes, and one row for all others where there are more."""
-    rows = sorted(rows, key=lambda row: -abs(row.ms))
-    if len(rows) <= MOST_EFFECT_ROWS:
-        return tuple(rows)
-    shown, rest = rows[: MOST_EFFECT_ROWS - 1], rows[MOST_EFFECT_ROWS - 1 :]
-    eager = [row.eager_ms for row in rest if row.eager_ms is not None]
-    compiled = [row.compiled_ms for row in rest if row.compiled_ms is not None]
-    summed = EffectRow(
-        what=f"{len(rest)} more",
-        group_id=None,
-        file=None,
-        line=None,
-        eager_ms=sum(eager) if eager else None,
-        compiled_ms=sum(compiled) if compiled else None,
-        ms=sum(row.ms for row in rest),
-    )
-    return (*shown, summed)
+        by_effect[row["effect"]].append(struct_of(EffectRow, row))
+    found = []
+    for row in sorted(focus.rows(tables["waterfall"]), key=lambda row: row["order"]):
+        rows = sorted(by_effect[row["effect"]], key=lambda row: -abs(row.ms))
+        if len(rows) > MOST_EFFECT_ROWS:
+            rest = rows[MOST_EFFECT_ROWS - 1 :]
+            eager = [one.eager_ms for one in rest if one.eager_ms is not None]
+            compiled = [one.compiled_ms for one in rest if one.compiled_ms is not None]
+            summed = EffectRow(
+                what=f"{len(rest)} more",
+                group_id=None,
+                file=None,
+                line=None,
+                eager_ms=sum(eager) if eager else None,
+                compiled_ms=sum(compiled) if compiled else None,
+                ms=sum(one.ms for one in rest),
+            )
+            rows = [*rows[: MOST_EFFECT_ROWS - 1], summed]
+        found.append(struct_of(Effect, row, rows=tuple(rows)))
+    return tuple(found)
 
 
 def details(tables: Tables, focus: Focus) -> tuple[AccountDetail, ...]:
@@ -230,19 +227,16 @@ def step_limits(tables: Tables, focus: Focus) -> tuple[StepLimit, ...]:
     clocks = {row["stance"]: row["clock"] for row in focus.rows(tables["kernel_limits"])}
     found = []
     for row in focus.rows(tables["step_limits"]):
-        said = limit_sentences(row, clocks.get(row["stance"]) or "host")
+        said = list(limit_sentences(row, clocks.get(row["stance"]) or "host"))
         found.append(struct_of(StepLimit, row, sentence=" ".join(said), headline=said[0]))
     return tuple(limit for stance in STANCES for limit in found if limit.stance == stance)
 
 
-def limit_sentences(row: Row, clock: str) -> list[str]:
+def limit_sentences(row: Row, clock: str) -> Iterator[str]:
     """What a step would take at the limit, what fusing could save, what waits for launches."""
     known = [n for n in ("limit_ms", "step_ms", "fusible_ms", "launch_idle_ms") if row[n]]
     texts = together(*(row[name] for name in known)) if known else ()
-    return list(_limit_parts(row, dict(zip(known, texts, strict=True)), clock))
-
-
-def _limit_parts(row: Row, said: dict[str, str], clock: str) -> Iterator[str]:
+    said = dict(zip(known, texts, strict=True))
     if (row["limit_ms"] or 0.0) > BELIEVABLE * (row["step_ms"] or math.inf):
         yield (
             f"This {row['stance']} step takes {said['step_ms']}, less than the {said['limit_ms']} "
@@ -394,28 +388,28 @@ def _first_calls(rows: list[Row]) -> tuple[FirstCallPart, ...]:
 def autotuning(tables: Tables, focus: Focus) -> tuple[Autotuned, ...]:
     """Autotuning tables in order; choices without a time (they failed) are counted only."""
     rows = sorted(focus.rows(tables["autotune_choices"]), key=lambda row: row["table_index"] or 0)
-    tuned = [list(mine) for _, mine in groupby(rows, key=lambda row: row["table_index"])]
-    return tuple(found for mine in tuned[:MOST_TUNED] if (found := _tuned(mine)) is not None)
-
-
-def _tuned(rows: list[Row]) -> Autotuned | None:
-    best = next((row for row in rows if row["is_best"]), None)
-    if best is None:
-        return None
-    timed = sorted((r for r in rows if r["time_ms"] is not None), key=lambda r: r["time_ms"])
-    others = [row for row in timed if row is not best]
-    second = others[0] if others else {}
-    foreign = next((row for row in others if row["backend"] != best["backend"]), {})
-    spent = [best[name] for name in ("benchmark_s", "precompile_s") if best[name] is not None]
-    return struct_of(
-        Autotuned,
-        best,
-        winner=best["choice"],
-        winner_ms=best["time_ms"],
-        runner_up=second.get("choice"),
-        runner_up_ms=second.get("time_ms"),
-        best_other_backend=foreign.get("choice"),
-        best_other_backend_ms=foreign.get("time_ms"),
-        choices=len(rows),
-        seconds=sum(spent) if spent else None,
-    )
+    found = []
+    for _, choices in islice(groupby(rows, key=lambda row: row["table_index"]), MOST_TUNED):
+        mine = list(choices)
+        best = next((row for row in mine if row["is_best"]), None)
+        if best is None:
+            continue
+        others = [row for row in mine if row["time_ms"] is not None and row is not best]
+        others.sort(key=lambda row: row["time_ms"])
+        second = others[0] if others else {}
+        foreign = next((row for row in others if row["backend"] != best["backend"]), {})
+        spent = [best[name] for name in ("benchmark_s", "precompile_s") if best[name] is not None]
+        tuned = struct_of(
+            Autotuned,
+            best,
+            winner=best["choice"],
+            winner_ms=best["time_ms"],
+            runner_up=second.get("choice"),
+            runner_up_ms=second.get("time_ms"),
+            best_other_backend=foreign.get("choice"),
+            best_other_backend_ms=foreign.get("time_ms"),
+            choices=len(mine),
+            seconds=sum(spent) if spent else None,
+        )
+        found.append(tuned)
+    return tuple(found)

@@ -47,7 +47,16 @@ def fused_kernels(tables: Tables, focus: Focus) -> tuple[FusedKernel, ...]:
     unique = _first_of_each(generated, "kernel_name", "source_code")
     groups = focus.rows(tables["kernel_groups"])
     measured = _measured(unique, [row for row in groups if row["stance"] == "compiled"])
-    replaced = _replaced(tables, focus)
+    holds: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    for row in focus.rows(tables["matched_kernels"]):
+        if row["stance"] == "compiled":
+            name = _GRAPH_PREFIX.sub("", row["name"])
+            holds[row["group_id"]].add((name, row["compile_id"]))
+    replaced = {
+        next(iter(holds[row["group_id"]])): row
+        for row in focus.rows(tables["match_groups"])
+        if row["matched"] and len(holds[row["group_id"]]) == 1
+    }
     unique.sort(key=lambda row: -(measured.get(_identity(row), {}).get("ms") or 0.0))
 
     budget, found = ALL_KERNEL_CHARACTERS, []
@@ -76,18 +85,6 @@ def _first_of_each(rows: list[Row], *columns: str) -> list[Row]:
     for row in rows:
         found.setdefault(tuple(row[column] for column in columns), row)
     return list(found.values())
-
-
-def _replaced(tables: Tables, focus: Focus) -> dict[tuple[str, str], Row]:
-    """Kernel → its group in ``match_groups``, where that holds no other compiled kernel."""
-    holds: dict[int, set[tuple[str, str]]] = {}
-    for row in focus.rows(tables["matched_kernels"]):
-        if row["stance"] == "compiled":
-            name = _GRAPH_PREFIX.sub("", row["name"])
-            holds.setdefault(row["group_id"], set()).add((name, row["compile_id"]))
-    groups = {row["group_id"]: row for row in focus.rows(tables["match_groups"]) if row["matched"]}
-    alone = {number: kernels for number, kernels in holds.items() if len(kernels) == 1}
-    return {kernel: groups[n] for n, (kernel,) in alone.items() if n in groups}
 
 
 def _identity(row: Row) -> tuple[str, str]:

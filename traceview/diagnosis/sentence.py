@@ -129,7 +129,11 @@ def _remarks(
         case "not_compiled":
             yield _not_captured(verdict, titles)
         case "not_measured":
-            yield _one_sided(verdict)
+            sides = (("in eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
+            known = [f"{milliseconds(ms)} {name}" for name, ms in sides if ms is not None]
+            steps = plural(verdict.steps_timed, "step")
+            if known:
+                yield f"A step takes {' and '.join(known)} (host time, {steps})."
         case "helped" | "hurt":
             if reason:
                 yield f"{reason}."
@@ -143,7 +147,12 @@ def _remarks(
             yield "Run longer or on a quieter machine."
         case "neutral":
             yield _same_in_both(accounting) or _cancelled(verdict)
-    yield _top_finding(verdict, titles)
+    # That a result is wrong (TV7xx) matters more than any cost.
+    wrong = [code for code in verdict.advice if code.startswith("TV7")]
+    if wrong:
+        yield f"More important: {titles[wrong[0]]}."
+    elif verdict.advice:
+        yield f"Top finding: {titles[verdict.advice[0]]}."
 
 
 def _not_captured(verdict: Verdict, titles: Mapping[str, str]) -> str:
@@ -175,9 +184,12 @@ def _difference(verdict: Verdict) -> str:
     shown = [*along, *against]
     whole, *parts = together(*map(abs, (change, *(why.ms or 0.0 for why in shown), *rest)))
     shares = all(abs(why.share or 0.0) <= 1.0 for why in shown)
-    said = [
-        _part(why, ms, shares=shares) for why, ms in zip(shown, parts[: len(shown)], strict=True)
-    ]
+    said = []  # guard checks 0.300 ms (17 %, TV301)
+    for why, ms in zip(shown, parts, strict=False):
+        share = percent(abs(why.share or 0.0)) if shares else None
+        bracket = ", ".join(filter(None, (share, why.finding)))
+        part = f"{effect(why.effect, why.ms or 0.0, why.what)} {ms}"
+        said.append(f"{part} ({bracket})" if bracket else part)
     opening = f"The extra {whole} go to" if change > 0 else f"The {whole} saved come from"
     clauses = [f"{opening} {listed(said[: len(along)])}"]
     if against:
@@ -187,14 +199,6 @@ def _difference(verdict: Verdict) -> str:
         more = "" if left * change > 0 else "another "
         clauses.append(f"{more}{parts[-1]} unexplained")
     return "; ".join(clauses) + "."
-
-
-def _part(why: Reason, ms: str, *, shares: bool) -> str:
-    """``guard checks 0.300 ms (17 %, TV301)``."""
-    notes = [percent(abs(why.share or 0.0)) if shares else None, why.finding]
-    bracket = ", ".join(filter(None, notes))
-    said = f"{effect(why.effect, why.ms or 0.0, why.what)} {ms}"
-    return f"{said} ({bracket})" if bracket else said
 
 
 def _cancelled(verdict: Verdict) -> str:
@@ -231,21 +235,3 @@ def _same_in_both(accounting: Accounting) -> str:
     if name is None or not DOMINANT <= both[name] <= 1:
         return ""
     return f"In eager and compiled alike, {percent(both[name])} of the step is {category(name)}."
-
-
-def _one_sided(verdict: Verdict) -> str:
-    known = [
-        f"{milliseconds(ms)} {name}"
-        for name, ms in (("in eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
-        if ms is not None
-    ]
-    steps = plural(verdict.steps_timed, "step")
-    return f"A step takes {' and '.join(known)} (host time, {steps})." if known else ""
-
-
-def _top_finding(verdict: Verdict, titles: Mapping[str, str]) -> str:
-    """The first piece of advice; that a result is wrong (TV7xx) matters more than any cost."""
-    wrong = [code for code in verdict.advice if code.startswith("TV7")]
-    if wrong:
-        return f"More important: {titles[wrong[0]]}."
-    return f"Top finding: {titles[verdict.advice[0]]}." if verdict.advice else ""

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from traceview.derive import causes
 from traceview.derive.time.host import overhead_category
-from traceview.derive.windows import Window, windows
+from traceview.derive.windows import windows
 from traceview.diagnosis.explanation import StepTimeline, TimelineLane, TimelineSpan
-from traceview.diagnosis.focus import STANCES, Focus
+from traceview.diagnosis.focus import STANCES, Focus, cut
 from traceview.tables import Tables
 from traceview.torchtext import marks
 
@@ -52,41 +52,40 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def timelines(tables: Tables, focus: Focus) -> tuple[StepTimeline, ...]:
-    """Eager, then compiled: the step of median duration of each profiler window."""
-    found = {
-        window.stance: _timeline(window)
-        for window in windows(tables)
-        if (window.pass_name, window.rank) == (focus.pass_name, focus.rank) and window.steps
-    }
-    return tuple(found[stance] for stance in STANCES if stance in found)
+    """Eager, then compiled: the step of median duration of each profiler window.
 
+    The first step is left out where there are others, as what came before it is not known.
+    """
+    found = {}
+    for window in windows(tables):
+        if (window.pass_name, window.rank) != (focus.pass_name, focus.rank) or not window.steps:
+            continue
+        steps = window.marks[1:] if window.marks.height > 1 else window.marks
+        mark = _ended(steps).sort("duration_ns", "step").row((steps.height - 1) // 2, named=True)
+        start, end = mark["start_ns"], mark["end_ns"]
+        ops, calls, kernels = map(_ended, (window.ops, window.launches, window.kernels))
+        done = kernels.filter(pl.col("step") == mark["step"])["end_ns"].max()
+        last = max(end, done) if isinstance(done, int) else end
 
-def _timeline(window: Window) -> StepTimeline:
-    """The first step is left out where there are others, as what came before it is not known."""
-    steps = window.marks[1:] if window.marks.height > 1 else window.marks
-    mark = _ended(steps).sort("duration_ns", "step").row((steps.height - 1) // 2, named=True)
-    start, end = mark["start_ns"], mark["end_ns"]
-    ops, calls, kernels = map(_ended, (window.ops, window.launches, window.kernels))
-    done = kernels.filter(pl.col("step") == mark["step"])["end_ns"].max()
-    last = max(end, done) if isinstance(done, int) else end
-
-    ops, calls = _within(ops, start, end), _within(calls, start, end)
-    lanes = dict(_lanes(ops, calls, _within(kernels, start, last), mark))
-    shown = {name: fitted(events, last - start) for name, events in lanes.items() if events}
-    drawn = []
-    for name, events in shown.items():
-        spans = (
-            TimelineSpan((e.start - start) / 1e6, (e.end - e.start) / 1e6, e.label, e.category)
-            for e in events
+        ops, calls = _within(ops, start, end), _within(calls, start, end)
+        drawn, left_out = [], 0
+        for name, events in _lanes(ops, calls, _within(kernels, start, last), mark):
+            shown = fitted(events, last - start)
+            left_out += len(events) - len(shown)
+            spans = (
+                TimelineSpan((e.start - start) / 1e6, (e.end - e.start) / 1e6, e.label, e.category)
+                for e in shown
+            )
+            if shown:
+                drawn.append(TimelineLane(name, tuple(spans)))
+        found[window.stance] = StepTimeline(
+            stance=window.stance,
+            step=mark["step"],
+            duration_ms=(last - start) / 1e6,
+            lanes=tuple(drawn),
+            left_out=left_out,
         )
-        drawn.append(TimelineLane(name, tuple(spans)))
-    return StepTimeline(
-        stance=window.stance,
-        step=mark["step"],
-        duration_ms=(last - start) / 1e6,
-        lanes=tuple(drawn),
-        left_out=sum(len(lanes[name]) - len(events) for name, events in shown.items()),
-    )
+    return tuple(found[stance] for stance in STANCES if stance in found)
 
 
 def _ended(frame: pl.DataFrame) -> pl.DataFrame:
@@ -118,7 +117,16 @@ def _lanes(
         "device", "stream", maintain_order=True
     ):
         name = f"stream {stream}" if devices == 1 else f"device {device} stream {stream}"
-        yield name, list(_kernel_events(its.sort("start_ns"), mark["step"]))
+        events = []
+        columns = ("start_ns", "end_ns", "name", "cpu_op", "category", "step")
+        for start, end, kernel, cpu_op, category, step in (
+            its.sort("start_ns").select(columns).iter_rows()
+        ):
+            # What an earlier step left to the device says so.
+            whose = "" if step == mark["step"] else "another step's "
+            label = cut(whose + kernel_label(kernel, cpu_op, category), LABEL)
+            events.append(Event(start, end, label, category or "other"))
+        yield name, events
 
 
 def _host_events(ops: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Event]:
@@ -135,7 +143,7 @@ def _host_events(ops: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Event]:
             yield Event(start, end, "", category, drawn=False)
     calls = calls.filter(pl.col("kind").is_in(CALLS))
     for start, end, name, kind in calls.select("start_ns", "end_ns", "name", "kind").iter_rows():
-        yield Event(start, end, cut(name), kind)
+        yield Event(start, end, cut(name, LABEL), kind)
 
 
 def _host_label(name: str, category: str) -> tuple[str, str]:
@@ -143,20 +151,10 @@ def _host_label(name: str, category: str) -> tuple[str, str]:
     if known is not None:
         return known
     if name.endswith(marks.COMPILING):
-        return cut(name), causes.HOST_COMPILE
+        return cut(name, LABEL), causes.HOST_COMPILE
     if category == "overhead":
-        return cut(name), overhead_category(name)
-    return cut(_PREFIX.sub("", name)), causes.PYTHON if category == "mark" else category
-
-
-def _kernel_events(kernels: pl.DataFrame, step: int) -> Iterator[Event]:
-    """One event a kernel; those that an earlier step left to the device say so."""
-    columns = ("start_ns", "end_ns", "name", "cpu_op", "category", "step")
-    for start, end, name, cpu_op, category, of_step in kernels.select(columns).iter_rows():
-        label = kernel_label(name, cpu_op, category)
-        if of_step != step:
-            label = f"another step's {label}"
-        yield Event(start, end, cut(label), category or "other")
+        return cut(name, LABEL), overhead_category(name)
+    return cut(_PREFIX.sub("", name), LABEL), causes.PYTHON if category == "mark" else category
 
 
 def kernel_label(name: str, cpu_op: str | None, category: str | None) -> str:
@@ -213,24 +211,16 @@ def fitted(events: Sequence[Event], length: int) -> list[Event]:
     """``events`` (in order) of a step of ``length`` ns, short neighbours merged until they fit."""
     part = FINEST
     while len(events) > MOST_SPANS:
-        merged = _merged(events, length * part)
-        if len(merged) <= MOST_SPANS or part >= COARSEST:
-            return merged
+        runs: list[list[Event]] = []
+        for event in events:
+            if runs and event.end - runs[-1][0].start <= length * part:
+                runs[-1].append(event)
+            else:
+                runs.append([event])
+        if len(runs) <= MOST_SPANS or part >= COARSEST:
+            return [_one(run) for run in runs]
         part *= 2
     return list(events)
-
-
-def _merged(events: Sequence[Event], resolution: float) -> list[Event]:
-    merged: list[Event] = []
-    run: list[Event] = []
-    for event in events:
-        if run and event.end - run[0].start > resolution:
-            merged.append(_one(run))
-            run = []
-        run.append(event)
-    if run:
-        merged.append(_one(run))
-    return merged
 
 
 def _one(run: Sequence[Event]) -> Event:
@@ -243,9 +233,4 @@ def _one(run: Sequence[Event]) -> Event:
     labels = ", ".join(dict.fromkeys(event.label for event in run))
     start = run[0].start
     end = min(start + times.total(), max(event.end for event in run))
-    return Event(start, end, cut(f"{len(run)}: {labels}"), times.most_common(1)[0][0])
-
-
-def cut(text: str) -> str:
-    """``text`` as a label."""
-    return text if len(text) <= LABEL else text[: LABEL - 1] + "…"
+    return Event(start, end, cut(f"{len(run)}: {labels}", LABEL), times.most_common(1)[0][0])

@@ -11,6 +11,7 @@ several causes, what the others cost by themselves is taken off before.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -86,24 +87,35 @@ def tree(findings: Sequence[Finding], follows: Follows, steps: int) -> tuple[Fin
 
     Every finding is in it once. Of several causes, the most expensive over ``steps`` is taken.
     """
-    fitting = [_causes(finding, findings, follows, steps) for finding in findings]
-    parents = _parents(fitting)
+    causes = _causes(findings, follows, steps)
+    parents: list[int | None] = [None] * len(findings)
+    children: dict[int, list[int]] = defaultdict(list)
+    for index, fit in enumerate(causes):  # the best cause that does not follow from it in turn
+        best = next((cause for cause in fit if index not in _line_of(cause, parents)), None)
+        parents[index] = best
+        if best is not None:
+            children[best].append(index)
+
     lines = [_line_of(index, parents) for index in range(len(findings))]
     grown = list(findings)
-    for index in sorted(range(len(findings)), key=lambda index: -len(lines[index])):
-        children = [child for child, cause in enumerate(parents) if cause == index]
-        if not children:
-            continue
-        shared = [
-            (
-                grown[child].whole_cost or grown[child].cost,
-                [findings[k].cost for k in fitting[child] if lines[k][-1] != lines[index][-1]],
-            )
-            for child in children
-        ]
+    for index in sorted(children, key=lambda index: -len(lines[index])):
+        symptoms, own = [grown[child] for child in children[index]], findings[index]
+        # The largest figure in each unit: its own, or a symptom's less what its other causes cost.
+        ms, seconds = [own.cost.ms_per_step], [own.cost.seconds]
+        for child, symptom in zip(children[index], symptoms, strict=True):
+            whole, root = symptom.whole_cost or symptom.cost, lines[index][-1]
+            others = [findings[k].cost for k in causes[child] if lines[k][-1] != root]
+            ms.append(_less(whole.ms_per_step, (other.ms_per_step for other in others)))
+            seconds.append(_less(whole.seconds, (other.seconds for other in others)))
         grown[index] = replace(
-            _with_symptoms(findings[index], [grown[child] for child in children], steps),
-            whole_cost=_whole(findings[index].cost, shared),
+            own,
+            severity=min((own.severity, *(s.severity for s in symptoms)), key=SEVERITIES.index),
+            symptoms=ordered(symptoms, steps),
+            whole_cost=Cost(
+                max((figure for figure in ms if figure is not None), default=None),
+                max((figure for figure in seconds if figure is not None), default=None),
+                WHOLE,
+            ),
         )
     return ordered((grown[i] for i, cause in enumerate(parents) if cause is None), steps)
 
@@ -115,48 +127,48 @@ def everyone(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from everyone(finding.symptoms)
 
 
-def _causes(
-    finding: Finding, findings: Sequence[Finding], follows: Follows, steps: int
-) -> tuple[int, ...]:
-    """Indices of the findings that may be its cause, the best one first.
+def _causes(findings: Sequence[Finding], follows: Follows, steps: int) -> list[list[int]]:
+    """For each finding the indices of those that may be its cause, the best one first.
 
     The same line comes first, then what is about the same function, then the most expensive; of
     what is about the whole script a line says little. Information causes nothing that is more than
     information, unless it is about the same line.
     """
-    rules = follows.get(finding.rule, ())
+    costs = [seconds_over_job(finding, steps) for finding in findings]
+    of_rule: dict[str, list[int]] = defaultdict(list)
+    about: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for index, finding in enumerate(findings):
+        of_rule[finding.rule].append(index)
+        for what in finding.about or (None,):
+            about[finding.rule, what].append(index)
 
-    def rank(index: int) -> tuple[bool, bool, float, int]:
-        cause = findings[index]
-        common = bool(cause.about & finding.about)
-        here = bool(finding.about) and _same_line(cause, finding)
-        return not here, not common, -seconds_over_job(cause, steps), index
+    def fitting(finding: Finding) -> list[int]:
+        found: set[int] = set()
+        for rule in follows.get(finding.rule, ()):
+            if not finding.about:
+                found.update(of_rule[rule])
+            for what in (*finding.about, None):
+                found.update(about[rule, what])
+        places = (finding.location, *finding.also_at)
+        lines = {(place.file, place.line) for place in places if place}
 
-    fit = (
-        index
-        for index, cause in enumerate(findings)
-        if cause is not finding
-        and cause.rule in rules
-        and (not cause.about or not finding.about or cause.about & finding.about)
-        and (cause.severity != "info" or finding.severity == "info" or _same_line(cause, finding))
-    )
-    return tuple(sorted(fit, key=rank))
+        def here(index: int) -> bool:
+            place = findings[index].location
+            return place is not None and (place.file, place.line) in lines
 
+        def rank(index: int) -> tuple[bool, bool, float, int]:
+            apart = not (finding.about and here(index))
+            return apart, not findings[index].about & finding.about, -costs[index], index
 
-def _same_line(cause: Finding, symptom: Finding) -> bool:
-    lines = {(place.file, place.line) for place in (symptom.location, *symptom.also_at) if place}
-    place = cause.location
-    return place is not None and (place.file, place.line) in lines
-
-
-def _parents(fitting: Sequence[Sequence[int]]) -> list[int | None]:
-    """For each finding the best of its causes that does not follow from it in turn."""
-    parents: list[int | None] = [None] * len(fitting)
-    for index, causes in enumerate(fitting):
-        parents[index] = next(
-            (cause for cause in causes if index not in _line_of(cause, parents)), None
+        fit = (
+            index
+            for index in found
+            if findings[index] is not finding
+            and (findings[index].severity != "info" or finding.severity == "info" or here(index))
         )
-    return parents
+        return sorted(fit, key=rank)
+
+    return [fitting(finding) for finding in findings]
 
 
 def _line_of(index: int, parents: Sequence[int | None]) -> list[int]:
@@ -169,27 +181,5 @@ def _line_of(index: int, parents: Sequence[int | None]) -> list[int]:
     return line
 
 
-def _with_symptoms(finding: Finding, symptoms: Sequence[Finding], steps: int) -> Finding:
-    """``finding`` with what follows from it, as grave as the gravest of them."""
-    grave = (finding.severity, *(symptom.severity for symptom in symptoms))
-    return replace(
-        finding,
-        severity=min(grave, key=SEVERITIES.index),
-        symptoms=ordered(symptoms, steps),
-    )
-
-
-def _whole(own: Cost, symptoms: Iterable[tuple[Cost, Sequence[Cost]]]) -> Cost:
-    """The largest figure in each unit: its own, or a symptom's less what its other causes cost."""
-    parts = [own, *(_less(cost, others) for cost, others in symptoms)]
-    ms = [part.ms_per_step for part in parts if part.ms_per_step is not None]
-    seconds = [part.seconds for part in parts if part.seconds is not None]
-    return Cost(max(ms, default=None), max(seconds, default=None), WHOLE)
-
-
-def _less(cost: Cost, others: Sequence[Cost]) -> Cost:
-    ms, seconds = cost.ms_per_step, cost.seconds
-    return Cost(
-        None if ms is None else ms - sum(other.ms_per_step or 0.0 for other in others),
-        None if seconds is None else seconds - sum(other.seconds or 0.0 for other in others),
-    )
+def _less(figure: float | None, others: Iterable[float | None]) -> float | None:
+    return None if figure is None else figure - sum(other or 0.0 for other in others)
