@@ -12,7 +12,7 @@ import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -69,6 +69,7 @@ class Way:
 
 
 Found = tuple[Way, float, int]  # the best way, its rate (amount per second), its runs
+Task = tuple[str, Callable[[float], Ceiling]]  # a name for a note; what measures it by the deadline
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,21 @@ class Gauge:
     threads: str | None = None
     rest_s: float = 0.0
 
+    def bandwidth(self, kind: str, ways: Iterable[Way], seconds: float, deadline: float) -> Ceiling:
+        """The best of ``ways`` to move bytes, within ``seconds``."""
+        way, rate, runs = best_rate(ways, self.timed, _share(deadline, seconds))
+        detail = ", ".join(filter(None, (way.detail, self.threads)))
+        return Ceiling(kind, rate / 1e9, "GB/s", runs, self.clock, size=way.size, detail=detail)
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be measured: its name for a note, and what measures it by the deadline."""
-
-    what: str
-    measure: Callable[[float], Ceiling]
+    def matmul(
+        self, dtype: str, precision: str, ways: Iterable[Way], seconds: float, deadline: float
+    ) -> Ceiling:
+        """The same of matrix products; ``precision``: the setting that float32 ones depend on."""
+        until = _share(deadline, seconds)
+        way, rate, runs = best_rate(ways, self.timed, until, rest_s=self.rest_s)
+        settings = (precision if dtype == "float32" else None, self.threads, way.detail)
+        detail = ", ".join(filter(None, settings))
+        return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, self.clock, dtype, way.size, detail)
 
 
 class NotMeasured(Exception):
@@ -109,12 +118,12 @@ def write_ceilings(torch: Any, recorder: Recorder, *, device: bool) -> None:
 
 
 def _carry_out(task: Task, recorder: Recorder, device: str, deadline: float) -> None:
-    what = f"ceiling of the device: {task.what}"
+    what, measure = f"ceiling of the device: {task[0]}", task[1]
     if time.monotonic() >= deadline:
         recorder.note(what, f"the time limit of {BUDGET_S:.0f} s was reached")
         return
     try:
-        found = task.measure(deadline)
+        found = measure(deadline)
     except NotMeasured as why:
         recorder.note(what, str(why))
     except Exception as error:  # noqa: BLE001 - the script's own ending must go on
@@ -194,25 +203,6 @@ def copies(torch: Any, arena: Any, size: int) -> Iterator[Way]:
     yield Way(partial(torch.neg, source, out=target), 2.0 * half, size_words, "neg")
 
 
-def _bandwidth(
-    gauge: Gauge, kind: str, ways: Iterable[Way], seconds: float, deadline: float
-) -> Ceiling:
-    way, rate, runs = best_rate(ways, gauge.timed, _share(deadline, seconds))
-    detail = ", ".join(filter(None, (way.detail, gauge.threads)))
-    return Ceiling(kind, rate / 1e9, "GB/s", runs, gauge.clock, size=way.size, detail=detail)
-
-
-def _matmul(
-    gauge: Gauge, dtype: str, precision: str, ways: Iterable[Way], seconds: float, deadline: float
-) -> Ceiling:
-    """``precision``: the setting that float32 products depend on."""
-    until = _share(deadline, seconds)
-    way, rate, runs = best_rate(ways, gauge.timed, until, rest_s=gauge.rest_s)
-    settings = (precision if dtype == "float32" else None, gauge.threads, way.detail)
-    detail = ", ".join(filter(None, settings))
-    return Ceiling("matmul", rate / 1e12, "TFLOP/s", runs, gauge.clock, dtype, way.size, detail)
-
-
 def byte_words(count: int) -> str:
     """``1.5 GiB``, ``12 MiB``, ``512 KiB``."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20)):
@@ -234,11 +224,11 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     flush = room // 8 // 4096 * 4096  # cleared before every run: as triton.testing.do_bench does
     gauge = Gauge(partial(seconds_of, torch, arena[-flush:]), "device", rest_s=_REST_S)
     arena = arena[:-flush]
-    yield Task("launch", partial(_launch, torch))
-    yield Task("kernel gap", partial(_kernel_gap, torch))
+    yield "launch", partial(_launch, torch)
+    yield "kernel gap", partial(_kernel_gap, torch)
     ways = copies(torch, arena, arena.numel())
-    yield Task("copy", partial(_bandwidth, gauge, "copy", ways, 0.2))
-    yield Task("copy in the L2", partial(_l2_copy, torch, arena, gauge))
+    yield "copy", partial(gauge.bandwidth, "copy", ways, 0.2)
+    yield "copy in the L2", partial(_l2_copy, torch, arena, gauge)
     settings = torch.backends.cuda.matmul
     try:
         tf32 = bool(settings.allow_tf32)  # as the script has set it
@@ -247,7 +237,7 @@ def device_tasks(torch: Any) -> Iterator[Task]:
     for name in ("bfloat16", "float16", "float32"):
         ways = matmuls(torch, arena, getattr(torch, name), (4096, 8192), seed)
         precision = f"tf32 {'on' if tf32 else 'off'}"
-        yield Task(f"matmul {name}", partial(_matmul, gauge, name, precision, ways, 0.45))
+        yield f"matmul {name}", partial(gauge.matmul, name, precision, ways, 0.45)
 
 
 def seconds_of(torch: Any, flush: Any, act: Callable[[], object], runs: int) -> list[float]:
@@ -273,7 +263,7 @@ def _l2_copy(torch: Any, arena: Any, gauge: Gauge, deadline: float) -> Ceiling:
     if not l2 or l2 > arena.numel():
         raise NotMeasured("the size of the L2 cache is unknown")
     ways = [_passes(torch, arena, l2 // part) for part in (4, 2)]
-    return _bandwidth(gauge, "l2_copy", ways, 0.2, deadline)
+    return gauge.bandwidth("l2_copy", ways, 0.2, deadline)
 
 
 def _passes(torch: Any, arena: Any, size: int) -> Way:
@@ -346,17 +336,17 @@ def host_tasks(torch: Any) -> Iterator[Task]:
         raise NotMeasured(f"only {byte_words(room)} of memory can be used for it")
     count = torch.get_num_threads()
     gauge = Gauge(_timed, "host", f"{count} thread{'s' * (count > 1)}")
-    yield Task("page fault", partial(_page_fault, torch, gauge))
+    yield "page fault", partial(_page_fault, torch, gauge)
     arena = torch.empty(size, dtype=torch.uint8, device="cpu").fill_(1)  # zeros may be no memory
     ways = copies(torch, arena, arena.numel())
-    yield Task("copy", partial(_bandwidth, gauge, "copy", ways, 0.25))
-    yield Task("copy in the cache", partial(_cached_copy, torch, arena, gauge, caches))
+    yield "copy", partial(gauge.bandwidth, "copy", ways, 0.25)
+    yield "copy in the cache", partial(_cached_copy, torch, arena, gauge, caches)
     precision = f"precision {torch.get_float32_matmul_precision()}"
     for name in ("float32", "bfloat16", "float16"):
         seed = torch.Generator(device="cpu").manual_seed(0)
         sizes = (256, 512, 1024, 2048, 4096)
         ways = matmuls(torch, arena, getattr(torch, name), sizes, seed)
-        yield Task(f"matmul {name}", partial(_matmul, gauge, name, precision, ways, 0.3))
+        yield f"matmul {name}", partial(gauge.matmul, name, precision, ways, 0.3)
 
 
 def _cached_copy(
@@ -371,12 +361,12 @@ def _cached_copy(
             for _ in range(_BATCH):
                 way.act()
 
-        return Way(act, way.amount * _BATCH, way.size, way.detail)
+        return replace(way, act=act, amount=way.amount * _BATCH)
 
     last = caches[max(caches)]
     sizes = {last // 4, min(last // 4, caches.get(2, last) * torch.get_num_threads() // 2)}
     ways = [many(way) for size in sizes for way in copies(torch, arena, size)]
-    return _bandwidth(gauge, "l2_copy", ways, 0.15, deadline)
+    return gauge.bandwidth("l2_copy", ways, 0.15, deadline)
 
 
 def _page_fault(torch: Any, gauge: Gauge, deadline: float) -> Ceiling:
@@ -419,26 +409,20 @@ def cache_sizes(folder: Path = _CACHES) -> dict[int, int]:
     """Level → bytes of the first processor's data caches; empty where sysfs has none."""
     found = {}
     for each in folder.glob("index*"):
-        try:
-            kind, level, size = (
-                (each / name).read_text(encoding="ascii").strip()
-                for name in ("type", "level", "size")
-            )
+        with suppress(OSError, ValueError):
+            names = ("type", "level", "size")
+            kind, level, size = ((each / name).read_text("ascii").strip() for name in names)
             if kind in ("Data", "Unified"):
                 found[int(level)] = int(size.removesuffix("K")) * 1024
-        except (OSError, ValueError):
-            continue
     return found
 
 
 def free_bytes(meminfo: Path = MEMINFO, group: Path = Path("/sys/fs/cgroup")) -> int:
     """Memory that the machine, and the control group, still have to give; 0 if not known."""
     available = proc_bytes(meminfo, "MemAvailable") or 0
-    try:
+    with suppress(OSError, ValueError):
         limit = (group / "memory.max").read_text(encoding="ascii").strip()
         if limit != "max":
             used = int((group / "memory.current").read_text(encoding="ascii"))
             available = min(available, max(0, int(limit) - used))
-    except (OSError, ValueError):
-        return available
     return available

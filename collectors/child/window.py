@@ -59,7 +59,7 @@ class Window:
                 self._prepared.prepare_trace()
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._prepared = None
-            self._write(None, None, error)
+            self._write(error=error)
 
     def start(self, stance: str, purpose: Purpose) -> None:
         """Start the profiler here; a failure is written as the window's ``error``."""
@@ -83,7 +83,7 @@ class Window:
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._profiler = None
             self._kernels.stop()
-            self._write(None, None, error)
+            self._write(error=error)
 
     def stop(self, *, step_ended: bool = True) -> None:
         """Stop it, write the trace and the ``profile`` event.
@@ -107,13 +107,15 @@ class Window:
             self._steps -= cut
             if cut and not self._steps:
                 raise RuntimeError("the script ended in the first step")
-            file = self._export(profiler)
-            if cut:
-                _unmark(self._recorder.raw / file, self._step)
+            path = self._export(profiler)
+            if cut:  # the last step's mark gets another name: it is read as no step's
+                old, new = (f'"traceview {word} {self._step}"'.encode() for word in ("step", "cut"))
+                text = gzip.decompress(path.read_bytes())
+                path.write_bytes(gzip.compress(text.replace(old, new)))
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
-            self._write(None, None, error)
+            self._write(error=error)
         else:
-            self._write(file, host_ms, None, faults)
+            self._write(f"profile/{path.name}", host_ms, faults)
 
     def _abandon(self) -> None:
         """Let go of a profiler that was attached for nothing."""
@@ -197,25 +199,35 @@ class Window:
         if self.device:
             self._torch.cuda.synchronize()
 
-    def _export(self, profiler: Any) -> str:
+    def _export(self, profiler: Any) -> Path:
         folder = self._recorder.raw / "profile"
         folder.mkdir(parents=True, exist_ok=True)
-        name = self._name
-        earlier = self._files.setdefault(name, [])
-        name += f"-{len(earlier) + 1}.json.gz" if earlier else ".json.gz"
-        profiler.export_chrome_trace(str(folder / name))
-        for path in earlier:  # of a stance's windows the last one is read
-            path.unlink(missing_ok=True)
-        earlier.append(folder / name)
-        return f"profile/{name}"
+        earlier = self._files.setdefault(self._name, [])
+        number = f"-{len(earlier) + 1}" if earlier else ""
+        path = folder / f"{self._name}{number}.json.gz"
+        profiler.export_chrome_trace(str(path))
+        for each in earlier:  # of a stance's windows the last one is read
+            each.unlink(missing_ok=True)
+        earlier.append(path)
+        return path
 
     def _write(
         self,
-        file: str | None,
-        host_ms: float | None,
-        error: Exception | None,
+        file: str | None = None,
+        host_ms: float | None = None,
         faults: int | None = None,
+        error: Exception | None = None,
     ) -> None:
+        lines, self._lines = self._lines, None
+        marked: dict[str, object] = {}
+        if lines is not None:
+            for each in lines.files:
+                self._sources.keep(each)
+            if lines.why_ended is not None:
+                what = f"marking all source lines in one step ({self._stance})"
+                self._recorder.note(what, lines.why_ended)
+            marked = {"line_files": lines.files, "lines": lines.lines}
+            marked["lines_ended"] = lines.why_ended
         self._recorder.write(
             "profile",
             stance=self._stance,
@@ -226,27 +238,8 @@ class Window:
             page_faults=faults,
             file=file,
             error=None if error is None else f"{type(error).__name__}: {error}",
-            **self._marked_lines(),
+            **marked,
         )
-
-    def _marked_lines(self) -> dict[str, Any]:
-        lines, self._lines = self._lines, None
-        if lines is None:
-            return {}
-        for file in lines.files:
-            self._sources.keep(file)
-        if lines.why_ended is not None:
-            what = f"marking all source lines in one step ({self._stance})"
-            self._recorder.note(what, lines.why_ended)
-        return {"line_files": lines.files, "lines": lines.lines, "lines_ended": lines.why_ended}
-
-
-def _unmark(path: Path, step: int) -> None:
-    """Rename the mark of ``step`` in a trace, so that it is read as no step's."""
-    with gzip.open(path) as packed:
-        text = packed.read()
-    with gzip.open(path, "wb") as packed:
-        packed.write(text.replace(b'"traceview step %d"' % step, b'"traceview cut %d"' % step))
 
 
 def _fast_range(torch: Any) -> Callable[[str], Any]:

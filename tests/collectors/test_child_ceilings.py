@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from traceview.collectors.child import ceilings
-from traceview.collectors.child.ceilings import NotMeasured, Task, Way, best_rate
+from traceview.collectors.child.ceilings import NotMeasured, Way, best_rate
 
 torch = pytest.importorskip("torch")
 
@@ -94,7 +94,7 @@ def test_what_fails_is_noted_and_the_rest_is_measured(monkeypatch):
         raise NotMeasured("the size of the L2 is not known")
 
     found = ceilings.Ceiling("copy", 1.0, "GB/s", 3, "host")
-    tasks = [Task("a", broken), Task("b", unknown), Task("c", lambda _deadline: found)]
+    tasks = [("a", broken), ("b", unknown), ("c", lambda _deadline: found)]
     monkeypatch.setattr(ceilings, "host_tasks", lambda _torch: tasks)
     heard = Heard()
     ceilings.write_ceilings(torch, heard, device=False)
@@ -108,7 +108,7 @@ def test_after_two_seconds_nothing_is_begun(monkeypatch, clock):
         clock.now += 3.0
         return ceilings.Ceiling("copy", 1.0, "GB/s", 3, "host")
 
-    tasks = [Task("first", slow), Task("second", slow)]
+    tasks = [("first", slow), ("second", slow)]
     monkeypatch.setattr(ceilings, "host_tasks", lambda _torch: tasks)
     heard = Heard()
     ceilings.write_ceilings(torch, heard, device=False)
