@@ -37,9 +37,6 @@ class Pass:
     mode: str
     why: str | None = None
     stop_after_steps: int | None = None
-    blocks: int | None = None
-    profile: bool | None = None
-    run_to_end: bool | None = None
 
 
 def collect(options: CollectOptions, console: Console) -> Run:
@@ -125,7 +122,7 @@ class _Collector:
         known += [note for note in dict.fromkeys(notes) if note not in known]
 
     def _write_child_config(self, raw: Path, asked: Pass, variables: list[str]) -> None:
-        options = self._options
+        options, warm = self._options, asked.name == "warm"
         config = {
             "format": CHILD_FORMAT,
             "run": str(self._run.folder),
@@ -134,10 +131,10 @@ class _Collector:
             "mode": asked.mode,
             "nproc": options.nproc,
             "steps": options.steps,
-            "blocks": options.blocks if asked.blocks is None else asked.blocks,
-            "run_to_end": options.run_to_end if asked.run_to_end is None else asked.run_to_end,
+            "blocks": 1 if warm else options.blocks,
+            "run_to_end": options.run_to_end and not warm,
             "stop_after_steps": asked.stop_after_steps,
-            "profile": options.profile if asked.profile is None else asked.profile,
+            "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
             "pythonpath": self._user.get("PYTHONPATH"),
             "user_logs": environment.user_logs(self._user.get("TORCH_LOGS")),
@@ -164,7 +161,7 @@ def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
         passes.append(baseline)
     if options.warm and succeeded:
         why = "The script runs again with a warm cache (--warm)."
-        passes.append(Pass("warm", "compiled", why, blocks=1, profile=False, run_to_end=False))
+        passes.append(Pass("warm", "compiled", why))
     return passes
 
 

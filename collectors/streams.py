@@ -127,17 +127,15 @@ class Stdin:
         self._descriptor = descriptor
         self._passes = 0
         self._start: int | None = None
-        self._again = False
+        self._again = True
         try:
             mode = os.fstat(descriptor).st_mode
         except OSError:  # closed: the child finds it closed as well, each time
-            self._again = True
             return
         if stat.S_ISREG(mode):
             self._start = os.lseek(descriptor, 0, os.SEEK_CUR)
-            self._again = True
-        elif stat.S_ISCHR(mode):  # a terminal, /dev/null
-            self._again = True
+        else:
+            self._again = stat.S_ISCHR(mode)  # a terminal, /dev/null
 
     def for_next_pass(self) -> tuple[int | None, str | None]:
         """What to hand to the child (None: ours), and a note where that is not what it had."""

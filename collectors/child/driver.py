@@ -44,12 +44,6 @@ class Parts:
     window: Window
     compiles: Compiles
 
-    def look_at_device(self) -> bool:
-        """Time by device events from here on if the script uses a GPU; whether it does."""
-        device = gpu_in_use(self.torch)
-        self.timer.device = self.memory.device = self.window.device = device
-        return device
-
 
 class Driver:
     """Runs the plan. ``step`` is the index of the step that began at the last edge, from 0."""
@@ -60,13 +54,8 @@ class Driver:
         self._control = parts.control
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
-        stances: dict[str, tuple[plan.Stance, ...]] = {
-            "paired": ("eager", "compiled"),
-            "compiled": ("compiled",),
-            "eager": ("eager",),
-        }
         self._settings = plan.Settings(
-            stances=stances[config.mode],
+            stances=("eager", "compiled") if config.mode == "paired" else (config.mode,),
             steps=config.steps,
             blocks=max(1, config.blocks),
             profile=config.profile,
@@ -80,7 +69,6 @@ class Driver:
         self._step_began: tuple[float, int, int] | None = None
         self._pairs = 0
         self._stops = 0
-        self._device = False
         self.phase: plan.Phase = "cold"
         self.step = -1
         self.complete = False
@@ -181,7 +169,8 @@ class Driver:
         elif isinstance(order, plan.Enter):
             self._enter(order)
         elif isinstance(order, plan.Steady):
-            self._device = parts.look_at_device()
+            device = gpu_in_use(parts.torch)  # then device events are the clock from here on
+            parts.timer.device = parts.memory.device = parts.window.device = device
             keys = {"never_quiet": order.never_quiet, "step_kind": self.anchor.kind}
             parts.recorder.write("steady", step=self.step, **keys)
             self._on_steady()
@@ -205,14 +194,15 @@ class Driver:
     def _moment(self) -> plan.Moment:
         guess = {"compiled": statistics.median(self._recent)} if self._recent else {}
         cudagraphs = any(region.cudagraphs for region in self._control.regions)
+        device = self._parts.timer.device
         return plan.Moment(
             step=self.step,
             seconds=time.monotonic(),
             compiles=self._control.compiles,
             step_ms=self._parts.timer.step_ms or guess,
             step_kind=self.anchor.kind or "call",
-            device=self._device,
-            profiler_stays=self._device and not cupti_is_torn_down(),
+            device=device,
+            profiler_stays=device and not cupti_is_torn_down(),
             calm_steps=5 if cudagraphs else 3,
         )
 
@@ -237,17 +227,13 @@ class Driver:
         left = self._wait.steps - self._waited
         if self._config.stop_after_steps is not None:
             left = min(left, max(1, self._config.stop_after_steps - self.step))
-        watch = self._wait.watch
-        self._control.watching = watch
+        control, watch = self._control, self._wait.watch
+        control.watching = watch
         self._grant(1 if watch else left)
         if watch:
             self._parts.compiles.listen()
             self._parts.window.mark_step(self.step)
-            self._step_began = (
-                time.time_ns() / 1000,
-                time.perf_counter_ns(),
-                self._control.compiles,
-            )
+            self._step_began = time.time_ns() / 1000, time.perf_counter_ns(), control.compiles
 
     def _grant(self, steps: int) -> None:
         """``steps`` steps of the anchor until the next edge."""
@@ -278,10 +264,7 @@ class Driver:
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
         self._control.watching = False
         self._wait = plan.Wait(FOREVER)
-        if stopping:
-            self._stop()
-        else:
-            self._grant(FOREVER)
+        self._stop()
 
     def _stop(self) -> None:
         """Raise SystemExit(0) here, and at the next edges if the script swallows it."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -54,10 +53,9 @@ class Frames:
             return False
         return in_root or not file.startswith(self._stdlib)
 
-    def stack(self, frame: FrameType | None = None) -> list[dict[str, Any]]:
-        """The user's stack frames above ``frame`` (default: the caller), outermost first."""
-        frames = outward(frame or sys._getframe(1))
-        users = (each for each in frames if self.is_user(each.f_code.co_filename))
+    def stack(self, frame: FrameType) -> list[dict[str, Any]]:
+        """The user's stack frames above ``frame``, outermost first."""
+        users = (each for each in outward(frame) if self.is_user(each.f_code.co_filename))
         return [_entry(each.f_code, each.f_lineno) for each in islice(users, MAX_FRAMES)][::-1]
 
     def call_site(self, frame: FrameType) -> dict[str, Any] | None:

@@ -27,10 +27,9 @@ class Mode:
     @classmethod
     def now(cls, torch: Any) -> Mode:
         """As it is here."""
-        devices = ("cpu", "cuda")
         autocast = {
             device: (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
-            for device in devices
+            for device in ("cpu", "cuda")
         }
         return cls(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast)
 
