@@ -371,29 +371,29 @@ def _cached_copy(
 
 def _page_fault(torch: Any, gauge: Gauge, deadline: float) -> Ceiling:
     """What the first touch of a page takes longer than a later one."""
-    seconds = _samples(partial(_fault_seconds, torch), _share(deadline, 0.1))
+
+    def take() -> float:
+        """Seconds a fault, in memory that no allocator has had before, in small pages."""
+        with mmap.mmap(-1, _FRESH_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
+            with suppress(OSError):  # a kernel without huge pages
+                fresh.madvise(mmap.MADV_NOHUGEPAGE)
+            pages = torch.frombuffer(fresh, dtype=torch.uint8)
+            before = page_faults()
+            first = _timed(partial(pages.fill_, 1), 1)[0]
+            faults = page_faults() - before
+            second = min(_timed(partial(pages.fill_, 1), _AGAIN))
+            del pages  # the mapping cannot be closed while a tensor lies in it
+        if faults < _FRESH_BYTES // mmap.PAGESIZE // 2:
+            raise NotMeasured("page faults are not counted on this system")
+        return (first - second) / faults
+
+    seconds = _samples(take, _share(deadline, 0.1))
     value = median(seconds) * 1e6
     if value <= 0:
         raise NotMeasured("other work disturbed the measurement")
     detail = f"first fill minus the fastest of {_AGAIN} repeats, {gauge.threads}"
     size = byte_words(_FRESH_BYTES)
     return Ceiling("page_fault", value, "us", len(seconds), "host", size=size, detail=detail)
-
-
-def _fault_seconds(torch: Any) -> float:
-    """Seconds a fault, in memory that no allocator has had before, in small pages."""
-    with mmap.mmap(-1, _FRESH_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
-        with suppress(OSError):  # a kernel without huge pages
-            fresh.madvise(mmap.MADV_NOHUGEPAGE)
-        pages = torch.frombuffer(fresh, dtype=torch.uint8)
-        before = page_faults()
-        first = _timed(partial(pages.fill_, 1), 1)[0]
-        faults = page_faults() - before
-        second = min(_timed(partial(pages.fill_, 1), _AGAIN))
-        del pages  # the mapping cannot be closed while a tensor lies in it
-    if faults < _FRESH_BYTES // mmap.PAGESIZE // 2:
-        raise NotMeasured("page faults are not counted on this system")
-    return (first - second) / faults
 
 
 def _timed(act: Callable[[], object], runs: int) -> list[float]:

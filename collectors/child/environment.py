@@ -24,6 +24,15 @@ _CONFIGS = {
     "functorch_config": "torch._functorch.config",
     "compiler_config": "torch.compiler.config",
 }
+_PRECISION = (
+    "cuda.matmul.allow_tf32",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "cudnn.allow_tf32",
+    "cudnn.benchmark",
+    "cudnn.deterministic",
+    "cudnn.enabled",
+)
 # what the variables that the parent sets change in torch's configs
 _OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracking_level"})
 MAX_TEXT = 2000
@@ -61,10 +70,25 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
         hidden = any(word in name for word in _SECRET)
         yield "env", name, "hidden" if hidden else os.environ[name], None, name in ours
     for section, module in _CONFIGS.items():
-        for name, value, default in _changed(sys.modules.get(module)):
-            yield section, name, _text(value), _text(default), name in _OUR_SETTINGS
-    for name, value in _precision(torch):
-        yield "precision", name, _text(value), None, False
+        config = sys.modules.get(module)
+        for name, entry in list(getattr(config, "_config", {}).items()):
+            try:
+                if getattr(entry, "alias", None) is not None or config._is_default(name):  # type: ignore[union-attr]
+                    continue
+                value, default = getattr(config, name), getattr(entry, "default", None)
+                if value != default:  # else set to what it was
+                    yield section, name, _text(value), _text(default), name in _OUR_SETTINGS
+            except Exception:  # noqa: BLE001 - torch's internals differ between versions
+                continue
+    precision = _text(torch.get_float32_matmul_precision())
+    yield "precision", "float32_matmul_precision", precision, None, False
+    for flag in _PRECISION:
+        try:
+            yield "precision", flag, _text(attrgetter(flag)(torch.backends)), None, False
+        except (AttributeError, RuntimeError):  # the flag is not known, or mixed with the new API
+            continue
+    deterministic = _text(torch.are_deterministic_algorithms_enabled())
+    yield "precision", "deterministic_algorithms", deterministic, None, False
     yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
     if (world := _world_size()) is not None:
         yield "torch", "world_size", _text(world), None, False
@@ -110,38 +134,6 @@ def _driver_version() -> str | None:
         return None
     found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return found.group(1) if found else None
-
-
-def _changed(config: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Entries of a torch config module that are not at their default: name, value, default."""
-    for name, entry in list(getattr(config, "_config", {}).items()):
-        try:
-            if getattr(entry, "alias", None) is not None or config._is_default(name):
-                continue
-            value, default = getattr(config, name), getattr(entry, "default", None)
-            if value != default:  # set to what it was
-                yield name, value, default
-        except Exception:  # noqa: BLE001 - torch's internals differ between versions
-            continue
-
-
-def _precision(torch: Any) -> Iterator[tuple[str, Any]]:
-    yield "float32_matmul_precision", torch.get_float32_matmul_precision()
-    flags = (
-        "cuda.matmul.allow_tf32",
-        "cuda.matmul.allow_fp16_reduced_precision_reduction",
-        "cuda.matmul.allow_bf16_reduced_precision_reduction",
-        "cudnn.allow_tf32",
-        "cudnn.benchmark",
-        "cudnn.deterministic",
-        "cudnn.enabled",
-    )
-    for flag in flags:
-        try:
-            yield flag, attrgetter(flag)(torch.backends)
-        except (AttributeError, RuntimeError):  # the flag is not known, or mixed with the new API
-            continue
-    yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled()
 
 
 def _text(value: object) -> str:

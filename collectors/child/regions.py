@@ -46,6 +46,7 @@ class Regions:
 
     def install(self, listener: Listener) -> None:
         """Replace ``torch.compile``; ``listener`` hears of the calls of every region."""
+        self._listener = listener
         compile_fn = self._torch.compile
 
         @functools.wraps(compile_fn)
@@ -55,7 +56,9 @@ class Regions:
             if self._control.off or model is None or self._from_torch(sys._getframe(1)):
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
-            region = self._region(event, uses_cudagraphs(given))
+            options = given.get("options")
+            asked = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
+            region = self._region(event, given.get("mode") in CUDAGRAPH_MODES or asked)
             plain = model.__call__ if isinstance(model, type) else None
             try:
                 result = compile_fn(*args, **kwargs)
@@ -65,7 +68,7 @@ class Regions:
                 raise
             if region.compile_calls == 1:
                 self._recorder.write("region", **event, error=None)
-            return self._count(result, given, region, listener, plain)
+            return self._count(result, given, region, plain)
 
         self._torch.compile = compile
 
@@ -83,13 +86,22 @@ class Regions:
         target = target_of(model, self._torch.nn.Module)
         self._sources.keep(target["target_file"])
         self._sources.keep(site.get("file"))
+        backend, options = given.get("backend") or "inductor", given.get("options")
         return {
             "region_id": len(self._control.regions),
             **target,
             "call_file": site.get("file"),
             "call_line": site.get("line"),
             "call_function": site.get("function"),
-            **options_of(given),
+            "backend": backend if isinstance(backend, str) else repr(backend),
+            "backend_is_callable": not isinstance(backend, str),
+            "mode": given.get("mode"),
+            "dynamic": str(given.get("dynamic")),
+            "fullgraph": bool(given.get("fullgraph")),
+            "disable": bool(given.get("disable")),
+            "options": None
+            if options is None
+            else json.dumps(options, default=repr, skipkeys=True),
         }
 
     def _region(self, event: dict[str, Any], cudagraphs: bool) -> Region:
@@ -106,12 +118,10 @@ class Regions:
         self._control.add(region)
         return region
 
-    def _count(
-        self, result: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
-    ) -> Any:
+    def _count(self, result: Any, given: dict[str, Any], region: Region, plain: Any) -> Any:
         """``plain``: how instances of a class were called before it was compiled."""
         try:
-            wrapped = self._wrap(result, given, region, listener, plain)
+            wrapped = self._wrap(result, given, region, plain)
         except Exception as error:  # noqa: BLE001 - torch's own result serves the user as well
             self._recorder.note(f"counting calls of region {region.region_id}", error)
             return result
@@ -120,14 +130,12 @@ class Regions:
             first()
         return wrapped
 
-    def _wrap(
-        self, result: Any, given: dict[str, Any], region: Region, listener: Listener, plain: Any
-    ) -> Any:
+    def _wrap(self, result: Any, given: dict[str, Any], region: Region, plain: Any) -> Any:
         how = {name: value for name, value in given.items() if name != "model"}
 
         def counted(compiled: Any, original: Any) -> Callable[..., Any]:
             gate = Gate(region, compiled, original, how)
-            call = dress(counting(gate, self._control, listener), compiled)
+            call = dress(counting(gate, self._control, self._listener), compiled)
             hide_from_dynamo(call)
             self._control.admit(gate)
             return call
@@ -212,21 +220,6 @@ def arguments(
     return dict(bound.arguments)
 
 
-def options_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``region`` event's keys about how to compile."""
-    backend = given.get("backend") or "inductor"
-    options = given.get("options")
-    return {
-        "backend": backend if isinstance(backend, str) else repr(backend),
-        "backend_is_callable": not isinstance(backend, str),
-        "mode": given.get("mode"),
-        "dynamic": str(given.get("dynamic")),
-        "fullgraph": bool(given.get("fullgraph")),
-        "disable": bool(given.get("disable")),
-        "options": None if options is None else json.dumps(options, default=repr, skipkeys=True),
-    }
-
-
 def backends_offered() -> list[str]:
     """Every backend that this torch knows by name, those for debugging too."""
     registry = sys.modules.get("torch._dynamo.backends.registry")
@@ -234,13 +227,6 @@ def backends_offered() -> list[str]:
         return list(registry.list_backends(exclude_tags=()))  # type: ignore[union-attr]
     except Exception:  # noqa: BLE001 - torch's internals differ between versions
         return []
-
-
-def uses_cudagraphs(given: Mapping[str, Any]) -> bool:
-    """Whether these arguments ask for cudagraphs."""
-    options = given.get("options")
-    asked = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
-    return given.get("mode") in CUDAGRAPH_MODES or asked
 
 
 def target_of(model: Any, module_type: type) -> dict[str, Any]:
