@@ -70,10 +70,10 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
         hidden = any(word in name for word in _SECRET)
         yield "env", name, "hidden" if hidden else os.environ[name], None, name in ours
     for section, module in _CONFIGS.items():
-        config = sys.modules.get(module)
+        config: Any = sys.modules.get(module)
         for name, entry in list(getattr(config, "_config", {}).items()):
             try:
-                if getattr(entry, "alias", None) is not None or config._is_default(name):  # type: ignore[union-attr]
+                if getattr(entry, "alias", None) is not None or config._is_default(name):
                     continue
                 value, default = getattr(config, name), getattr(entry, "default", None)
                 if value != default:  # else set to what it was

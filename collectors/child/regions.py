@@ -87,6 +87,7 @@ class Regions:
         self._sources.keep(target["target_file"])
         self._sources.keep(site.get("file"))
         backend, options = given.get("backend") or "inductor", given.get("options")
+        packed = None if options is None else json.dumps(options, default=repr, skipkeys=True)
         return {
             "region_id": len(self._control.regions),
             **target,
@@ -99,9 +100,7 @@ class Regions:
             "dynamic": str(given.get("dynamic")),
             "fullgraph": bool(given.get("fullgraph")),
             "disable": bool(given.get("disable")),
-            "options": None
-            if options is None
-            else json.dumps(options, default=repr, skipkeys=True),
+            "options": packed,
         }
 
     def _region(self, event: dict[str, Any], cudagraphs: bool) -> Region:
