@@ -44,7 +44,16 @@ class Target:
 def find_target(options: CollectOptions, console: Console) -> Target:
     """The interpreter and the target, checked; TargetUnusable says what is wrong with either."""
     if options.kind == "script":
-        _check_script(options.target)
+        path = Path(options.target)
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except OSError as error:
+            fact = f"Can't open the script {options.target} ({error.strerror})."
+            remedy = "Check the path. Use -m MODULE to run a module."
+            raise TargetUnusable(fact, remedy, slug="script-missing") from error
+        if is_folder and not (path / "__main__.py").is_file():
+            fact = f"{options.target} is a folder without a __main__.py."
+            raise TargetUnusable(fact, "Give the path of a script in it.", slug="script-is-folder")
     python, facts = _chosen_python(options)
     check_versions(python, facts)
     _check_target(options, python, facts, console)
@@ -129,19 +138,6 @@ def located(python: str) -> str:
     if os.sep not in python:
         return shutil.which(python) or python
     return os.path.abspath(Path(python).expanduser())  # noqa: PTH100
-
-
-def _check_script(script: str) -> None:
-    path = Path(script)
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        fact = f"Can't open the script {script} ({error.strerror})."
-        remedy = "Check the path. Use -m MODULE to run a module."
-        raise TargetUnusable(fact, remedy, slug="script-missing") from error
-    if stat.S_ISDIR(mode) and not (path / "__main__.py").is_file():
-        fact = f"{script} is a folder without a __main__.py."
-        raise TargetUnusable(fact, "Give the path of a script in it.", slug="script-is-folder")
 
 
 def check_versions(python: str, facts: dict[str, Any]) -> None:

@@ -32,7 +32,6 @@ class StderrTee:
         self.full: str | None = None
         self.at_line_start = True
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._keeps = True
         self._ours, self.child_end = _verbatim_terminal(onto) if self.is_terminal else os.pipe()
         self._open = True
 
@@ -54,7 +53,18 @@ class StderrTee:
         if not data:
             self._open = False
             return False
-        self._pass_on(data)
+        self._before_bytes()
+        self.at_line_start = data.endswith(b"\n")
+        if self._onto is not None:
+            try:
+                _write_all(self._onto, data)
+            except OSError:  # our stderr was closed; the file still gets everything
+                self._onto = None
+        if self.full is None:
+            try:
+                _write_all(self._file, data)
+            except OSError as error:
+                self.full = error.strerror or str(error)
         return True
 
     def drain(self, at_most_s: float) -> None:
@@ -72,21 +82,6 @@ class StderrTee:
         """Close what is ours."""
         os.close(self._ours)
         os.close(self._file)
-
-    def _pass_on(self, data: bytes) -> None:
-        self._before_bytes()
-        self.at_line_start = data.endswith(b"\n")
-        if self._onto is not None:
-            try:
-                _write_all(self._onto, data)
-            except OSError:  # our stderr was closed; the file still gets everything
-                self._onto = None
-        if self._keeps:
-            try:
-                _write_all(self._file, data)
-            except OSError as error:
-                self._keeps = False
-                self.full = error.strerror or str(error)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

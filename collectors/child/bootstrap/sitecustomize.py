@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -26,8 +27,11 @@ def main() -> None:
     """Undo our own path entry, chain to the next sitecustomize, start collecting."""
     sys.path[:] = [entry for entry in sys.path if not _is_here(entry)]
     sys.path_importer_cache.pop(str(HERE), None)
-    path = os.environ.get(CONFIG)
-    config = _read(path) if path else None
+    config: dict[str, Any] | None = None
+    if path := os.environ.get(CONFIG):
+        with suppress(OSError, ValueError):
+            read = json.loads(Path(path).read_text(encoding="utf-8"))
+            config = read if isinstance(read, dict) else None
     # Under torchrun the workers are collected; the launcher hands our variables on to them.
     many = config is not None and (config.get("nproc") or 1) > 1
     launcher = many and "TORCHELASTIC_RUN_ID" not in os.environ
@@ -42,14 +46,6 @@ def main() -> None:
 
 def _is_here(entry: str) -> bool:
     return bool(entry) and os.path.realpath(entry) == str(HERE)
-
-
-def _read(path: str) -> dict[str, Any] | None:
-    try:
-        config = json.loads(Path(path).read_text(encoding="utf-8"))
-        return config if isinstance(config, dict) else None
-    except (OSError, ValueError):
-        return None
 
 
 def _restore_environment(config: dict[str, Any] | None) -> None:
@@ -113,11 +109,9 @@ def _start(config: dict[str, Any]) -> None:
     except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
         why = f"{type(error).__name__}: {error}"
         note = {"event": "note", "t": None, "what": "starting the collector", "why": why}
-        try:
-            with (Path(config["raw"]) / f"events-{os.getpid()}.jsonl").open("a") as file:
-                file.write(json.dumps(note) + "\n")
-        except (OSError, KeyError, TypeError):
-            return
+        events = f"events-{os.getpid()}.jsonl"
+        with suppress(OSError, KeyError, TypeError), Path(config["raw"], events).open("a") as file:
+            file.write(json.dumps(note) + "\n")
 
 
 main()
