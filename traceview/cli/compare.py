@@ -100,10 +100,13 @@ def emit(text: str, out: Path | None) -> None:
 def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
     """The run ``name``, diagnosed by the rules of ``choice``.
 
-    A diagnosis in JSON is used as it is: the run that it was made from may be gone.
+    A diagnosis in JSON is used as it is: the run that it was made from may be gone. Logs are read
+    as a post-mortem, into a temporary folder.
     """
+    from traceview.cli.postmortem import read_paths
     from traceview.compare import Side
     from traceview.diagnosis import from_json
+    from traceview.reading.executors import Processes
     from traceview.run import MANIFEST, Run
 
     path = Path(name)
@@ -119,7 +122,16 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
         return Side(name, "diagnosis", from_json(data))
     if path.is_file() and path.suffix == ".json" and (data := _read_json(path)) is not None:
         return Side(name, "diagnosis", from_json(data))
-    return _of_logs(name, choice)
+
+    if not path.exists() and "://" not in name and not any(c in name for c in "*?["):
+        fact = f"{name} does not exist."
+        remedy = "Give a run folder, its diagnosis.json, or a folder or file of logs."
+        raise UsageError(fact, remedy, slug="no-such-run")
+    scratch = click.get_current_context().with_resource(TemporaryDirectory(prefix="traceview-"))
+    into = Path(scratch) / "run"
+    into.mkdir()
+    run, _ = read_paths(into, [name], Processes(None), resume=False)
+    return _diagnosed(name, run, choice)
 
 
 def _diagnosed(name: str, run: Run, choice: Choice, *, refresh: bool = False) -> Side:
@@ -142,19 +154,3 @@ def _read_json(path: Path) -> dict[str, object] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) and "verdict" in data else None
-
-
-def _of_logs(name: str, choice: Choice) -> Side:
-    """Logs are read as a post-mortem, into a temporary folder."""
-    from traceview.cli.postmortem import read_paths
-    from traceview.reading.executors import Processes
-
-    if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):
-        fact = f"{name} does not exist."
-        remedy = "Give a run folder, its diagnosis.json, or a folder or file of logs."
-        raise UsageError(fact, remedy, slug="no-such-run")
-    scratch = click.get_current_context().with_resource(TemporaryDirectory(prefix="traceview-"))
-    folder = Path(scratch) / "run"
-    folder.mkdir()
-    run, _ = read_paths(folder, [name], Processes(None), resume=False)
-    return _diagnosed(name, run, choice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,30 @@ def choice_of(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Choice:
 
 def asked_by_file(folder: Path) -> Asked | None:
     """The settings of the nearest pyproject.toml with a [tool.traceview], from ``folder`` up."""
+    from traceview.rules.choice import Asked
+
     found = _nearest(folder)
-    return _asked(found[0], str(found[1])) if found else None
+    if found is None:
+        return None
+    table, where = found[0], str(found[1])
+    if not isinstance(table, dict):
+        remedy = "Write [tool.traceview] above its keys"
+        raise _wrong("tool.traceview must be a table", remedy, where)
+    for key in table:
+        if key not in _KEYS:
+            near = get_close_matches(str(key), _KEYS, 1)
+            remedy = f"Did you mean {near[0]}?" if near else f"Keys are {', '.join(_KEYS)}."
+            fact = f"[tool.traceview] has no key called {key} ({where})."
+            raise UsageError(fact, remedy, slug="no-such-key")
+    words = {key: table.get(key, []) for key in ("select", "ignore")}
+    for key, given in words.items():
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise _wrong(f"{key} must be a list of names", f'Write {key} = ["gb-item"]', where)
+    settings = table.get("rules", {})
+    if not isinstance(settings, dict) or not all(isinstance(t, dict) for t in settings.values()):
+        remedy = "Write [tool.traceview.rules.gb-item] above the settings of gb-item"
+        raise _wrong("tool.traceview.rules must contain one table per rule", remedy, where)
+    return Asked(_words(words["select"]), _words(words["ignore"]), settings, where)
 
 
 def check_of_file(folder: Path) -> tuple[dict[str, Any], str, Path]:
@@ -65,34 +87,6 @@ def _nearest(folder: Path) -> tuple[Any, Path] | None:
         if table is not None:
             return table, path
     return None
-
-
-def _asked(table: object, where: str) -> Asked:
-    from traceview.rules.choice import Asked
-
-    if not isinstance(table, dict):
-        raise _wrong(
-            "tool.traceview must be a table", "Write [tool.traceview] above its keys", where
-        )
-    for key in table:
-        if key not in _KEYS:
-            near = get_close_matches(str(key), _KEYS, 1)
-            remedy = f"Did you mean {near[0]}?" if near else f"Keys are {', '.join(_KEYS)}."
-            fact = f"[tool.traceview] has no key called {key} ({where})."
-            raise UsageError(fact, remedy, slug="no-such-key")
-    select, ignore = (tuple(_list(table, key, where)) for key in ("select", "ignore"))
-    settings = table.get("rules", {})
-    if not isinstance(settings, dict) or not all(isinstance(t, dict) for t in settings.values()):
-        remedy = "Write [tool.traceview.rules.gb-item] above the settings of gb-item"
-        raise _wrong("tool.traceview.rules must contain one table per rule", remedy, where)
-    return Asked(select, ignore, settings, where)
-
-
-def _list(table: Mapping[str, Any], key: str, where: str) -> Iterator[str]:
-    words = table.get(key, [])
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise _wrong(f"{key} must be a list of names", f'Write {key} = ["gb-item"]', where)
-    yield from _words(words)
 
 
 def _wrong(fact: str, remedy: str, where: str) -> UsageError:

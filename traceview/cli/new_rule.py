@@ -137,7 +137,11 @@ def write(root: Path, name: str) -> list[Path]:
         what = f"{name} has the code {given[name]}" if name in given else f"{there[0]} exists"
         raise UsageError(f"{what} already.", "Choose another name.", slug="rule-exists")
 
-    code = _next_code(given, name.partition("-")[0])
+    # the code after the last of the stage to which most rules of the family belong
+    family = name.partition("-")[0]
+    stages = Counter(code[:3] for known, code in given.items() if known.startswith(f"{family}-"))
+    stage = stages.most_common(1)[0][0]
+    code = f"TV{max(int(used[2:]) for used in given.values() if used.startswith(stage)) + 1}"
     bad_mark = f"  # finding: {name}"
     texts = {
         rule: _RULE.format(code=code, name=name),
@@ -153,10 +157,3 @@ def write(root: Path, name: str) -> list[Path]:
         fact = f"{error.filename} can't be written: {error.strerror}."
         raise RunFolderError(fact, "Check the checkout's permissions.", slug="no-write") from error
     return [*texts, root / _CODES]
-
-
-def _next_code(given: dict[str, str], family: str) -> str:
-    """The code after the last of the stage to which most rules of ``family`` belong."""
-    stages = Counter(code[:3] for name, code in given.items() if name.startswith(f"{family}-"))
-    stage = stages.most_common(1)[0][0]
-    return f"TV{max(int(code[2:]) for code in given.values() if code.startswith(stage)) + 1}"

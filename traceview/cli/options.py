@@ -32,6 +32,7 @@ _COLLECTING = (
     click.option("--run-to-end", is_flag=True, help="Let the script run to its end."),
     click.option(
         "--timeout",
+        "timeout_s",
         type=click.FloatRange(0, min_open=True),
         metavar="S",
         help="Stop after S seconds.",

@@ -24,20 +24,27 @@ _NO_FAILURE = ("stopped", "interrupted", "unknown")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The requested form of the diagnosis."""
+    """The values of ``options.reporting``: the requested form of the diagnosis, and its rules."""
 
-    as_json: bool = False
-    as_markdown: bool = False
-    open_report: bool = False
+    as_json: bool
+    as_markdown: bool
+    open_report: bool
+    job_steps: int | None
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
 
-    @classmethod
-    def of(cls, as_json: bool, as_markdown: bool, open_report: bool) -> Wanted:
-        """From the options; UsageError if two documents would share stdout."""
-        if as_json and as_markdown:
+    def __post_init__(self) -> None:
+        """UsageError if two documents would share stdout."""
+        if self.as_json and self.as_markdown:
             fact = "--json and --markdown can't be combined."
             remedy = "Use one of them; `traceview report RUN` prints the other."
             raise UsageError(fact, remedy, slug="two-forms")
-        return cls(as_json, as_markdown, open_report)
+
+    def choice(self) -> Choice:
+        """The rules in effect here."""
+        from traceview.cli.config import choice_of
+
+        return choice_of(self.select, self.ignore)
 
     @property
     def on_stdout(self) -> bool:
@@ -54,7 +61,15 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     from traceview.diagnosis.excerpts import source_reader
     from traceview.tables import Tables
 
-    parsed = _parsed(run, refresh)
+    if run.manifest.target_kind == "logs":  # a post-mortem's, which are elsewhere
+        from traceview.reading import open_tables
+
+        parsed = open_tables(run)
+    else:
+        from traceview.parse import load_or_parse
+
+        _check_raw(run)
+        parsed = load_or_parse(run, refresh=refresh)
     settings = {} if job_steps is None else {"job_steps": float(job_steps)}
     tables = derive(parsed, settings, source_reader(run, parsed))
     derived = Tables({name: tables[name] for name in tables if not parsed.has(name)})
@@ -63,20 +78,26 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     return tables
 
 
-def explain(
-    run: Run, job_steps: int | None, wanted: Wanted, choice: Choice, *, refresh: bool
-) -> int:
+def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     """Diagnose ``run`` by the rules of ``choice``, write its reports, print it; the exit code.
 
     The diagnosis is printed even if the folder can't be written. That is then a RunFolderError, or
     only a message on stderr if a document on stdout was requested.
     """
-    from traceview.diagnosis import diagnose
+    from traceview.contracts import text_of
+    from traceview.diagnosis import diagnose, to_json
+    from traceview.reports import markdown, terminal
 
-    diagnosis = diagnose(run, tables_of(run, job_steps, refresh=refresh), choice)
+    diagnosis = diagnose(run, tables_of(run, wanted.job_steps, refresh=refresh), choice)
     page = run.folder / "report.html"
     unwritten = _written(page, diagnosis)
-    _print(diagnosis, wanted)
+    if wanted.as_json:
+        click.echo(text_of(to_json(diagnosis)))
+    elif wanted.as_markdown:
+        click.echo(markdown.render(diagnosis))
+    else:
+        color = stdout_color()
+        click.echo(terminal.render(diagnosis, width=stdout_width(), color=color), color=color)
 
     if unwritten is not None and not wanted.on_stdout:
         raise unwritten
@@ -87,18 +108,6 @@ def explain(
         if wanted.open_report and click.launch(page.resolve().as_uri()) != 0:
             click.echo("traceview: No browser can be started here; open it by hand.", err=True)
     return 3 if diagnosis.verdict.outcome == "failed" else 0
-
-
-def _parsed(run: Run, refresh: bool) -> Tables:
-    """The tables parsed from the raw files, or from a post-mortem's logs, which are elsewhere."""
-    if run.manifest.target_kind == "logs":
-        from traceview.reading import open_tables
-
-        return open_tables(run)
-    from traceview.parse import load_or_parse
-
-    _check_raw(run)
-    return load_or_parse(run, refresh=refresh)
 
 
 def _check_raw(run: Run) -> None:
@@ -140,17 +149,3 @@ def _written(page: Path, diagnosis: Diagnosis) -> RunFolderError | None:
             remedy = "Free some disk space or fix its permissions, then run `traceview report`."
             return RunFolderError(fact, remedy, slug="report-unwritable")
     return None
-
-
-def _print(diagnosis: Diagnosis, wanted: Wanted) -> None:
-    from traceview.contracts import text_of
-    from traceview.diagnosis import to_json
-    from traceview.reports import markdown, terminal
-
-    if wanted.as_json:
-        click.echo(text_of(to_json(diagnosis)))
-    elif wanted.as_markdown:
-        click.echo(markdown.render(diagnosis))
-    else:
-        color = stdout_color()
-        click.echo(terminal.render(diagnosis, width=stdout_width(), color=color), color=color)

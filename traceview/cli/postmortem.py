@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -57,18 +57,14 @@ _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "eve
 @click.pass_context
 def postmortem_command(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     out: Path | None,
     resume: bool,
     strict: bool,
     workers: int | None,
     scheduler: str | None,
-    as_json: bool,
-    as_markdown: bool,
-    open_report: bool,
-    job_steps: int | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
+    **reporting: Any,  # noqa: ANN401 (click's options)
 ) -> None:
     """Read every log at PATH and explain where compile time and stalls came from.
 
@@ -77,19 +73,19 @@ def postmortem_command(
     folder that this makes.
     """
     os.environ.setdefault(*ALLOCATOR)
-    from traceview.cli.config import choice_of
     from traceview.cli.pipeline import Wanted, explain
 
     def asked() -> tuple[Choice, Executor]:
-        return choice_of(select, ignore), _executor(workers, scheduler)
+        return wanted.choice(), _executor(workers, scheduler)
 
-    wanted = Wanted.of(as_json, as_markdown, open_report)
-    early = asked() if select or ignore or scheduler else None  # fail early if one is wrong
+    wanted = Wanted(**reporting)
+    # fail early if one is wrong
+    early = asked() if wanted.select or wanted.ignore or scheduler else None
     folder = _folder(out, resume)
     with _logs(folder, paths, resume) as found:  # reading starts before the large imports
         choice, executor = early or asked()
         run, damaged = _read(folder, paths, found, executor, resume)
-    code = explain(run, job_steps, wanted, choice, refresh=False)
+    code = explain(run, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
 
 

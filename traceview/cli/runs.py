@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,27 +19,22 @@ from traceview.cli.options import reporting
 @click.pass_context
 def report_command(
     ctx: click.Context,
+    /,
     run: Path,
     refresh: bool,
-    as_json: bool,
-    as_markdown: bool,
-    open_report: bool,
-    job_steps: int | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
+    **reporting: Any,  # noqa: ANN401 (click's options)
 ) -> None:
     """Write the report of the run folder RUN again.
 
     The rules are chosen by these options and the pyproject.toml of the current folder, not by the
     choice made when RUN was recorded.
     """
-    from traceview.cli.config import choice_of
     from traceview.cli.pipeline import Wanted, explain
     from traceview.run import Run
 
-    wanted = Wanted.of(as_json, as_markdown, open_report)
-    choice = choice_of(select, ignore)
-    ctx.exit(explain(Run.open(run), job_steps, wanted, choice, refresh=refresh))
+    wanted = Wanted(**reporting)
+    choice = wanted.choice()
+    ctx.exit(explain(Run.open(run), wanted, choice, refresh=refresh))
 
 
 @click.command("tables")

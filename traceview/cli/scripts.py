@@ -68,25 +68,17 @@ def demo_command(
 def _diagnose(
     module: str | None,
     target: tuple[str, ...],
-    *,
-    as_json: bool,
-    as_markdown: bool,
-    open_report: bool,
-    job_steps: int | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    **options: Any,  # noqa: ANN401 (the collecting options, handed on)
+    **options: Any,  # noqa: ANN401 (click's options)
 ) -> int:
     """Collect, explain, print; returns the exit code."""
-    from traceview.cli.config import choice_of
     from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, explain
 
-    wanted = Wanted.of(as_json, as_markdown, open_report)
-    choice = choice_of(select, ignore)  # a wrong name is an error before anything runs
+    wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
+    choice = wanted.choice()  # a wrong name is an error before anything runs
     run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
-    return explain(run, job_steps, wanted, choice, refresh=True)
+    return explain(run, wanted, choice, refresh=True)
 
 
 def _collect(
@@ -94,9 +86,9 @@ def _collect(
     target: tuple[str, ...],
     *,
     to_stderr: bool,
-    **options: Any,  # noqa: ANN401 (click hands over its options)
+    **options: Any,  # noqa: ANN401 (click's options)
 ) -> Run:
-    """Run the target with these options; returns the finished run folder."""
+    """Run the target with the options of ``collecting``; returns the finished run folder."""
     from traceview import collectors
     from traceview.cli.console import Console
     from traceview.errors import UsageError
@@ -105,24 +97,11 @@ def _collect(
         fact = "No script was given."
         remedy = "Use `traceview diagnose train.py` or `-m MODULE`; put options before it."
         raise UsageError(fact, remedy, slug="no-script")
-    return collectors.collect(
-        collectors.CollectOptions(
-            kind="script" if module is None else "module",
-            target=target[0] if module is None else module,
-            args=target[1:] if module is None else target,
-            python=options["python"],
-            nproc=options["nproc"],
-            steps=options["steps"],
-            blocks=options["blocks"],
-            run_to_end=options["run_to_end"],
-            timeout_s=options["timeout"],
-            no_baseline=options["no_baseline"],
-            warm=options["warm"],
-            compare_outputs=options["compare_outputs"],
-            keep_cache=options["keep_cache"],
-            out=options["out"],
-            force=options["force"],
-            quiet_stdout_to_stderr=to_stderr,
-        ),
-        Console(),
+    asked = collectors.CollectOptions(
+        kind="script" if module is None else "module",
+        target=target[0] if module is None else module,
+        args=target[1:] if module is None else target,
+        quiet_stdout_to_stderr=to_stderr,
+        **options,
     )
+    return collectors.collect(asked, Console())
