@@ -25,11 +25,6 @@ _TAR_REGULAR = (b"0", b"\0", b"7")
 _LONG_NAME, _PAX = b"L", b"x"
 
 
-def is_tar(head: bytes) -> bool:
-    """Whether ``head`` is the first header of an archive."""
-    return head[257:262] == b"ustar" and _checks(head[:_TAR_BLOCK])
-
-
 def tar_members(stream: Ahead) -> Iterator[tuple[str, Stream]]:
     """(name, bytes) of each regular file."""
     long_name, pax_size = "", None
@@ -50,7 +45,9 @@ def tar_members(stream: Ahead) -> Iterator[tuple[str, Stream]]:
             else:
                 long_name = _tar_text(text)
         elif kind in _TAR_REGULAR:
-            yield long_name or _tar_name(header), part
+            name, prefix = _tar_text(header[:100]), _tar_text(header[345:500])
+            is_posix = header[257:263] == b"ustar\0"
+            yield long_name or (f"{prefix}/{name}" if prefix and is_posix else name), part
         if kind not in (_LONG_NAME, _PAX):
             long_name, pax_size = "", None
         part.finish()
@@ -74,12 +71,6 @@ def _octal(field: bytes) -> int:
         return int(field.strip(b" \0") or b"0", 8)
     except ValueError:
         raise DamagedInput("bad_archive", "a header of the archive is damaged") from None
-
-
-def _tar_name(header: bytes) -> str:
-    name, prefix = _tar_text(header[:100]), _tar_text(header[345:500])
-    is_posix = header[257:263] == b"ustar\0"
-    return f"{prefix}/{name}" if prefix and is_posix else name
 
 
 def _pax_records(records: bytes) -> tuple[str, int | None]:
@@ -111,11 +102,6 @@ _STORED = 0
 _METHODS: dict[int, Packing] = {8: "deflate", 12: "bzip2", 93: "zstd", 95: "xz"}
 _UNKNOWN = 0xFFFFFFFF
 _ZIP64 = 1
-
-
-def is_zip(head: bytes) -> bool:
-    """Whether ``head`` begins an archive with files in it."""
-    return head.startswith(_ZIP_LOCAL)
 
 
 def zip_members(stream: Ahead) -> Iterator[tuple[str, Stream]]:
@@ -179,11 +165,10 @@ class _RefusedMember(Part):
 def _zip_member(
     stream: Ahead, method: int, size: int | None, encrypted: bool
 ) -> Part | _PackedMember:
-    packing = _METHODS.get(method)
-    if not encrypted and method == _STORED and size is not None:
+    if method == _STORED and size is not None and not encrypted:
         return Part(stream, size)
-    if not encrypted and packing is not None:
-        return _PackedMember(stream, packing, size)
+    if method in _METHODS and not encrypted:
+        return _PackedMember(stream, _METHODS[method], size)
     if size is None:
         raise DamagedInput("unknown_packing", "the archive does not say how long a file is")
     refused = _RefusedMember(stream, size)
@@ -221,7 +206,9 @@ MOST_MEMBERS = 100_000
 
 def archive_of(head: bytes) -> Archive:
     """What kind of archive begins with ``head`` (unpacked); "" for none."""
-    return "tar" if is_tar(head) else "zip" if is_zip(head) else ""
+    if head[257:262] == b"ustar" and _checks(head[:_TAR_BLOCK]):
+        return "tar"
+    return "zip" if head.startswith(_ZIP_LOCAL) else ""
 
 
 def members(stream: Stream, archive: Archive) -> Iterator[tuple[str, Stream]]:

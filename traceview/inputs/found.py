@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from traceview.inputs.source import Source
 from traceview.inputs.streams import READ_ERRORS, damage_of
+from traceview.run import MANIFEST
 
 NO_LOG = "nothing of torch's was seen in it"
 
@@ -62,7 +63,6 @@ class Found(msgspec.Struct):
         self.damaged.append(Damaged(name, *damage_of(error)))
 
 
-MANIFEST = "run.json"
 _RAW, _RAW_SOURCES = "raw/", "raw/sources/"
 _COPIED, _REWRITTEN, _INDEX = "raw.log", "raw.jsonl", "compile_directory.json"
 _BLOCK = 1 << 20
@@ -77,48 +77,38 @@ def settled(found: Found) -> Found:
     return found
 
 
-def folder_of(name: str) -> str:
-    """The folder part of a source's name, "" or ending in a slash."""
-    return name[: name.rfind("/") + 1]
-
-
 def _run_folders(found: Found) -> None:
     roots = [
-        folder_of(source.name)
+        source.name.removesuffix(MANIFEST)
         for source in found.sources
-        if source.kind == "manifest"
-        and source.name.removeprefix(folder_of(source.name)) == MANIFEST
+        if source.kind == "manifest" and source.name.rpartition("/")[2] == MANIFEST
     ]
     for root in sorted(roots, key=len):
-        found.sources = [
-            replace(source, run=root.rstrip("/") or ".") if source.name.startswith(root) else source
-            for source in found.sources
-            if _is_raw(source.name, root)
-        ]
+        kept = []
+        for source in found.sources:
+            inside = source.name.removeprefix(root)
+            if not source.name.startswith(root):
+                kept.append(source)
+            elif inside == MANIFEST or (
+                inside.startswith(_RAW) and not inside.startswith(_RAW_SOURCES)
+            ):
+                kept.append(replace(source, run=root.rstrip("/") or "."))
+        found.sources = kept
         found.skipped = [entry for entry in found.skipped if not entry.name.startswith(root)]
-
-
-def _is_raw(name: str, root: str) -> bool:
-    """Whether a file in or next to the run folder ``root`` is to be read."""
-    if not name.startswith(root):
-        return True
-    inside = name.removeprefix(root)
-    return inside == MANIFEST or (inside.startswith(_RAW) and not inside.startswith(_RAW_SOURCES))
 
 
 def _tlparse_folders(found: Found) -> None:
     names = {*(s.name for s in found.sources), *(s.name for s in found.skipped)}
-    for root in [folder_of(n) for n in names if n == folder_of(n) + _INDEX]:
-        if root + _COPIED in names:
-            keep: Callable[[str], bool] = (root + _COPIED).__eq__
-        elif root + _REWRITTEN in names:
-            found.skip(root + _COPIED, "tlparse's report is here, but not the log it was made of")
-            keep = (root + "chromium_events.json").__eq__
-        else:
-            continue
-        found.sources = [s for s in found.sources if not s.name.startswith(root) or keep(s.name)]
+    for root in [n.removesuffix(_INDEX) for n in names if n.rpartition("/")[2] == _INDEX]:
+        kept = copied = root + _COPIED
+        if copied not in names:
+            if root + _REWRITTEN not in names:
+                continue
+            found.skip(copied, "tlparse's report is here, but not the log it was made of")
+            kept = root + "chromium_events.json"
+        found.sources = [s for s in found.sources if not s.name.startswith(root) or s.name == kept]
         found.skipped = [
-            s for s in found.skipped if not s.name.startswith(root) or s.name == root + _COPIED
+            s for s in found.skipped if not s.name.startswith(root) or s.name == copied
         ]
 
 

@@ -89,14 +89,19 @@ class Look(msgspec.Struct, frozen=True):
 def look(head: bytes, name: str) -> Look:
     """What begins with ``head``: at most ``HEAD_BYTES`` of a file as it lies."""
     packed = packing_of(head)
-    text = _unpacked(head, packed)
+    text = b"" if packed else head
+    if packed:
+        stream = unpacked(io.BytesIO(head), packed)
+        with suppress(DamagedInput):  # the head of a packed file is a cut one
+            while len(text) < _UNPACKED_BYTES and (piece := stream.read(_UNPACKED_BYTES)):
+                text += piece
     if head and not text:
         raise DamagedInput("truncated", "nothing of it can be unpacked")
     if archive := archive_of(text):
         return Look("unknown", packed, archive=archive)
     style = style_of(text)
     inner = (name.rpartition(".")[0] or name) if packed else name  # without what packing added
-    kind = kind_of(stripped(text, style) if style else text, inner)
+    kind = kind_of(stripped(text, style), inner)
     beginning = blake2b(text[:_PLACE_BYTES], digest_size=16).hexdigest()
     return Look(kind, packed, style, beginning=beginning)
 
@@ -116,14 +121,3 @@ def look_at(path: Path, name: str) -> Look:
                 kind: Kind = "structured" if other.kind == "structured" else "stderr"
                 return Look(kind, "", other.prefix, beginning=seen.beginning)
     return seen
-
-
-def _unpacked(head: bytes, packed: Packing) -> bytes:
-    if not packed:
-        return head
-    text = b""
-    stream = unpacked(io.BytesIO(head), packed)
-    with suppress(DamagedInput):  # the head of a packed file is a cut one
-        while len(text) < _UNPACKED_BYTES and (piece := stream.read(_UNPACKED_BYTES)):
-            text += piece
-    return text

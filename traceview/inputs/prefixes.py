@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
@@ -105,12 +104,14 @@ def _strip(lines: bytes, pattern: re.Pattern[bytes]) -> bytes:
     each = zip(*found, strict=True)
     ranks = found[0] if groups == 1 else [next(filter(None, told), None) for told in each]
     bare = zip(ranks, parts[groups :: groups + 1], strict=True)
-    return (first + b"".join([_ranked(rank, line) for rank, line in bare]))[1:]
-
-
-def _ranked(rank: bytes | None, line: bytes) -> bytes:
-    """The rank where torch itself would have put it: in front of its own lines alone."""
-    return b"\n[rank%b]:%b" % (rank, line) if rank and _TORCH.match(line) else b"\n" + line
+    # the rank where torch itself would have put it: in front of its own lines alone
+    lines = b"".join(
+        [
+            b"\n[rank%b]:%b" % (rank, line) if rank and _TORCH.match(line) else b"\n" + line
+            for rank, line in bare
+        ]
+    )
+    return (first + lines)[1:]
 
 
 class _Wrapped(msgspec.Struct):
@@ -223,24 +224,21 @@ def stripped(head: bytes, style: Style) -> bytes:
 
 def _shapes(head: bytes) -> str:
     """A regular expression for what stands before most of torch's lines; "" for nothing."""
-    shapes = Counter(_shape(prefix.decode("latin-1")) for prefix in _prefixes(head))
+    shapes = Counter[str]()
+    done = -1
+    for stamp in _STAMPED.finditer(head):
+        start = head.rfind(b"\n", 0, stamp.start()) + 1
+        if start == done:  # of a line only its first stamp
+            continue
+        done = start
+        prefix = _TORCHS_OWN.sub(b"", head[start : stamp.start()])
+        if len(prefix) <= _LONGEST:
+            shapes[_shape(prefix.decode("latin-1"))] += 1
     least = _LEAST_SHARE * sum(shapes.values())
     common = [shape for shape, times in shapes.most_common(_SHAPES) if times >= least]
     if not common or common[0] == "":
         return ""
     return "|".join(sorted(filter(None, common), key=len, reverse=True))
-
-
-def _prefixes(head: bytes) -> Iterator[bytes]:
-    """What stands before the first stamp of each line that has one."""
-    done = -1
-    for stamp in _STAMPED.finditer(head):
-        start = head.rfind(b"\n", 0, stamp.start()) + 1
-        if start != done:
-            prefix = _TORCHS_OWN.sub(b"", head[start : stamp.start()])
-            done = start
-            if len(prefix) <= _LONGEST:
-                yield prefix
 
 
 def _shape(prefix: str) -> str:

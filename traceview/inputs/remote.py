@@ -51,17 +51,13 @@ def files(url: str) -> Iterator[RemoteFile]:
         paths, root = sorted(system.find(path)), path
     else:
         paths, root = [path], path.rpartition("/")[0]
+    chain, mark, _ = url.rpartition("::")  # filesystems that the last one lies in
     for found in paths:
         info = system.info(found)
         if info.get("type") == "file":
             name = found.removeprefix(root).lstrip("/")
-            yield RemoteFile(name, _url(url, system, found), info.get("size"), system.ukey(found))
-
-
-def _url(argument: str, system: Any, path: str) -> str:  # noqa: ANN401
-    """``path`` as a URL, behind the same chain of filesystems as ``argument``."""
-    chain, mark, _ = argument.rpartition("::")
-    return chain + mark + cast(str, system.unstrip_protocol(path))
+            full = chain + mark + cast(str, system.unstrip_protocol(found))
+            yield RemoteFile(name, full, info.get("size"), system.ukey(found))
 
 
 def _unusable(url: str, error: Exception) -> UsageError:

@@ -53,6 +53,7 @@ class _Search:
     def __init__(self, found: Found, scratch: Path | None, *, several: bool) -> None:
         self._found = found
         self._several = several
+        self._scratch = scratch
         self._unpacking = Unpacking(found, scratch)
         self._seen: set[tuple[int, int]] = set()
         if scratch is not None:
@@ -78,13 +79,20 @@ class _Search:
         try:
             for file in remote.files(argument):
                 name = f"{argument.rstrip('/')}/{file.name}" if self._several else file.name
-                self._remote(name, file)
+                with remote.open_url(file.url) as stream:
+                    head = b""
+                    while len(head) < HEAD_BYTES and (piece := stream.read(HEAD_BYTES - len(head))):
+                        head += piece
+                self._take(look(head, name), name, file.url, file.size, file.stamp)
         except READ_ERRORS as error:
             self._found.failed(argument, error)
 
     def stream(self, name: str, stream: Stream) -> None:
         """What can be read only once."""
-        self._unpacking.once(name, stream)
+        if self._scratch is None:
+            self._found.skip(name, "there is no folder to keep it in")
+        else:
+            self._unpacking.passing(name, name, None, stream)
 
     def _folder(self, folder: Path, prefix: str) -> None:
         def unreadable(error: OSError) -> None:
@@ -120,17 +128,10 @@ class _Search:
         except READ_ERRORS as error:
             self._found.failed(name, error)
 
-    def _remote(self, name: str, file: remote.RemoteFile) -> None:
-        with remote.open_url(file.url) as stream:
-            head = b""
-            while len(head) < HEAD_BYTES and (piece := stream.read(HEAD_BYTES - len(head))):
-                head += piece
-        self._take(look(head, name), name, file.url, file.size, file.stamp)
-
     def _take(self, seen: Look, name: str, url: str, size: int | None, stamp: str) -> None:
         if seen.archive:
             with remote.open_url(url) as stream:
-                self._unpacking.archive(name, url, stamp, stream)
+                self._unpacking.passing(name, url, stamp, stream)
         else:
             source = Source(
                 name, url, seen.kind, size, packed=seen.packed, prefix=seen.prefix, stamp=stamp
@@ -183,17 +184,9 @@ class Unpacking:
         self._scratch = scratch
         self._copies = 0
 
-    def archive(self, name: str, url: str, stamp: str | None, stream: Stream) -> None:
-        """The members of an archive that can be opened again."""
+    def passing(self, name: str, url: str, stamp: str | None, stream: Stream) -> None:
+        """The members of an archive, or a log, which lie at ``url`` or come from standard input."""
         place = _Place(name, url, stamp, _Copied(stream))
-        self._take(place, Ahead(place.outer))
-
-    def once(self, name: str, stream: Stream) -> None:
-        """A stream that can be read only now."""
-        if self._scratch is None:
-            self._found.skip(name, "there is no folder to keep it in")
-            return
-        place = _Place(name, name, None, _Copied(stream))
         self._take(place, Ahead(place.outer))
 
     def _take(self, place: _Place, stream: Ahead) -> None:
@@ -224,7 +217,8 @@ class Unpacking:
 
     def _members(self, place: _Place, stream: Stream, archive: Archive) -> None:
         for member, inner in members(stream, archive):
-            self._take(place.inside(_printable(member)), Ahead(inner))
+            shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in member)
+            self._take(place.inside(shown), Ahead(inner))
 
     def _copy(self, place: _Place, stream: Stream) -> tuple[str | None, int | None]:
         """(the copy, its size); a stream that is cut leaves a copy of what there is."""
@@ -242,7 +236,3 @@ class Unpacking:
             except READ_ERRORS as error:
                 self._found.failed(place.name, error)
         return str(path), size
-
-
-def _printable(name: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)

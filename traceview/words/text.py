@@ -34,12 +34,9 @@ def clean(text: str, limit: int | None = None) -> str:
     if left_out > _NOT_WORTH_CUTTING:
         return clean(text[:limit]) + f"… ({left_out:,} more characters)"
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
-    return _INVISIBLE.sub(_shown, text)
-
-
-def _shown(match: re.Match[str]) -> str:
-    character = match.group()
-    return character if character in _HARMLESS else f"<U+{ord(character):04X}>"
+    return _INVISIBLE.sub(
+        lambda found: found[0] if found[0] in _HARMLESS else f"<U+{ord(found[0]):04X}>", text
+    )
 
 
 def one_line(text: str, limit: int | None = None) -> str:
