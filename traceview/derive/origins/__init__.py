@@ -24,19 +24,15 @@ __all__ = ["origin_tables"]
 
 def origin_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
     """op_sources, matched_kernels and match_groups; none where nothing was profiled."""
-    parts = [matched(tables, windows) for windows in _of_one_process(found)]
-    names = parts[0].keys() if parts else ()
-    return {name: pl.concat([part[name] for part in parts]) for name in names}
-
-
-def _of_one_process(found: Sequence[Window]) -> list[list[Window]]:
-    """Windows by pass and rank; an eager one of the baseline joins a measured run without any."""
     runs: dict[tuple[str, int | None], list[Window]] = {}
     for window in found:
         runs.setdefault((window.pass_name, window.rank), []).append(window)
     for (name, rank), windows in list(runs.items()):
+        # An eager window of the baseline joins a measured run without any.
         measured = runs.get((MEASURED_PASS, rank), ())
         if name == "baseline" and [window.stance for window in measured] == ["compiled"]:
             runs[MEASURED_PASS, rank] = [*windows, *measured]
             del runs[name, rank]
-    return list(runs.values())
+    parts = [matched(tables, windows) for windows in runs.values()]
+    names = parts[0].keys() if parts else ()
+    return {name: pl.concat([part[name] for part in parts]) for name in names}

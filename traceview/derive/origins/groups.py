@@ -28,6 +28,7 @@ Row = dict[str, Any]
 Key = tuple[str | None, ...]
 #: Joins from the firmest to the weakest.
 HOW = ("line", "forward", "provenance", "comment", "operator", "name", "order")
+_OTHER = {"eager": "compiled", "compiled": "eager"}
 #: Operators that stand inside too many others to say which.
 _ANYWHERE = {"copy", "fill", "zero"}
 #: Operators that only arrange: those that a kernel computes besides its own.
@@ -40,37 +41,31 @@ def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:
     Without a line it has its operators' names. ``lost`` are those keys of the other stance: whoever
     holds such an operator has its name as a key too.
     """
-    if row["graph_key"] is not None and row["how"] is None:
+    in_graph = row["graph_key"] is not None
+    if in_graph and row["how"] is None:
         return []
-    way = _way(row)
-    kinds = _kinds(row)
+    way, kinds, inside = _way(row), _kinds(row), bool(row["region"] or in_graph)
+    words = {operator_word(op) for op in row["ops"]} - _ANYWHERE
+    if not in_graph:  # outside regions only the outermost operator
+        words = {row["word"], *(words if inside else ())}
+    where = (way, "inside" if inside else "outside")
+    named: list[Key] = [("word", word, kind, *where) for kind in kinds for word in sorted(words)]
+    if not in_graph and not row["lines"]:
+        return named
     found: list[Key] = [("line", line, kind, way) for line in row["lines"] for kind in kinds]
-    words = [word for kind in kinds for word in _by_name(row, kind, way)]
-    if row["graph_key"] is None and not row["lines"]:
-        return words
-    return found + [word for word in words if word in lost]
+    return found + [key for key in named if key in lost]
 
 
 def _way(row: Row) -> str:
     return "backward" if row["is_backward"] else "forward"
 
 
-def _by_name(row: Row, kind: str, way: str) -> list[Key]:
-    """Names of a kernel's operators; only the outermost one where that is code outside regions."""
-    where = "inside" if row["region"] or row["graph_key"] is not None else "outside"
-    words = {operator_word(op) for op in row["ops"]} - _ANYWHERE
-    if row["graph_key"] is None:
-        words = {row["word"], *(words if where == "inside" else ())}
-    return [("word", word, kind, way, where) for word in sorted(words)]
-
-
 def lost_keys(rows: Iterable[Row]) -> dict[str, set[Key]]:
     """Stance → keys of the other stance's operators without a line."""
     found: dict[str, set[Key]] = {"eager": set(), "compiled": set()}
-    other = {"eager": "compiled", "compiled": "eager"}
     for row in rows:
         if row["graph_key"] is None and not row["lines"]:
-            found[other[row["stance"]]].update(keys(row))
+            found[_OTHER[row["stance"]]].update(keys(row))
     return found
 
 
@@ -110,12 +105,14 @@ def by_operator(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Ke
         both &= {word for words in compiled for word in words}
         if all(words & both for words in (*eager, *compiled)):
             shared[key] = both
-    split: list[list[Key]] = []
-    for mine, words in zip(keyed, spelt, strict=True):
-        split.append([])
-        for key in mine:
-            split[-1] += [(*key, word) for word in sorted(words & shared.get(key, set()))] or [key]
-    return split
+    return [
+        [
+            split
+            for key in mine
+            for split in [(*key, word) for word in sorted(words & shared.get(key, set()))] or [key]
+        ]
+        for mine, words in zip(keyed, spelt, strict=True)
+    ]
 
 
 def operators_of(row: Row) -> set[str]:
@@ -149,19 +146,15 @@ def by_shape_alone(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
     stances: dict[int, set[str]] = {}
     for row, root in zip(rows, roots, strict=True):
         stances.setdefault(root, set()).add(row["stance"])
-    return [
-        [*mine, ("shape", row["shape"], row["kind"], _way(row))]
-        if row["shape"] and len(stances[root]) == 1 and _homeless(row)
-        else mine
-        for row, mine, root in zip(rows, keyed, roots, strict=True)
-    ]
-
-
-def _homeless(row: Row) -> bool:
-    """Eager work in a region, or a compiled graph's call without a line."""
-    if row["stance"] == "eager":
-        return row["region"] is not None
-    return row["graph_key"] is not None and row["how"] is not None and not row["lines"]
+    found = []
+    for row, mine, root in zip(rows, keyed, roots, strict=True):
+        # Eager work in a region, or a compiled graph's call without a line.
+        homeless = row["region"] is not None
+        if row["stance"] == "compiled":
+            homeless = None not in (row["graph_key"], row["how"]) and not row["lines"]
+        alone = row["shape"] and len(stances[root]) == 1 and homeless
+        found.append([*mine, ("shape", row["shape"], row["kind"], _way(row))] if alone else mine)
+    return found
 
 
 def components(keyed: Sequence[list[Key]]) -> list[int]:
@@ -186,32 +179,27 @@ def group_row(members: Iterable[Row]) -> Row:
     sides: dict[str, list[Row]] = {"eager": [], "compiled": []}
     for row in members:
         sides[row["stance"]].append(row)
-    every = sides["eager"] + sides["compiled"]
-    matched = bool(sides["eager"] and sides["compiled"])
+    eager, compiled = sides["eager"], sides["compiled"]
+    every = eager + compiled
+    kind = "library" if any(row["graph_key"] for row in compiled) else "same"
+    if not (eager and compiled):
+        kind = "eager_only" if eager else "compiled_only"
+    elif any(row["category"].startswith("generated_") for row in compiled):
+        kind = "fused"
     hows = [row["how"] for row in every if row["how"]]
     return {
-        "kind": _kind(sides["eager"], sides["compiled"]),
-        "matched": matched,
+        "kind": kind,
+        "matched": bool(eager and compiled),
         **{f"{s}_kernels": _total(rows, "count") for s, rows in sides.items()},
         **{f"{s}_ms": _total(rows, "ms") for s, rows in sides.items()},
-        "eager_casts_ms": _total([r for r in sides["eager"] if r["is_cast"]], "ms"),
-        "ops": _distinct(op for row in sides["compiled"] or sides["eager"] for op in row["ops"]),
+        "eager_casts_ms": _total([row for row in eager if row["is_cast"]], "ms"),
+        "ops": _distinct(op for row in compiled or eager for op in row["ops"]),
         "shape": shapes.pop() if len(shapes := {row["shape"] for row in every}) == 1 else None,
         "lines": _distinct(line for row in every for line in row["lines"]),
-        "compile_ids": _distinct(r["compile_id"] for r in sides["compiled"] if r["compile_id"]),
+        "compile_ids": _distinct(row["compile_id"] for row in compiled if row["compile_id"]),
         "clock": every[0]["clock"],
         "how": max(hows, key=HOW.index) if hows else None,
     }
-
-
-def _kind(eager: list[Row], compiled: list[Row]) -> str:
-    if not compiled:
-        return "eager_only"
-    if not eager:
-        return "compiled_only"
-    if any(row["category"].startswith("generated_") for row in compiled):
-        return "fused"
-    return "library" if any(row["graph_key"] for row in compiled) else "same"
 
 
 def _total(rows: Sequence[Row], column: str) -> float | None:
@@ -223,7 +211,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-_OTHER = {"eager": "compiled", "compiled": "eager"}
+#: The part of a set's kernels whose operators its partner has to hold.
 _ENOUGH = 0.5
 
 

@@ -11,7 +11,7 @@ node of that name, wherever a step has as many of one as of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 import polars as pl
@@ -52,40 +52,28 @@ def places(
     ``sources`` are the lines that a lines window saw; ``traced`` gives those of the graph that was
     traced from the same call, for outermost operators. A backward has its forward's place.
     """
-    none = pl.Series([None], dtype=pl.String).extend_constant(None, max(0, ops.height - 1))
+    seen = None
     if sources is not None:
-        seen_lines = sources.filter(how="line")
-        place = pl.format("{}:{}", "file", "line").alias("place")
-        seen = _by_row(ops, seen_lines.select("row", place))
-    else:
-        seen = none
-    by_graph = none if traced is None else _by_row(ops, traced)
-    top, forward = ops["top_row"], ops["forward_row"]
-    own = _first(seen, seen.gather(top))
-    graph = by_graph.gather(top)
+        seen = sources.filter(how="line").select("row", place=pl.format("{}:{}", "file", "line"))
+    found = ops.select("row", "top_row", "forward_row")
+    for name, known in (("own", seen), ("graph", traced)):
+        if known is None:
+            found = found.with_columns(pl.lit(None, dtype=pl.String).alias(name))
+        else:
+            named = known.select("row", pl.col("place").alias(name))
+            found = found.join(named, on="row", how="left", maintain_order="left")
+    found = found.with_columns(
+        own=pl.coalesce("own", pl.col("own").gather("top_row")),
+        graph=pl.col("graph").gather("top_row"),
+    )
     is_backward = pl.col("forward_row").is_not_null()
-    by = ops.select(
-        own=pl.when(is_backward).then(own.gather(forward)).otherwise(own),
-        graph=pl.when(is_backward).then(graph.gather(forward)).otherwise(graph),
-        how=pl.when(is_backward).then(pl.lit("forward")).otherwise(pl.lit("line")),
+    own, graph = (
+        pl.when(is_backward).then(pl.col(name).gather("forward_row")).otherwise(name)
+        for name in ("own", "graph")
     )
-    return ops.with_columns(
-        place=_first(by["own"], by["graph"]),
-        how=by.select(
-            pl.when(pl.col("own").is_not_null())
-            .then("how")
-            .when(pl.col("graph").is_not_null())
-            .then(pl.lit("operator"))
-        ).to_series(),
-    )
-
-
-def _by_row(ops: pl.DataFrame, known: pl.DataFrame) -> pl.Series:
-    return ops.select("row").join(known, on="row", how="left", maintain_order="left")["place"]
-
-
-def _first(one: pl.Series, other: pl.Series) -> pl.Series:
-    return pl.select(pl.coalesce(one, other)).to_series()
+    way = pl.when(is_backward).then(pl.lit("forward")).otherwise(pl.lit("line"))
+    how = pl.when(own.is_not_null()).then(way).when(graph.is_not_null()).then(pl.lit("operator"))
+    return ops.with_columns(found.select(place=pl.coalesce(own, graph), how=how))
 
 
 _IS_OP = pl.col("kind") == "cpu_op"
@@ -104,7 +92,16 @@ def op_sources(
     """
     own = _own_lines(window, ops, marked).with_columns(how=pl.lit("line"))
     if window.stance == "compiled":
-        own = _without_first_lines(own, compiles)
+        first = compiles.select(file="co_filename", line="co_firstlineno", first=True).unique()
+        own = own.join(first, on=["file", "line"], how="left", maintain_order="left")
+        is_first = pl.col("first").is_not_null()
+        own = own.select(
+            "row",
+            "line_op_id",
+            file=pl.when(~is_first).then("file"),
+            line=pl.when(~is_first).then("line"),
+            how=pl.when(is_first).then(pl.lit("frame")).otherwise("how"),
+        )
     backward = ops.filter(pl.col("forward_row").is_not_null()).select("row", "forward_row")
     of_forward = backward.join(
         own.drop_nulls("line").select(pl.col("row").alias("forward_row"), "file", "line"),
@@ -113,20 +110,6 @@ def op_sources(
     of_forward = of_forward.select("row", "line_op_id", "file", "line", how=pl.lit("forward"))
     found = pl.concat([own.join(backward, on="row", how="anti"), of_forward])
     return found.join(ops.select("row", "op_id"), on="row").sort("row")
-
-
-def _without_first_lines(own: pl.DataFrame, compiles: pl.DataFrame) -> pl.DataFrame:
-    """The operators with how ``frame`` and no line where theirs is a compiled frame's first."""
-    first = compiles.select(file="co_filename", line="co_firstlineno", first=True).unique()
-    marked = own.join(first, on=["file", "line"], how="left", maintain_order="left")
-    found = pl.col("first").is_not_null()
-    return marked.select(
-        "row",
-        "line_op_id",
-        file=pl.when(~found).then("file"),
-        line=pl.when(~found).then("line"),
-        how=pl.when(found).then(pl.lit("frame")).otherwise("how"),
-    )
 
 
 def _own_lines(window: Window, ops: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
@@ -226,17 +209,13 @@ def _references(
         tuple(zip(*row, strict=True))
         for row in steps.select("word", "compile_id", "region").iter_rows()
     )
-    return [list(_way(way, nodes, calls)) for way in [*ways][:_MOST_WAYS]]
-
-
-def _way(
-    events: Iterable[tuple[str | None, str | None, str | None]],
-    nodes: Mapping[str, Sequence[_Item]],
-    calls: Mapping[str, str],
-) -> Iterator[_Item]:
-    for word, compile_id, region in events:
-        if word is not None:
-            yield word, None
-            continue
-        call = calls.get(region or "")
-        yield from ((node, line or call) for node, line in nodes.get(compile_id or "", ()))
+    found: list[list[_Item]] = []
+    for way in [*ways][:_MOST_WAYS]:
+        found.append([])
+        for word, compile_id, region in way:
+            if word is not None:
+                found[-1].append((word, None))
+                continue
+            call = calls.get(region or "")
+            found[-1] += [(node, line or call) for node, line in nodes.get(compile_id or "", ())]
+    return found

@@ -57,21 +57,34 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
         mine = ops[window.stance]
         placed = places(mine, sources[window.stance] if known else None, traced)
         rows += _rows(tables, window, placed, words, calls)
-    members, groups = _grouped(rows, {"pass": lead.pass_name, "rank": lead.rank})
+    head = {"pass": lead.pass_name, "rank": lead.rank}
+    lost = lost_keys(rows)
+    keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
+    split = by_shape_alone(rows, by_operator(rows, keyed))
+    roots = components(with_leftovers(rows, split))
+    sets: dict[int, list[Row]] = {}
+    for root, row in zip(roots, rows, strict=True):
+        sets.setdefault(root, []).append(row)
+    ordered = sorted(sets.values(), key=lambda mine: -sum(row["ns"] for row in mine))
+    shown = from_rows("matched_kernels", ()).columns
+    members = [
+        head | {"group_id": number} | {name: row[name] for name in shown if name in row}
+        for number, mine in enumerate(ordered)
+        for row in mine
+    ]
+    groups = [head | {"group_id": n} | group_row(mine) for n, mine in enumerate(ordered)]
+    columns = from_rows("op_sources", ()).schema
+    headed = [
+        sources[w.stance]
+        .with_columns(pl.lit(value).alias(name) for name, value in w.head.items())
+        .select(pl.col(name).cast(dtype) for name, dtype in columns.items())
+        for w in windows
+    ]
     return {
-        "op_sources": pl.concat([_headed(w, sources[w.stance]) for w in windows]),
+        "op_sources": pl.concat(headed),
         "matched_kernels": from_rows("matched_kernels", members),
         "match_groups": from_rows("match_groups", groups),
     }
-
-
-def _headed(window: Window, sources: pl.DataFrame) -> pl.DataFrame:
-    """``sources`` as table op_sources."""
-    head = (pl.lit(value).alias(name) for name, value in window.head.items())
-    schema = from_rows("op_sources", ()).schema
-    return sources.with_columns(*head).select(
-        pl.col(name).cast(dtype) for name, dtype in schema.items()
-    )
 
 
 def _rows(
@@ -145,23 +158,3 @@ def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, st
         "file": file,
         "line": int(line) if line else None,
     }
-
-
-def _grouped(rows: list[Row], head: Row) -> tuple[list[Row], list[Row]]:
-    """Rows of matched_kernels and of match_groups, slowest groups first."""
-    lost = lost_keys(rows)
-    keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
-    split = by_shape_alone(rows, by_operator(rows, keyed))
-    roots = components(with_leftovers(rows, split))
-    sets: dict[int, list[Row]] = {}
-    for root, row in zip(roots, rows, strict=True):
-        sets.setdefault(root, []).append(row)
-    ordered = sorted(sets.values(), key=lambda mine: -sum(row["ns"] for row in mine))
-    columns = from_rows("matched_kernels", ()).columns
-    members = [
-        head | {"group_id": number} | {name: row[name] for name in columns if name in row}
-        for number, mine in enumerate(ordered)
-        for row in mine
-    ]
-    groups = [head | {"group_id": n} | group_row(mine) for n, mine in enumerate(ordered)]
-    return members, groups

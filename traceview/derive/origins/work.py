@@ -41,25 +41,24 @@ def operators(window: Window) -> pl.DataFrame:
     serving = nearest(library & ~ops["arranging"], ops["parent_row"])
     within = ops["served"].gather(serving)
     above = ops["served"].gather(nearest(library & ops["arranging"], ops["parent_row"]))
+    known = ops.filter(library).select("served", "name", "input_dims").unique()
+    named = pl.Series([library_shape(*row) for row in known.iter_rows()], dtype=pl.String)
+    shapes = ops.select(*known.columns).join(
+        known.with_columns(shape=named),
+        on=known.columns,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )["shape"]
     types = pl.col("input_types").str.extract_groups(_CAST).struct
     return ops.with_columns(
         within=within,
-        shape=_shapes(ops.select("served", "name", "input_dims")).gather(serving),
+        shape=shapes.gather(serving),
         above=pl.when(pl.col("backward_row").is_null()).then(above),
         is_cast=(
             (pl.col("name") == "aten::copy_") & (types.field("1") != types.field("2"))
         ).fill_null(False),
     ).drop("arranging", "served")
-
-
-def _shapes(operators: pl.DataFrame) -> pl.Series:
-    """``library_shape`` of every row; null of those that are no library's."""
-    known = operators.filter(pl.col("served").is_not_null()).unique()
-    named = [library_shape(*row) for row in known.iter_rows()]
-    known = known.with_columns(shape=pl.Series(named, dtype=pl.String))
-    return operators.join(
-        known, on=operators.columns, how="left", nulls_equal=True, maintain_order="left"
-    )["shape"]
 
 
 def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
@@ -107,17 +106,9 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
         coalesce=False,
         check_sortedness=False,
     )
-    return found.with_columns(
-        plain=pl.col("name").str.replace(PROFILED_CPP, "${1}"),
-        kind=_kind(),
-        is_cast=pl.col("is_cast").fill_null(False),
-    ).with_columns(shape=pl.when(pl.col("kind").is_in(LIBRARY)).then("shape"))
-
-
-def _kind() -> pl.Expr:
     category = pl.col("category")
     copies = category.is_in(["copy", "memset"])
-    return (
+    kind = (
         pl.when(category.is_in([*LIBRARY, "communication"]))
         .then(category)
         .when(pl.col("within").is_not_null())
@@ -126,6 +117,11 @@ def _kind() -> pl.Expr:
         .then(pl.col("above"))
         .otherwise(pl.lit("memory"))
     )
+    return found.with_columns(
+        plain=pl.col("name").str.replace(PROFILED_CPP, "${1}"),
+        kind=kind,
+        is_cast=pl.col("is_cast").fill_null(False),
+    ).with_columns(shape=pl.when(pl.col("kind").is_in(LIBRARY)).then("shape"))
 
 
 _DIMS = msgspec.json.Decoder(list[object])
