@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.limits.ceilings import in_tf32
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -114,7 +115,7 @@ def _has_time(tables: Tables, row: Row, source: str) -> bool:
     rates = [
         found["value"]
         for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
-        if found["unit"] == "TFLOP/s" and "tf32 on" not in (found["detail"] or "")
+        if found["unit"] == "TFLOP/s" and not in_tf32(found)
     ]
     executed = instructions(source)
     if executed is None or not rates or row["dtype"] == "float64":

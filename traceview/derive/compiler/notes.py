@@ -77,15 +77,31 @@ def _fused(graph: Lowered) -> Iterator[Row]:
             continue
         apart = added(traffic(graph.graph, [name]) for name in mine)
         together = traffic(graph.graph, kernel.nodes, kernel.shared)
-        yield {
-            "kind": "fused",
-            "text": f"{len(mine)} operations of the lowered graph run as one kernel: {named(ops)}",
-            "kernels": [kernel.name] if kernel.name else [],
-            "ops": ops,
-            "lines": graph.lines(kernel.nodes),
-            "bytes_saved": _less(apart, together),
-            "times": 1,
-        }
+        text = f"{len(mine)} operations of the lowered graph run as one kernel: {named(ops)}"
+        kernels = [kernel.name] if kernel.name else []
+        saved = _less(apart, together)
+        yield _note(graph, "fused", text, kernel.nodes, saved, kernels=kernels)
+
+
+def _note(
+    graph: Lowered,
+    kind: str,
+    text: str,
+    nodes: tuple[str, ...],
+    saved: int | None,
+    **more: object,
+) -> Row:
+    """A note about ``nodes`` that are (or would be) worth ``saved`` bytes, with columns ``more``."""
+    return {
+        "kind": kind,
+        "text": text,
+        "kernels": graph.kernel_names(nodes),
+        "ops": graph.ops(nodes),
+        "lines": graph.lines(nodes),
+        "bytes_saved": saved,
+        "times": 1,
+        **more,
+    }
 
 
 def _less(apart: int | None, together: int | None) -> int | None:
@@ -98,18 +114,12 @@ def _refused(graph: Lowered) -> Iterator[Row]:
     pairs = _pairs(graph)
     if len(pairs) > MOST_PAIRS:
         left = len(pairs) - MOST_PAIRS
-        yield {
-            "kind": "refused",
-            "text": f"{left:,} more pairs stay apart: they were not looked at",
-            "bytes_saved": None,
-            "times": left,
-            **{name: [] for name in ("ops", "lines", "kernels")},
-        }
+        text = f"{left:,} more pairs stay apart: they were not looked at"
+        yield _note(graph, "refused", text, (), None, times=left)
     for (first, second), rows in islice(pairs.items(), MOST_PAIRS):
         row = next((r for r in rows if not NOTHING_SHARED.match(r["reason"] or "")), rows[0])
         words, setting = plain(row["reason"])
         nodes1, nodes2 = graph.origins(" ".join(first)), graph.origins(" ".join(second))
-        ops1, ops2 = graph.ops(nodes1), graph.ops(nodes2)
         saved = None
         if NOTHING_SHARED.match(row["reason"] or ""):
             saved = 0
@@ -118,21 +128,15 @@ def _refused(graph: Lowered) -> Iterator[Row]:
             shared = graph.shared(pair)
             alone = (traffic(graph.graph, *part) for part in zip(pair, shared, strict=True))
             saved = _less(added(alone), traffic(graph.graph, (*nodes1, *nodes2)))
-        kernels = graph.kernel_names((*nodes1, *nodes2))
-        if not saved and len(kernels) == 1:
+        one, other = named(graph.ops(nodes1)), named(graph.ops(nodes2))
+        text = (
+            f"{one or row['node1']} and {other or row['node2']} stay apart: "
+            f"{words or row['reason']}"
+        )
+        note = _note(graph, "refused", text, (*nodes1, *nodes2), saved, reason=row["reason"])
+        if not saved and len(note["kernels"]) == 1:
             continue  # two loops of one C++ kernel: not even a launch would be saved
-        yield {
-            "kind": "refused",
-            "text": f"{named(ops1) or row['node1']} and {named(ops2) or row['node2']} stay apart: "
-            f"{words or row['reason']}",
-            "reason": row["reason"],
-            "ops": list(dict.fromkeys((*ops1, *ops2))),
-            "lines": graph.lines((*nodes1, *nodes2)),
-            "kernels": kernels,
-            "bytes_saved": saved,
-            "setting": setting,
-            "times": sum(r["times"] or 1 for r in rows),
-        }
+        yield {**note, "setting": setting, "times": sum(r["times"] or 1 for r in rows)}
 
 
 def _pairs(graph: Lowered) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[Any]]:
@@ -203,7 +207,7 @@ def _decided(graph: Lowered) -> Iterator[Row]:
         gemms = _beside(graph, nodes, epilogue=before)
         if not gemms:
             continue
-        ops, speedup = graph.ops(nodes), row["speedup"]
+        speedup = row["speedup"]
         timed = f"{speedup:.3f}x" if speedup else "no time for the fused kernel"
         outcome = "tried, and no fused kernel could be timed: left apart"
         if row["decision"] == "fused":
@@ -211,17 +215,15 @@ def _decided(graph: Lowered) -> Iterator[Row]:
         elif speedup:
             outcome = f"tried both ways, fused {speedup:.2f}× as fast as apart"
             outcome += "" if fused else ": left apart"
-        yield {
-            "kind": f"{side}_{'fused' if fused else 'apart'}",
-            "text": f"{named(ops) or 'a pointwise operation'} "
-            f"{'after' if before else 'before'} the GEMM template: {outcome}",
-            "reason": f"benchmark: {timed}" if row["decision"] == "benchmarked" else None,
-            "kernels": graph.kernel_names(nodes),
-            "ops": ops,
-            "lines": graph.lines(nodes),
-            "bytes_saved": _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None,
-            "times": 1,
-        }
+        where = "after" if before else "before"
+        text = (
+            f"{named(graph.ops(nodes)) or 'a pointwise operation'} {where} the GEMM template: "
+            f"{outcome}"
+        )
+        kind = f"{side}_{'fused' if fused else 'apart'}"
+        saved = _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None
+        reason = f"benchmark: {timed}" if row["decision"] == "benchmarked" else None
+        yield _note(graph, kind, text, nodes, saved, reason=reason)
 
 
 def _members(graph: Lowered, name: str) -> list[str]:
@@ -272,26 +274,19 @@ def _beside_library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Ite
         why = "the GEMM is a library call, so fusing was not tried"
         if lost:
             why = f"autotuning chose the library's GEMM ({lost}), which takes nothing into it"
-        yield {
-            "kind": f"{side}_apart" if lost else f"{side}_not_tried",
-            "text": f"{named(ops)} {where} {named([gemm.op])} {stay}: {why}",
-            "reason": None,
-            "kernels": graph.kernel_names(nodes),
-            "ops": [gemm.op, *ops],
-            "lines": list(dict.fromkeys(filter(None, (gemm.user_line, *graph.lines(nodes))))),
-            "bytes_saved": _passed(graph, gemm.name, set(nodes)),
-            "setting": None if lost else _setting(graph, gemm, side),
-            "times": 1,
-        }
-
-
-def _setting(graph: Lowered, gemm: Node, side: str) -> str | None:
-    """What would make torch try it; None where nothing does (a CPU's training graph, for one)."""
-    if graph.on_gpu:
-        prologue = " with torch._inductor.config.prologue_fusion" if side == "prologue" else ""
-        return _GPU_SETTING + prologue
-    trains = (graph.aot_id or "").endswith(("_forward", "_backward"))
-    return None if trains or side == "prologue" or gemm.op == "aten.convolution" else _CPU_SETTING
+        # What would make torch try it; nothing does for a CPU's training graph, for one.
+        trains = (graph.aot_id or "").endswith(("_forward", "_backward"))
+        setting = None
+        if lost is None and graph.on_gpu:
+            prologue = " with torch._inductor.config.prologue_fusion"
+            setting = _GPU_SETTING + (prologue if side == "prologue" else "")
+        elif lost is None and side == "epilogue" and gemm.op != "aten.convolution" and not trains:
+            setting = _CPU_SETTING
+        text = f"{named(ops)} {where} {named([gemm.op])} {stay}: {why}"
+        kind = f"{side}_apart" if lost else f"{side}_not_tried"
+        note = _note(graph, kind, text, nodes, _passed(graph, gemm.name, set(nodes)))
+        lines = list(dict.fromkeys(filter(None, (gemm.user_line, *note["lines"]))))
+        yield {**note, "ops": [gemm.op, *ops], "lines": lines, "setting": setting}
 
 
 _INDUCTOR = "torch._inductor.config."

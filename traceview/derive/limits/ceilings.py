@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -76,6 +77,11 @@ def ceilings_of(tables: Tables, pass_name: str, rank: int | None, device: str) -
         gap_us=values.get("kernel_gap"),
         fault_us=values.get("page_fault"),
     )
+
+
+def in_tf32(ceiling: Mapping[str, Any]) -> bool:
+    """Whether a float32 product of ``ceilings`` ran on tensor cores, as the script allows it."""
+    return "tf32 on" in (ceiling["detail"] or "")
 
 
 def compared(

@@ -12,7 +12,7 @@ to the library calls between these two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -54,7 +54,7 @@ def kernel_limits(
     frame = frame.join(known, on=key, how="left", nulls_equal=True, maintain_order="left")
     compile_id = pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id"))
     frame = frame.with_columns(compile_id.alias("compile_id"))
-    column, sites = replayed_sites(frame, code.functions)
+    column, sites = replayed_sites(frame, code)
     frame = frame.with_columns(column)
     keys = frame.select(_KEY).unique(maintain_order=True).with_row_index("key")
     kinds = [execution(row, window.pass_name, code, sites) for row in keys.iter_rows(named=True)]
@@ -215,13 +215,7 @@ def _shapes(arguments: Sequence[object]) -> str | None:
     return (text + f", {left_out} more" if left_out > 0 else text) or None
 
 
-#: pass, graph key, compile id → functions of the generated module.
-FunctionsOf = Callable[[str, str | None, str | None], list[Function]]
-
-
-def replayed_sites(
-    kernels: pl.DataFrame, functions_of: FunctionsOf
-) -> tuple[pl.Series, list[Site]]:
+def replayed_sites(kernels: pl.DataFrame, code: GeneratedCode) -> tuple[pl.Series, list[Site]]:
     """Column ``site`` for ``kernels`` (rows as they are), numbers into the list of sites.
 
     ``kernels`` needs pass, graph_key, compile_id, correlation, name, kind, start_ns, in_cudagraph.
@@ -240,7 +234,7 @@ def replayed_sites(
         key = (pass_name, graph_key, compile_id, *names)
         if key not in known:
             # Numbers into ``sites``; kernels of one call share theirs.
-            calls = aligned(names, functions_of(pass_name, graph_key, compile_id))
+            calls = aligned(names, code.functions(pass_name, graph_key, compile_id))
             at_site: dict[int, int] = {}
             for site in calls:
                 if site is not None and id(site) not in at_site:
