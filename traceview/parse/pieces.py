@@ -64,13 +64,13 @@ class Writer:
         if self._last is not None:
             self._last.result()
         path = self._folder / f"{name}.{piece}.parquet"
-        self._last = self._thread.submit(_write, frame.drop("pass"), path)
+        self._last = self._thread.submit(self._write, frame.drop("pass"), path)
         self.written[name] += 1
         self.rows += frame.height
 
-
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    """By way of memory: for a small table, polars' own way to a file costs as much again."""
-    packed = BytesIO()
-    frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
-    path.write_bytes(packed.getbuffer())
+    @staticmethod
+    def _write(frame: pl.DataFrame, path: Path) -> None:
+        """By way of memory: for a small table, polars' own way to a file costs as much again."""
+        packed = BytesIO()
+        frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
+        path.write_bytes(packed.getbuffer())

@@ -26,6 +26,15 @@ class Task(msgspec.Struct, frozen=True):
     def part(self) -> str:
         return parts.part_name(self.source)
 
+    def kept(self) -> parts.Part | None:
+        """The part, if it was read before and the log has not changed since."""
+        run = Path(self.run)
+        part = parts.load(run, self.part)
+        if part is None or part.error is not None or self.source.stamp is None:
+            return None
+        there = all(p.is_file() for table in part.tables for p in parts.pieces(run, part, table))
+        return part if there and part.stamp == self.source.stamp else None
+
 
 def read(task: Task) -> parts.Part:
     """Read the log of ``task``, write its tables and then its JSON."""

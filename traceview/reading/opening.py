@@ -23,15 +23,18 @@ from traceview.tables import Tables, from_rows
 
 #: Ranks that are chosen at most: of the largest groups.
 MOST_CHOSEN = 6
-_OF_CHOSEN = frozenset((
-    "graphs", "generated_kernels", "kernel_calls", "guards", "symbols", "compile_phases", "fusions",
-    "schedules", "perf_hints", "inductor_metrics",
-))  # fmt: skip
 #: Compiles of each attempt whose texts are given: the slowest.
 MOST_COMPILES = 24
 #: And as much text of them: graphs are taken apart in Python, at some MB a second.
 MOST_TEXT_BYTES = 2 << 20
 _OF_SLOWEST = frozenset(("graphs", "generated_kernels", "kernel_calls", "guards", "symbols"))
+_OF_CHOSEN = _OF_SLOWEST | {
+    "compile_phases",
+    "fusions",
+    "schedules",
+    "perf_hints",
+    "inductor_metrics",
+}
 #: What is of all ranks together, whichever were chosen.
 _OF_ALL = frozenset(("inputs", "jobs", "rank_waits", "unreadable", "log_records"))
 _TEXTS = ("textlog", "stderr")
@@ -58,7 +61,16 @@ def open_tables(run: Run) -> Tables:
                 continue
             result.put_later(name, scan(slowest if name in _OF_SLOWEST else None).collect)
         if name == "compiles":
-            slowest = _slowest(result["compiles"], chosen)
+            spent = (
+                result["compiles"]
+                .join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
+                .drop_nulls("compile_key")
+                .group_by("pass", "compile_key", maintain_order=True)
+                .agg(pl.col("duration_us").sum())
+                .sort("duration_us", descending=True, maintain_order=True)
+            )
+            most = spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)
+            slowest = most["compile_key"].to_list()
     result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
     if aside:
         result.put("traces", chosen_traces(traces))
@@ -123,18 +135,6 @@ def all_parts(run: Path) -> list[Part]:
 
 def _ranks(inputs: pl.DataFrame) -> pl.DataFrame:
     return inputs.filter(pl.col("chosen")).select("pass", "rank").unique()
-
-
-def _slowest(compiles: pl.DataFrame, chosen: pl.DataFrame) -> list[str]:
-    """The keys of the compiles of chosen ranks that took longest, of each attempt the first."""
-    spent = (
-        compiles.join(chosen, on=["pass", "rank"], how="semi", nulls_equal=True)
-        .drop_nulls("compile_key")
-        .group_by("pass", "compile_key", maintain_order=True)
-        .agg(pl.col("duration_us").sum())
-        .sort("duration_us", descending=True, maintain_order=True)
-    )
-    return spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)["compile_key"].to_list()
 
 
 def _within_budget(

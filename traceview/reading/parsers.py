@@ -26,12 +26,15 @@ _STANCE = re.compile(r"(?:^|/)(eager|compiled)-\d+(?:-\d+)?(-lines)?\.json")
 
 
 class Log:
-    """A log while it is read; ``part`` stands in its keys where other runs have the pass."""
+    """A log while it is read; ``part`` stands in its keys where other runs have the pass.
+
+    ``told`` are the bytes that another process has counted, once it has come to the end.
+    """
 
     def __init__(self, source: Source, part: str, damage: Damage) -> None:
         self.source, self.part, self.damage = source, part, damage
         self._counted: Counted | None = None
-        self._told: int | None = None
+        self.told: int | None = None
 
     @property
     def name(self) -> str:
@@ -48,18 +51,31 @@ class Log:
         """A text log taken apart by another process, which also counts its bytes."""
         for piece in pieces_ahead(self.source, wanted):
             if isinstance(piece, End):
-                self._told = piece.bytes_read
+                self.told = piece.bytes_read
             yield piece
 
-    def all_read(self, bytes_read: int | None) -> None:
-        """The bytes that another process has counted; None where it has not come to the end."""
-        self._told = bytes_read
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """A file that has the log's own bytes: the log itself, or a copy."""
+        if self.source.path is not None:
+            yield self.source.path
+            return
+        with tempfile.NamedTemporaryFile() as copy:
+            try:
+                with self.open() as stream:
+                    while block := stream.read(1 << 20):
+                        copy.write(block)
+            except READ_ERRORS as error:  # what came before it is read
+                kind, what = damage_of(error)
+                self.damage.count(self.name, kind, None, what)
+            copy.flush()
+            yield Path(copy.name)
 
     @property
     def bytes_read(self) -> int | None:
         """Unpacked bytes that were read; of a file, all that it has."""
-        if self._told is not None:
-            return self._told
+        if self.told is not None:
+            return self.told
         if self._counted is not None:
             return self._counted.given
         return self.source.path.stat().st_size if self.source.path is not None else None
@@ -78,7 +94,7 @@ def parse(log: Log) -> Batches:
             with log.open() as stream:
                 yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
         case "events":
-            with _local(log) as path:
+            with log.local() as path:
                 yield from collected.read_file(path, log.name, log.damage).items()
 
 
@@ -125,21 +141,4 @@ def _kineto(log: Log) -> Batches:
             rest=rest,
         )
         if rest and log.source.path is None:
-            log.all_read(rest.bytes_read)
-
-
-@contextmanager
-def _local(log: Log) -> Iterator[Path]:
-    if log.source.path is not None:
-        yield log.source.path
-        return
-    with tempfile.NamedTemporaryFile() as copy:
-        try:
-            with log.open() as stream:
-                while block := stream.read(1 << 20):
-                    copy.write(block)
-        except READ_ERRORS as error:  # what came before it is read
-            kind, what = damage_of(error)
-            log.damage.count(log.name, kind, None, what)
-        copy.flush()
-        yield Path(copy.name)
+            log.told = rest.bytes_read

@@ -39,7 +39,7 @@ def read_all(
     """
     (run.folder / parts.FOLDER).mkdir(exist_ok=True)
     tasks = [Task(source, str(run.folder.absolute())) for source in logs.sources]
-    kept = [part for task in tasks if resume and (part := _unchanged(run, task)) is not None]
+    kept = [part for task in tasks if resume and (part := task.kept()) is not None]
     read_before = {part.part for part in kept}
     todo = sorted(
         (task for task in tasks if task.part not in read_before),
@@ -100,14 +100,6 @@ def _unread(run: Run, logs: Found) -> None:
     if damage.total:
         path.parent.mkdir(parents=True, exist_ok=True)
         damage.frame("logs").drop("pass").write_parquet(path)
-
-
-def _unchanged(run: Run, task: Task) -> Part | None:
-    part = parts.load(run.folder, task.part)
-    if part is None or part.error is not None or task.source.stamp is None:
-        return None
-    there = all(p.is_file() for table in part.tables for p in parts.pieces(run.folder, part, table))
-    return part if there and part.stamp == task.source.stamp else None
 
 
 # Tables ``inputs`` and ``jobs``.

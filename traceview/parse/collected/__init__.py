@@ -63,6 +63,10 @@ def _tables(
     windows = [{"purpose": "time", **row} for row in _plain(owners, "profile")]
     for row in windows:
         row["file"] = f"{record.raw}/{row['file']}" if row.get("file") else None
+    sources: dict[str, Row] = {}  # one row a file, however many processes kept it
+    for row in _plain(owners, "source"):
+        if isinstance(row.get("file"), str):
+            sources.setdefault(row["file"], row)
     rows: dict[str, Iterable[Row]] = {
         "runs": run_rows(record, processes),
         "environment": _plain(owners, "setting"),
@@ -73,7 +77,7 @@ def _tables(
         "compile_intervals": _plain(owners, "compile"),
         "memory": _plain(owners, "memory"),
         "profile_windows": windows,
-        "sources": _sources(owners),
+        "sources": sources.values(),
         "notes": _plain(owners, "note"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
@@ -145,15 +149,6 @@ def _input_sizes(owners: Owners) -> Iterator[Row]:
             for pair in counted if isinstance(counted, list) else ():
                 if isinstance(pair, list) and len(pair) == len(("sizes", "calls")):
                     yield {"region_id": region_id, "sizes": pair[0], "calls": pair[1], **head}
-
-
-def _sources(owners: Owners) -> Iterable[Row]:
-    """One row a file, however many processes kept it."""
-    found: dict[str, Row] = {}
-    for row in _plain(owners, "source"):
-        if isinstance(row.get("file"), str):
-            found.setdefault(row["file"], row)
-    return found.values()
 
 
 def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from traceview.parse.collected.events import Process
 from traceview.run import PassRecord
 
 _ERROR_CHARACTERS = 4096
+_ERROR_COLUMNS = ("type", "file", "line", "function", "stance")
 _TORCH_COLUMNS = (
     "torch_version",
     "triton_version",
@@ -24,46 +25,42 @@ def run_rows(record: PassRecord, processes: list[Process]) -> list[dict[str, Any
     """One row a process; one from the manifest alone where no process lived to write an event."""
     if not processes:
         return [{"pass": record.name, "started_us": record.started_us, **_manifest_ending(record)}]
-    alone = len(processes) == 1
-    return [_run(record, process, alone=alone) for process in processes]
-
-
-def _run(record: PassRecord, process: Process, *, alone: bool) -> dict[str, Any]:
-    began, torch, error = process.merged("process"), process.merged("torch"), process.last("error")
-    end, steady = process.merged("end"), process.merged("steady")
-    message, quiet = error.get("message"), steady.get("never_quiet")
-    # Written when steps are steady; null where that never came.
-    settings = [s for s in process.of("setting") if s.get("name") == "grad_enabled_steps"]
-    grad_enabled = str(settings[-1].get("value")) if settings else None
-    torch_columns = {name: torch.get(name) for name in _TORCH_COLUMNS}
-    return {
-        "pass": record.name,
-        "rank": process.rank,
-        "pid": process.pid,
-        "started_us": began.get("t", process.first_us),
-        **(_manifest_ending(record) if alone else _own_ending(record, process)),
-        "error_type": error.get("type"),
-        "error_message": message[:_ERROR_CHARACTERS] if isinstance(message, str) else None,
-        "error_file": error.get("file"),
-        "error_line": error.get("line"),
-        "error_function": error.get("function"),
-        "error_stance": error.get("stance"),
-        "python_version": began.get("python"),
-        "platform": began.get("platform"),
-        "argv": began.get("argv"),
-        "cwd": began.get("cwd"),
-        **torch_columns,
-        "device_name": torch.get("device_name", "cpu" if torch else None),
-        # How far the plan came, from what the process still could write.
-        "step_kind": end.get("step_kind", steady.get("step_kind")),
-        "steps_seen": end.get("steps_seen", _steps_seen(process)),
-        "quiet_after_step": None if quiet is True else steady.get("step"),
-        "never_quiet": quiet,
-        "plan_complete": any(done.get("complete", True) is True for done in process.of("done")),
-        "user_stance": process.merged("stance").get("stance"),
-        "dynamo_disabled": bool(process.of("disabled")),
-        "grad_enabled_steps": {"True": True, "False": False}.get(grad_enabled or ""),
-    }
+    rows = []
+    for process in processes:
+        began, torch = process.merged("process"), process.merged("torch")
+        end, steady, error = process.merged("end"), process.merged("steady"), process.last("error")
+        message, quiet = error.get("message"), steady.get("never_quiet")
+        # Written when steps are steady; null where that never came.
+        settings = [s for s in process.of("setting") if s.get("name") == "grad_enabled_steps"]
+        grad_enabled = str(settings[-1].get("value")) if settings else None
+        alone = len(processes) == 1
+        ending = _manifest_ending(record) if alone else _own_ending(record, process)
+        row = {
+            "pass": record.name,
+            "rank": process.rank,
+            "pid": process.pid,
+            "started_us": began.get("t", process.first_us),
+            **ending,
+            **{f"error_{name}": error.get(name) for name in _ERROR_COLUMNS},
+            "error_message": message[:_ERROR_CHARACTERS] if isinstance(message, str) else None,
+            "python_version": began.get("python"),
+            "platform": began.get("platform"),
+            "argv": began.get("argv"),
+            "cwd": began.get("cwd"),
+            **{name: torch.get(name) for name in _TORCH_COLUMNS},
+            "device_name": torch.get("device_name", "cpu" if torch else None),
+            # How far the plan came, from what the process still could write.
+            "step_kind": end.get("step_kind", steady.get("step_kind")),
+            "steps_seen": end.get("steps_seen", _steps_seen(process)),
+            "quiet_after_step": None if quiet is True else steady.get("step"),
+            "never_quiet": quiet,
+            "plan_complete": any(done.get("complete", True) is True for done in process.of("done")),
+            "user_stance": process.merged("stance").get("stance"),
+            "dynamo_disabled": bool(process.of("disabled")),
+            "grad_enabled_steps": {"True": True, "False": False}.get(grad_enabled or ""),
+        }
+        rows.append(row)
+    return rows
 
 
 def _steps_seen(process: Process) -> int | None:

@@ -81,11 +81,7 @@ class Careful:
         before = found.prefix.start()
         if context.rank is None and (named := _RANK.search(found.head, 0, before)):
             context.rank = int(named[1])
-        payload, whole = _payload(found.parts, context.has_payload)
-        if not whole and (beginning := _beginning(found.parts[0], context.has_payload)):
-            payload, whole = untab(beginning), True
-            after = found.line + 2 + payload.count(b"\n")
-            self._report("foreign_line", after, _text(found.parts[0][len(beginning) + 1 :]))
+        payload, whole = self._payload(found, context.has_payload)
         if not whole:
             self._report("truncated" if cut else "bad_digest", found.line, _text(found.head))
         yield Cut(
@@ -99,6 +95,35 @@ class Careful:
             head=(found.prefix[0], head),
             raw=payload,
         )
+
+    def _payload(self, found: _Open, digest: str | None) -> tuple[bytes, bool]:
+        """The payload without its tabs, and whether its digest is right (True where there is none).
+
+        The parts behind foreign lines count only if the digest is right with them. Where the digest
+        is right before the end, the lines after it lost their envelope.
+        """
+        if digest is None:
+            return b"", True
+        lines = found.parts[0]
+        first = untab(lines)
+        candidates = [first]
+        if b"\r" in first:
+            candidates.append(first.replace(b"\r\n", b"\n").removesuffix(b"\r"))
+        if len(found.parts) > 1:
+            candidates.append(untab(b"\n".join(part for part in found.parts if part)))
+        for candidate in candidates:
+            if md5(candidate, usedforsecurity=False).hexdigest() == digest:
+                return candidate, True
+        so_far, start = md5(usedforsecurity=False), 0
+        while (end := lines.find(b"\n", start)) >= 0:
+            so_far.update(b"\n" * (start > 0) + lines[start + 1 : end])
+            if so_far.hexdigest() == digest:
+                payload = untab(lines[:end])
+                after = found.line + 2 + payload.count(b"\n")
+                self._report("foreign_line", after, _text(lines[end + 1 :]))
+                return payload, True
+            start = end + 1
+        return first, False
 
     def _envelope(self, found: _Open, cut: bool) -> tuple[bytes, str, Context] | None:
         """The envelope, made UTF-8 if need be, its kind and context; None where it has none."""
@@ -117,36 +142,6 @@ class Careful:
             return None
         self._report("truncated" if cut else "bad_json", found.line, _text(found.head))
         return None
-
-
-def _payload(parts: list[bytes], digest: str | None) -> tuple[bytes, bool]:
-    """The payload without its tabs, and whether its digest is right (True where there is none).
-
-    The parts behind foreign lines count only if the digest is right with them.
-    """
-    if digest is None:
-        return b"", True
-    first = untab(parts[0])
-    candidates = [first]
-    if b"\r" in first:
-        candidates.append(first.replace(b"\r\n", b"\n").removesuffix(b"\r"))
-    if len(parts) > 1:
-        candidates.append(untab(b"\n".join(part for part in parts if part)))
-    for candidate in candidates:
-        if md5(candidate, usedforsecurity=False).hexdigest() == digest:
-            return candidate, True
-    return first, False
-
-
-def _beginning(lines: bytes, digest: str | None) -> bytes:
-    """The lines up to where the digest is right: those after them lost their envelope."""
-    so_far, start = md5(usedforsecurity=False), 0
-    while (end := lines.find(b"\n", start)) >= 0:
-        so_far.update(b"\n" * (start > 0) + lines[start + 1 : end])
-        if so_far.hexdigest() == digest:
-            return lines[:end]
-        start = end + 1
-    return b""
 
 
 def _text(raw: bytes) -> str:

@@ -74,46 +74,43 @@ def _proven(chunk: Chunk) -> Cut | None:
             KEYS.decode(envelope)  # it checks what the context's decoder steps over
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    key, payload, length = _key(envelope), b"", end - start
+    payload, length = b"", end - start
     if context.has_payload is not None:
-        proven = _payload(chunk, newline, context.has_payload)
-        if proven is None:
-            return None
-        payload = proven
+        tail = b"" if newline < 0 else block[newline + 1 : end]
+        payload = tail.replace(b"\t", b"")  # the quick way: right where no other tab stands
+        if _digest(payload) == context.has_payload:
+            chunk.lines = 1 + len(tail) - len(payload)
+        else:
+            payload = untab(tail)
+            if _digest(payload) != context.has_payload:
+                return None
     elif newline >= 0:
         length = 0
+    # torch writes the kind first
+    key = _kind(envelope[2 : envelope.find(b'"', 2)]) if envelope.startswith(b'{"') else None
     if key is None:
         return None
     named = _ARTIFACT.match(envelope) if key == "artifact" else None
     return Cut(
-        chunk.line, int(prefix["pid"]), key, context, len(payload), prefix["stamp"],
+        chunk.line,
+        int(prefix["pid"]),
+        key,
+        context,
+        len(payload),
+        prefix["stamp"],
         name=named[1].decode() if named else None,
-        head=(prefix[0], envelope), raw=payload, offset=chunk.offset, length=length,
-    )  # fmt: skip
-
-
-def _key(envelope: bytes) -> str | None:
-    """The first key of an envelope, where it is a plain one: torch writes the kind first."""
-    if not envelope.startswith(b'{"'):
-        return None
-    return _kind(envelope[2 : envelope.find(b'"', 2)])
+        head=(prefix[0], envelope),
+        raw=payload,
+        offset=chunk.offset,
+        length=length,
+    )
 
 
 @lru_cache(maxsize=1_000)
 def _kind(key: bytes) -> str | None:
+    """The first key of an envelope, where it is a plain one."""
     name = key.decode() if _PLAIN.fullmatch(key) else ""
     return name if name and name not in CONTEXT_KEYS else None
-
-
-def _payload(chunk: Chunk, newline: int, digest: str) -> bytes | None:
-    """The payload without its tabs; None where its digest is wrong."""
-    tail = b"" if newline < 0 else chunk.block[newline + 1 : chunk.end]
-    payload = tail.replace(b"\t", b"")  # the quick way: right where no other tab stands
-    if _digest(payload) == digest:
-        chunk.lines = 1 + len(tail) - len(payload)
-        return payload
-    payload = untab(tail)
-    return payload if _digest(payload) == digest else None
 
 
 def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterator[Chunk]:

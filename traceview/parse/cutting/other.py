@@ -56,12 +56,20 @@ class _Waiting:
             self._changed.notify_all()
         return data
 
+    def send(self) -> None:
+        """Send every list, until an empty one."""
+        try:
+            while data := self.get():
+                send(sys.stdout.buffer, data)
+        except OSError:  # the reader is gone
+            os._exit(1)
+
 
 def main() -> None:
     """Cut the file that the command line names."""
     gc.disable()
     lists = _Waiting()
-    sender = Thread(target=_send, args=(lists,), daemon=True)
+    sender = Thread(target=lists.send, daemon=True)
     sender.start()
     items: list[Item] = []
     held, spare = 0, False
@@ -82,14 +90,6 @@ def main() -> None:
     lists.put(msgspec.msgpack.encode(items))
     lists.put(b"")
     sender.join()
-
-
-def _send(lists: _Waiting) -> None:
-    try:
-        while data := lists.get():
-            send(sys.stdout.buffer, data)
-    except OSError:  # the reader is gone
-        os._exit(1)
 
 
 def _place(cut: Cut, spare: bool, numbers: Numbers) -> Place:

@@ -99,10 +99,7 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     One window per rank, stance and purpose is read: the last that the collector wrote. A lines
     window gives line_ops alone: its marks make Python slow.
     """
-    return gathered(_of_windows(run, record, damage))
-
-
-def _of_windows(run: Run, record: PassRecord, damage: Damage) -> Batches:
+    read: list[tuple[str, pl.DataFrame]] = []
     for window in windows(run, record):
         if not window.path.is_file():
             damage.count(window.name, "missing", None, "the collector wrote of it, it is not there")
@@ -111,9 +108,10 @@ def _of_windows(run: Run, record: PassRecord, damage: Damage) -> Batches:
         with rest_begun(window.path) as rest, opened(window.path) as stream:
             raw = read_raw(stream, window.name, damage, rest)
         if window.line_files is None:
-            yield from _tables(raw, head)
+            read += _tables(raw, head)
         else:
-            yield "line_ops", _headed("line_ops", line_ops(raw, window.line_files), head)
+            read.append(("line_ops", _headed("line_ops", line_ops(raw, window.line_files), head)))
+    return gathered(read)
 
 
 def windows(run: Run, record: PassRecord) -> list[Window]:

@@ -99,11 +99,6 @@ def _decoded(text: bytes) -> Event | None:
     return found[0] if len(found) == 1 else None
 
 
-def _repaired(text: bytes) -> bytes:
-    readable = text.decode("utf-8", errors="replace").encode()
-    return _NOT_NUMBERS.sub(b"null", _NAME.sub(_quoted, readable, count=1))
-
-
 def _quoted(match: re.Match[bytes]) -> bytes:
     """The name with its own quotes, control bytes and stray backslashes escaped."""
     name = _BACKSLASH.sub(rb"\\\\", match[2])
@@ -176,7 +171,12 @@ def decoded(part: Slice, name: str, damage: Damage) -> list[Event]:
             events = decode_events(b"[" + part.data + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError):
             for text in _apart(part.data):
-                if found := _decoded(text) or _decoded(_repaired(text)):
+                found = _decoded(text)
+                if found is None:
+                    readable = text.decode("utf-8", errors="replace").encode()
+                    named = _NAME.sub(_quoted, readable, count=1)
+                    found = _decoded(_NOT_NUMBERS.sub(b"null", named))
+                if found is not None:
                     events.append(found)
                 elif part.whole:
                     damage.count(name, "bad_json", None, text[:200].decode(errors="replace"))

@@ -51,22 +51,11 @@ def link(raw: RawFrames) -> Batches:
     ops = host.filter(is_op).drop("cpu_op_id", "correlation")
     del host
     calls = calls.with_columns(ops["what"].gather(calls["cpu_op_id"]).alias("op_what"))
-    linked = _linked(raw.device.rows, calls, marks)
-    # The operator by its External id where none stands around the launch.
-    lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
-    found = ops.filter(ops["external_id"].is_in(lost.implode()))
-    found = found.filter((raw.host.whats["kind"] == "cpu_op").gather(found["what"]))
-    found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
-    found = found.unique("external_id", keep="last", maintain_order=True)
-    linked = linked.join(found, on="external_id", how="left", maintain_order="left").select(
-        pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
-        pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
-        pl.coalesce("op_what", "x_what").alias("op_what"),
-    )
+    linked = _linked(raw, calls, ops, marks)
     raw.device.rows = raw.device.rows.clear()
     led_to = linked.drop_nulls("correlation").group_by("correlation").agg(kernels=pl.len())
     launches = calls.join(led_to, on="correlation", how="left", maintain_order="left")
-    del calls, found
+    del calls
     for batch in _batches(linked):
         yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
     for batch in _batches(launches):
@@ -127,16 +116,31 @@ def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batch
         )
 
 
-def _linked(device: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """``device`` with the call that launched each row and the operator around it, by numbers."""
+def _linked(
+    raw: RawFrames, calls: pl.DataFrame, ops: pl.DataFrame, marks: pl.DataFrame
+) -> pl.DataFrame:
+    """Device rows with the call that launched each, and the operator around it, by numbers.
+
+    Where no operator stands around the launch it is found by its External id.
+    """
     numbered = calls.filter(pl.col("correlation").is_not_null()).drop("external_id")
     launcher = numbered.unique("correlation", keep="first", maintain_order=True).rename(
         {name: f"launch_{name}" for name in ("what", "start_ns", "duration_ns")}
     )
-    linked = device.join(launcher, on="correlation", how="left", maintain_order="left")
+    linked = raw.device.rows.join(launcher, on="correlation", how="left", maintain_order="left")
     own_step = pl.lit(steps_of(linked["start_ns"], marks))
     step = pl.when(pl.col("launch_what").is_null()).then(own_step).otherwise("step")
-    return linked.with_columns(step.alias("step")).sort("start_ns", maintain_order=True)
+    linked = linked.with_columns(step.alias("step")).sort("start_ns", maintain_order=True)
+    lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
+    found = ops.filter(ops["external_id"].is_in(lost.implode()))
+    found = found.filter((raw.host.whats["kind"] == "cpu_op").gather(found["what"]))
+    found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
+    found = found.unique("external_id", keep="last", maintain_order=True)
+    return linked.join(found, on="external_id", how="left", maintain_order="left").select(
+        pl.exclude("external_id", "x_op_id", "x_what", "cpu_op_id", "op_what"),
+        pl.coalesce("cpu_op_id", "x_op_id").alias("cpu_op_id"),
+        pl.coalesce("op_what", "x_what").alias("op_what"),
+    )
 
 
 def _kernels(
@@ -208,7 +212,12 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
     """
     steps = step_marks(raw.host)
     whats = raw.host.whats
-    host, contexts = nest(_until(raw.host.rows, steps), whats)
+    # No row outlasts the step: where it ends, lines are still being run, and so may be an operator
+    # around us, of which the trace says that it ends with the trace, behind the line it lies in.
+    end = pl.lit(steps["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
+    shorter = pl.when(end >= 0).then(pl.min_horizontal("duration_ns", end))
+    rows = raw.host.rows.with_columns(duration_ns=shorter.otherwise("duration_ns"))
+    host, contexts = nest(rows, whats)
     inside = steps_of(host["start_ns"], steps).is_not_null()
     numbered = host.select("op_id", pl.when(inside).then(inside.cum_sum() - 1).alias("row_id"))
     # Calls are rows too, so the rows are numbered again.
@@ -239,17 +248,6 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
         *("sequence", "file", "line", "region"),
         pl.coalesce(pl.when(is_line).then(place), "name").alias("name"),
     )
-
-
-def _until(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """``host``, ended with the step at the latest.
-
-    Where the step ends, lines are still being run, and so may be an operator around us; the trace
-    says that the latter ends with the trace, hence after the line that it lies in.
-    """
-    end = pl.lit(steps["end_ns"].max(), dtype=pl.Int64) - pl.col("start_ns")
-    shorter = pl.when(end >= 0).then(pl.min_horizontal("duration_ns", end))
-    return host.with_columns(duration_ns=shorter.otherwise("duration_ns"))
 
 
 def memory_rows(memory: pl.DataFrame) -> list[dict[str, Any]]:

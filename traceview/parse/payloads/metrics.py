@@ -125,12 +125,22 @@ def dynamo_row(payload: bytes) -> dict[str, Any]:
 
 
 def _row(fields: msgspec.Struct) -> dict[str, Any]:
-    """Columns of table ``compiles`` from metrics fields: an object's attributes."""
+    """Columns of table ``compiles`` from metrics fields: an object's attributes.
+
+    What is not of its column's kind is left out: logs are not to be trusted.
+    """
     row: dict[str, Any] = {}
     for name, (column, kind) in COLUMNS.items():
         value = getattr(fields, name)
-        if value is not None and (value := _value(kind, value)) is not None:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is float and number:
+            row[column] = float(value)
+        elif kind is int and number and abs(value) < 2**31:
+            row[column] = int(value)
+        elif kind in (str, bool) and isinstance(value, kind):
             row[column] = value
+        elif kind is list and isinstance(value, list):
+            row[column] = [str(item) for item in value]
     for name, column in SECONDS.items():
         value = getattr(fields, name)
         if value is not None and column not in row and isinstance(value, int | float):
@@ -163,19 +173,6 @@ def json_text(raw: bytes) -> str | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return value if isinstance(value, str) and value else None
-
-
-def _value(kind: type, value: object) -> object:
-    """``value`` where it is of the column's kind, else None: logs are not to be trusted."""
-    if kind is list:
-        return [str(item) for item in value] if isinstance(value, list) else None
-    if kind is str or kind is bool:
-        return value if isinstance(value, kind) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if kind is int:
-        return int(value) if abs(value) < 2**31 else None
-    return float(value)
 
 
 # ``chromium_event``, without its arguments.

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from traceview.parse.cutting import Record
 from traceview.parse.structured.decode import text_of
-from traceview.parse.structured.state import Process, Reader, Row
+from traceview.parse.structured.state import Process, Reader
 from traceview.torchtext.graph_breaks import break_columns
 from traceview.torchtext.guards import parse_guard
 
@@ -53,30 +53,20 @@ def finish(process: Process) -> None:
     rows = process.rows["recompiles"]
     expected: dict[tuple[str, str | None, str], set[str]] = defaultdict(set)
     for row in rows:
-        _name_code(row, code)
-        if row["old"] is not None and row["failed_compile_id"] and row["compile_key"]:
-            entry = row["compile_key"].removesuffix(row["compile_id"]) + row["failed_compile_id"]
+        key, failed = row["compile_key"], row["failed_compile_id"]
+        entry = key.removesuffix(row["compile_id"]) + failed if key and failed else None
+        # A compile that only met the recompile limit names no code, the entry that failed does.
+        compiles = (code.get(key), code.get(entry))
+        named = next((each for each in compiles if each and each.get("co_name")), None)
+        if named is not None:
+            for column in ("co_name", "co_filename", "co_firstlineno"):
+                row[column] = named.get(column)
+            short, whole = row.get("user_file"), named.get("co_filename")
+            if short and whole and len(short) < len(whole) and whole.endswith(short):
+                row["user_file"] = whole
+        if row["old"] is not None and entry:
             expected[entry, row["source_name"], row["kind"]].add(row["old"])
     for row in rows:
         if row["new"] is None and row["kind"] in _VALUES and row["compile_key"]:
             later = expected.get((row["compile_key"], row["source_name"], row["kind"]), set())
             row["new"] = next(iter(later)) if len(later) == 1 else _OTHER.get(row["old"])
-
-
-def _name_code(row: Row, code: dict[str, Row]) -> None:
-    """co_name and its place, from the compile itself or from the entry whose guard failed.
-
-    A compile that only met the recompile limit says nothing about its code, the failed entry does.
-    """
-    key, failed = row["compile_key"], row["failed_compile_id"]
-    candidates = [code.get(key)]
-    if key and failed:
-        candidates.append(code.get(key.removesuffix(row["compile_id"]) + failed))
-    named = next((c for c in candidates if c and c.get("co_name")), None)
-    if named is None:
-        return
-    for column in ("co_name", "co_filename", "co_firstlineno"):
-        row[column] = named.get(column)
-    short, whole = row.get("user_file"), named.get("co_filename")
-    if short and whole and len(short) < len(whole) and whole.endswith(short):
-        row["user_file"] = whole

@@ -35,13 +35,37 @@ def dynamo_start(reader: Reader, record: Record) -> None:
 
 
 def compilation_metrics(reader: Reader, record: Record) -> None:
-    """One CompilationMetrics object of a forward: what it cost and how it ended."""
-    _metrics(reader, record, is_forward=True)
+    """One CompilationMetrics object: what a compile cost and how it ended.
 
-
-def bwd_compilation_metrics(reader: Reader, record: Record) -> None:
-    """The same of a backward that was compiled later, under the forward's id."""
-    _metrics(reader, record, is_forward=False)
+    A backward that was compiled later has a key of its own, under the forward's id.
+    """
+    process = reader.process
+    compile = process.find(record)
+    found = record.told if isinstance(record.told, Metrics) else None
+    if found is None or not settings.unchanged(process, found):
+        envelope = decode(reader, record, record.head[1], METRICS[record.key])
+        if compile is None or envelope is None:
+            return
+        numbers = found.sections if found else {}
+        settings.metrics_settings(reader, record, envelope.metrics, numbers)
+        found = found or metrics_of(envelope.metrics, numbers)
+    if compile is None:
+        return
+    row, forward = found.row, found.is_forward
+    row["metrics"] = True
+    if record.key == "compilation_metrics" and forward:
+        compile.closed = record.stamp
+        first = not compile.forward
+        compile.forward.update(row)
+        if first:
+            compile.forward.update(process.base(record))
+    elif compile.backward is None:
+        compile.backward = process.base(record) | row
+    if (started := row.get("started_us")) and not process.clock.fixed:
+        process.clock.observe(record.stamp, started)
+    if row.get("cudagraph_skip_reason"):
+        event = {"event": "skip", "reason": row["cudagraph_skip_reason"], "origin": "structured"}
+        process.add("cudagraph_events", record, compile, event)
 
 
 def dynamo_error(reader: Reader, record: Record) -> None:
@@ -78,36 +102,6 @@ def finish(process: Process) -> None:
         if total is not None:
             row["logging_us"] = max(0.0, total - logged_us.get(ids, 0.0))
             logged_us[ids] = total
-
-
-def _metrics(reader: Reader, record: Record, *, is_forward: bool) -> None:
-    process = reader.process
-    compile = process.find(record)
-    found = record.told if isinstance(record.told, Metrics) else None
-    if found is None or not settings.unchanged(process, found):
-        envelope = decode(reader, record, record.head[1], METRICS[record.key])
-        if compile is None or envelope is None:
-            return
-        numbers = found.sections if found else {}
-        settings.metrics_settings(reader, record, envelope.metrics, numbers)
-        found = found or metrics_of(envelope.metrics, numbers)
-    if compile is None:
-        return
-    row, forward = found.row, found.is_forward
-    row["metrics"] = True
-    if is_forward and forward:
-        compile.closed = record.stamp
-        first = not compile.forward
-        compile.forward.update(row)
-        if first:
-            compile.forward.update(process.base(record))
-    elif compile.backward is None:
-        compile.backward = process.base(record) | row
-    if (started := row.get("started_us")) and not process.clock.fixed:
-        process.clock.observe(record.stamp, started)
-    if row.get("cudagraph_skip_reason"):
-        event = {"event": "skip", "reason": row["cudagraph_skip_reason"], "origin": "structured"}
-        process.add("cudagraph_events", record, compile, event)
 
 
 def _forward(process: Process, compile: Compile) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,18 +23,16 @@ def decode(
     """``raw`` as the decoder's type, else None; ``bad_json`` and ``bad_encoding`` are counted."""
     try:
         return decoder.decode(raw)
+    except RecursionError:
+        text, kind = "nested too deeply", "bad_json"
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         text = bytes(raw).decode("utf-8", "replace")
         kind = "bad_encoding" if "utf-8" in str(error).lower() else "bad_json"
-    except RecursionError:
-        text, kind = "nested too deeply", "bad_json"
-        reader.unreadable(record, kind, text)
-        return None
     reader.unreadable(record, kind, text)
-    try:
-        return decoder.decode(text.encode()) if kind == "bad_encoding" else None
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    if kind == "bad_encoding":
+        with suppress(msgspec.DecodeError, RecursionError):
+            return decoder.decode(text.encode())
+    return None
 
 
 def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dict[str, Any]:

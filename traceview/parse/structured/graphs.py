@@ -41,16 +41,18 @@ _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 _NO_GRAPHS = ("fx_graph_runnable", "output_code")
 
 
-def graph_record(reader: Reader, record: Record) -> None:
-    """A graph under an envelope key of its own."""
-    _graph(reader, record, KEYS[record.key])
-
-
-def graph_artifact(reader: Reader, record: Record) -> None:
-    """A graph, or the runnable script of one, as an artifact."""
-    name = record.name or ""
+def graph(reader: Reader, record: Record) -> None:
+    """A graph or the runnable script of one, under an envelope key of its own or as an artifact."""
+    name = record.name or record.key
     kind = KEYS.get(name) or (name if name == "fx_graph_runnable" else name.removesuffix("_graph"))
-    _graph(reader, record, kind)
+    compile, text = reader.process.find(record), text_of(reader, record)
+    row = reader.process.add("graphs", record, compile, _row(record, kind, text))
+    settings.world_size_of_graph(reader, record, kind, text)
+    if compile is None:
+        return
+    compile.graphs += kind == "dynamo_output"
+    if kind in _LOWERED:
+        compile.waiting.append(row)
 
 
 def output_code(reader: Reader, record: Record) -> None:
@@ -71,17 +73,6 @@ def output_code(reader: Reader, record: Record) -> None:
     process.rows["kernel_calls"].extend(calls)
     if compile is not None:
         compile.add_code(CodeSection(graph, kernels, calls, [*compile.waiting]))
-
-
-def _graph(reader: Reader, record: Record, kind: str) -> None:
-    compile, text = reader.process.find(record), text_of(reader, record)
-    row = reader.process.add("graphs", record, compile, _row(record, kind, text))
-    settings.world_size_of_graph(reader, record, kind, text)
-    if compile is None:
-        return
-    compile.graphs += kind == "dynamo_output"
-    if kind in _LOWERED:
-        compile.waiting.append(row)
 
 
 def _row(record: Record, kind: str, text: str) -> Row:

@@ -49,11 +49,11 @@ KEYS: dict[str, Parser] = {
     "str": string,
     "dynamo_start": compiles.dynamo_start,
     "compilation_metrics": compiles.compilation_metrics,
-    "bwd_compilation_metrics": compiles.bwd_compilation_metrics,
+    "bwd_compilation_metrics": compiles.compilation_metrics,
     "compilation_metrics_runtime": counted,
     "bwd_compilation_metrics_runtime": counted,
     "chromium_event": phases.chromium_event,
-    **dict.fromkeys(graphs.KEYS, graphs.graph_record),
+    **dict.fromkeys(graphs.KEYS, graphs.graph),
     "inductor_output_code": graphs.output_code,
     **dict.fromkeys(symbols.EVENTS, symbols.symbol),
     "describe_storage": counted,
@@ -101,7 +101,7 @@ ARTIFACTS: dict[str, Parser] = {
 PATTERNS: tuple[tuple[re.Pattern[str], Parser], ...] = (
     (caches.PATTERN, caches.cache_artifact),
     (caches.CODE_STATE, caches.code_state_artifact),
-    (graphs.ARTIFACTS, graphs.graph_artifact),
+    (graphs.ARTIFACTS, graphs.graph),
     (settings.WORLD_ARTIFACTS, settings.world_size),
     (re.compile(r".*_(?:ORIGINAL|MODIFIED)_BYTECODE"), counted),
 )

@@ -109,34 +109,29 @@ def _begin(process: Process, record: Record, compile: Compile | None, event: Eve
 
 
 def _end(process: Process, event: Event, compile: Compile | None) -> None:
-    phase, parent = _close(process, event.name, compile.key if compile else None)
-    if phase is None:
-        return
-    duration = event.ts - phase.row["started_us"]
-    if duration < 0:
-        return
-    phase.row["duration_us"] = duration
-    phase.row["self_us"] = max(0.0, duration - phase.children_us)
-    if parent is not None:
-        parent.children_us += duration
-
-
-def _close(
-    process: Process, name: str, key: str | None
-) -> tuple[OpenPhase | None, OpenPhase | None]:
-    """Take out the phase that an E ends, the one of its own compile first; and its parent."""
+    """Take out the phase that an E ends, the one of its own compile first."""
     nested, aside = process.phases, process.loose
+    key = compile.key if compile else None
     for same_compile in (True, False):
-        depth = _matching(nested, name, key, same_compile)
+        depth = _matching(nested, event.name, key, same_compile)
         if depth is not None:
             phase = nested[depth]
             aside.extend(nested[depth + 1 :])
             del nested[depth:]
-            return phase, nested[-1] if nested else None
-        index = _matching(aside, name, key, same_compile)
+            parent = nested[-1] if nested else None
+            break
+        index = _matching(aside, event.name, key, same_compile)
         if index is not None:
-            return aside.pop(index), None
-    return None, None
+            phase, parent = aside.pop(index), None
+            break
+    else:
+        return
+    duration = event.ts - phase.row["started_us"]
+    if duration >= 0:
+        phase.row["duration_us"] = duration
+        phase.row["self_us"] = max(0.0, duration - phase.children_us)
+        if parent is not None:
+            parent.children_us += duration
 
 
 def _matching(

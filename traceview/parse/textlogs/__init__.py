@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import polars as pl
 
@@ -151,7 +150,7 @@ class _Readers:
 
 
 def _of_file(
-    path: Path, wanted: Wanted, name: str, between: Between, damage: Damage
+    path: Path, wanted: Wanted, name: str, between: ForeignLines | RawLines, damage: Damage
 ) -> Iterator[Message]:
     """Messages of a file; one that can't be read is damage, not an error."""
     try:
@@ -162,7 +161,7 @@ def _of_file(
 
 
 def _messages(
-    found: Iterator[Piece], name: str, between: Between, damage: Damage
+    found: Iterator[Piece], name: str, between: ForeignLines | RawLines, damage: Damage
 ) -> Iterator[Message]:
     for piece in found:
         if isinstance(piece, Lines):
@@ -180,22 +179,10 @@ def _identity(message: Message) -> tuple[int, str, str, int]:
     return (message.pid, message.stamp, message.source, message.source_line)
 
 
-class Between(Protocol):
-    """A reader of what stands between the messages."""
-
-    #: What a line must hold to be of interest.
-    needles: tuple[bytes, ...]
-
-    def read(self, foreign: Foreign) -> None:
-        """Lines, some of which may be of interest."""
-
-    def end(self, end: End) -> None:
-        """There are no more lines."""
-
-
 class ForeignLines:
     """Counts the lines between messages that are not blank."""
 
+    #: What a line must hold to be of interest.
     needles: tuple[bytes, ...] = (b"",)
 
     def __init__(self, name: str, damage: Damage) -> None:
