@@ -338,7 +338,13 @@ def _ends_shown(scope: Scope, parents: Parents, node: ast.AST, *, held: bool) ->
     """Whether the value of ``node`` goes nowhere but to print; ``held``: by way of a name."""
     while (above := parents.get(node)) is not None:
         if isinstance(above, ast.BinOp):
-            if not _is_scaled(above, node):
+            # It stays a duration in another unit, and in the text around it with ``%``.
+            other = above.left if above.right is node else above.right
+            value = other.value if isinstance(other, ast.Constant) else None
+            scaled = isinstance(above.op, ast.Mult | ast.Div) and above.right is not node
+            if not (isinstance(value, str) if isinstance(above.op, ast.Mod) else scaled):
+                return False
+            if scaled and value not in _UNITS:
                 return False
         elif isinstance(above, ast.Call):
             name = _called(above)
@@ -357,15 +363,6 @@ def _ends_shown(scope: Scope, parents: Parents, node: ast.AST, *, held: bool) ->
             return False
         node = above
     return False
-
-
-def _is_scaled(around: ast.BinOp, part: ast.AST) -> bool:
-    """Whether a duration stays one: another unit, or the text around it with ``%``."""
-    other = around.left if around.right is part else around.right
-    if isinstance(around.op, ast.Mod):
-        return isinstance(other, ast.Constant) and isinstance(other.value, str)
-    unit = isinstance(other, ast.Constant) and other.value in _UNITS
-    return unit and isinstance(around.op, ast.Mult | ast.Div) and around.right is not part
 
 
 def _called(node: ast.AST) -> str | None:

@@ -38,30 +38,30 @@ def reads(source: str, line: int) -> Iterator[str]:
     """``.item()``, ``float()``, ``if``, …: what asks for a value at ``line``, outermost first."""
     tree = syntax_tree(source)
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.expr | ast.stmt) and (found := _asks(node, line)):
-            yield found
-
-
-def _asks(node: ast.expr | ast.stmt, line: int) -> str | None:
-    test = node.test if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert) else node
-    if not covers(test, line):
-        return None
-    if test is not node:
-        return type(node).__name__.lower().removesuffix("exp")
-    if not isinstance(node, ast.Call):
-        return "a format string" if isinstance(node, ast.FormattedValue) else None
-    if isinstance(node.func, ast.Name):
-        return f"{node.func.id}()" if node.func.id in _FUNCTIONS else None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else None
-    if name == "to" and any(getattr(part, "value", None) == "cpu" for part in ast.walk(node)):
-        return '.to("cpu")'
-    return f".{name}()" if name in _METHODS else None
+        test = node.test if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert) else node
+        if not isinstance(test, ast.expr | ast.stmt) or not covers(test, line):
+            continue
+        if test is not node:
+            yield type(node).__name__.lower().removesuffix("exp")
+        elif isinstance(node, ast.FormattedValue):
+            yield "a format string"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in _FUNCTIONS:
+                yield f"{node.func.id}()"
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+            moved = (getattr(part, "value", None) == "cpu" for part in ast.walk(node))
+            if name == "to" and any(moved):
+                yield '.to("cpu")'
+            elif name in _METHODS:
+                yield f".{name}()"
 
 
 def copies(tables: Tables, counts: pl.DataFrame) -> pl.DataFrame:
     """Copies to the host outside of compiled code, by line, but of lines that copy both ways.
 
-    ``counts``: table ``step_counts``.
+    ``counts``: table ``step_counts``. A copy waits in its own call, if its memory is pageable, and
+    in a call after it.
     """
     copies = tables["kernels"].filter((pl.col("kind") == "memcpy") & pl.col("region").is_null())
     key = [*_WINDOW, "op_id"]
@@ -70,41 +70,31 @@ def copies(tables: Tables, counts: pl.DataFrame) -> pl.DataFrame:
         lines.drop_nulls(["file", "line"]), on=key, nulls_equal=True
     )
     line = [*_WINDOW, "file", "line"]
-    down = pl.col("name").str.contains("DtoH")
     up = placed.filter(pl.col("name").str.contains("HtoD")).select(line).unique()
-    steps = counts.select(*_WINDOW, "steps")
-    waits = _with_waits(tables, placed.filter(down))
-    waits = waits.join(up, on=line, how="anti", nulls_equal=True)
-    waits = waits.join(steps, on=_WINDOW, nulls_equal=True)
-    return waits.group_by(line, maintain_order=True).agg(
-        scalars=(pl.col("cpu_op") == _SCALAR).sum() / pl.col("steps").first(),
-        tensors=(pl.col("cpu_op") == _COPY).sum() / pl.col("steps").first(),
-        waited_ms=pl.col("waited").sum() / 1e6 / pl.col("steps").first(),
-    )
-
-
-def _with_waits(tables: Tables, copies: pl.DataFrame) -> pl.DataFrame:
-    """``copies`` with ``waited``: ns in the copy's own call, if it waits, and the wait after it."""
-    key = [*_WINDOW, "op_id"]
     ops = tables["cpu_ops"].select(*key, until=pl.col("start_ns") + pl.col("duration_ns"))
-    calls = tables["kernel_launches"].filter(pl.col("kind") == "sync")
     window = pl.struct(_WINDOW).hash().alias("window")  # null ranks are no keys of an as-of join
-    joined = (
-        copies.join(ops, on=key, how="left", nulls_equal=True)
-        .with_columns(window)
-        .sort("launch_start_ns")
-        .join_asof(
-            calls.select(window, begun="start_ns", after="duration_ns").sort("begun"),
-            left_on="launch_start_ns",
-            right_on="begun",
-            by="window",
-            strategy="forward",
-            check_sortedness=False,
-        )
+    calls = tables["kernel_launches"].filter(pl.col("kind") == "sync")
+    calls = calls.select(window, begun="start_ns", after="duration_ns").sort("begun")
+    down = placed.filter(pl.col("name").str.contains("DtoH"))
+    down = down.join(ops, on=key, how="left", nulls_equal=True).with_columns(window)
+    joined = down.sort("launch_start_ns").join_asof(
+        calls,
+        left_on="launch_start_ns",
+        right_on="begun",
+        by="window",
+        strategy="forward",
+        check_sortedness=False,
     )
-    own = pl.when(pl.col("name").str.contains("Pageable")).then("launch_duration_ns")
-    after = pl.when(pl.col("begun") < pl.col("until")).then("after")
-    return joined.with_columns(waited=own.fill_null(0) + after.fill_null(0))
+    own = pl.when(pl.col("name").str.contains("Pageable")).then("launch_duration_ns").fill_null(0)
+    after = pl.when(pl.col("begun") < pl.col("until")).then("after").fill_null(0)
+    waits = joined.join(up, on=line, how="anti", nulls_equal=True)
+    waits = waits.join(counts.select(*_WINDOW, "steps"), on=_WINDOW, nulls_equal=True)
+    steps = pl.col("steps").first()
+    return waits.group_by(line, maintain_order=True).agg(
+        scalars=(pl.col("cpu_op") == _SCALAR).sum() / steps,
+        tensors=(pl.col("cpu_op") == _COPY).sum() / steps,
+        waited_ms=(own + after).sum() / 1e6 / steps,
+    )
 
 
 def read_places(tables: Tables) -> pl.DataFrame | None:

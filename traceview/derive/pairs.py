@@ -142,32 +142,24 @@ def _leave_out_other_work(pairs: list[_Pair]) -> None:
     Outliers", 1993).
     """
     blocks: dict[str, list[Row]] = {s: [getattr(pair, s) for pair in pairs] for s in _STANCES}
-    calls = [_calls_per_step(block) for block in chain(*blocks.values())]
-    known = [value for value in calls if value is not None]
-    usual_calls = median(known) if known else None
+    every = [block for block in chain(*blocks.values()) if block["region_calls"] is not None]
+    usual = median(b["region_calls"] / b["steps"] for b in every) if every else 0.0
     for stance, mine in blocks.items():
         # The host's time shows foreign work anywhere.
         times = [float(b["host_ms"] or b["duration_ms"]) / int(b["steps"]) for b in mine]
         middle = median(times)
         spread = median(abs(time - middle) for time in times)
         for pair, block, ms in zip(pairs, mine, times, strict=True):
-            odd = _odd_calls(block, usual_calls)
+            odd = None
+            calls = (
+                usual if block["region_calls"] is None else block["region_calls"] / block["steps"]
+            )
+            off = abs(calls - usual)
+            # A call more or less at the edges is no other work, however short the block.
+            if off * block["steps"] > 1 and off > CALLS_TOLERANCE * max(usual, 1.0):
+                odd = f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
             ratio = max(ms / middle, middle / ms)
             if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * spread:
                 odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
             if odd:
                 pair.left_out = f"other work between the edges of the {stance} block: {odd}"
-
-
-def _odd_calls(block: Row, usual: float | None) -> str | None:
-    calls = _calls_per_step(block)
-    # A call more or less at the edges is no other work, however short the block.
-    if calls is None or usual is None or abs(calls - usual) * block["steps"] <= 1:
-        return None
-    if abs(calls - usual) <= CALLS_TOLERANCE * max(usual, 1.0):
-        return None
-    return f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
-
-
-def _calls_per_step(block: Row) -> float | None:
-    return None if block["region_calls"] is None else block["region_calls"] / block["steps"]

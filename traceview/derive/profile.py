@@ -58,6 +58,38 @@ class _Profiled(msgspec.Struct, frozen=True):
     faults: Faults
     account: Account
 
+    @classmethod
+    def of(
+        cls,
+        tables: Tables,
+        window: Window,
+        step_ms: Mapping[str, float],
+        *,
+        graphs_hold_kernels: bool,
+    ) -> _Profiled:
+        rank = pl.lit(window.rank, dtype=pl.Int32)
+        measured = tables["speedups"].filter(pl.col("rank").eq_missing(rank))
+        timed = step_ms.get(window.stance)
+        if window.stance in ("eager", "compiled") and not measured.is_empty():
+            timed = measured[f"{window.stance}_ms"][0]
+        blocks = window.own(tables["blocks"]).filter(
+            pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
+        )
+        beside = [ms for b in blocks.iter_rows(named=True) if (ms := per_step_ms(b)) is not None]
+        faults = faults_of(tables, window)
+        # What the profiler's page faults can have taken, and how short that may make a step.
+        known = [ms for ms in (timed, mean(beside) if beside else None) if ms is not None]
+        faults_ms = faults.profilers_ms(window.per_step(_events(window)) or 0.0)
+        mine = account(
+            window,
+            None if timed is None else (min((timed, *beside)), max((timed, *beside))),
+            compiles_elsewhere(tables, window),
+            graphs_hold_kernels=graphs_hold_kernels,
+            faults_ms=(faults_ms, min(known, default=0.0)),
+            waits_ns=waits_ns(tables, window),
+        )
+        return cls(window, timed, beside, faults, mine)
+
     def counts(self) -> Row:
         """The row of ``step_counts``."""
         window, mine = self.window, self.account
@@ -117,7 +149,7 @@ def profile_tables(
     written = bool((tables["generated_kernels"]["category"] == "cpp").any())
     seen = any(window.ops["category"].str.starts_with("generated_").any() for window in accounted)
     profiled = [
-        _profiled(tables, window, step_ms or {}, graphs_hold_kernels=written and not seen)
+        _Profiled.of(tables, window, step_ms or {}, graphs_hold_kernels=written and not seen)
         for window in accounted
     ]
     made = {}
@@ -150,33 +182,6 @@ def profile_tables(
     if not notes.is_empty():
         made["notes"] = pl.concat([tables["notes"], notes]).unique(maintain_order=True)
     return made
-
-
-def _profiled(
-    tables: Tables, window: Window, step_ms: Mapping[str, float], *, graphs_hold_kernels: bool
-) -> _Profiled:
-    rank = pl.lit(window.rank, dtype=pl.Int32)
-    measured = tables["speedups"].filter(pl.col("rank").eq_missing(rank))
-    timed = step_ms.get(window.stance)
-    if window.stance in ("eager", "compiled") and not measured.is_empty():
-        timed = measured[f"{window.stance}_ms"][0]
-    blocks = window.own(tables["blocks"]).filter(
-        pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
-    )
-    beside = [ms for b in blocks.iter_rows(named=True) if (ms := per_step_ms(b)) is not None]
-    faults = faults_of(tables, window)
-    # What the profiler's page faults can have taken, and how short that may make a step.
-    known = [ms for ms in (timed, mean(beside) if beside else None) if ms is not None]
-    faults_ms = faults.profilers_ms(window.per_step(_events(window)) or 0.0)
-    mine = account(
-        window,
-        None if timed is None else (min((timed, *beside)), max((timed, *beside))),
-        compiles_elsewhere(tables, window),
-        graphs_hold_kernels=graphs_hold_kernels,
-        faults_ms=(faults_ms, min(known, default=0.0)),
-        waits_ns=waits_ns(tables, window),
-    )
-    return _Profiled(window, timed, beside, faults, mine)
 
 
 def _notes(found: Sequence[Window], profiled: Sequence[_Profiled]) -> Iterator[Row]:

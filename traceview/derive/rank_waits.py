@@ -39,7 +39,7 @@ def rank_waits(tables: Tables) -> pl.DataFrame:
         ranks = [_Rank(tables, run) for run in main_processes(tables, name)]
         for rank in ranks if len(ranks) > 1 else ():
             for compile_ in rank.compiles:
-                waits = (_wait(rank, compile_, other, lookups) for other in ranks)
+                waits = (other.wait(rank, compile_, lookups) for other in ranks)
                 known = [wait for wait in waits if wait is not None]
                 rows += sorted(known, key=lambda wait: -wait["wait_ms"])[:1]
     return from_rows("rank_waits", rows)
@@ -81,38 +81,37 @@ class _Rank:
                 lost += min(inside, max(0.0, excess))
         return lost
 
-
-def _wait(rank: _Rank, compile_: Row, other: _Rank, lookups: Mapping[str, set[str]]) -> Row | None:
-    """What ``other`` lost while ``rank`` did this compile; None where it did not wait."""
-    if other is rank:
-        return None
-    step = rank.step_at(compile_["started_us"])
-    # The same code that it compiled in the same step, or at the same time.
-    same = [
-        row
-        for row in other.by_code.get(_code(compile_), ())
-        if other.step_at(row["started_us"]) == step or shared(_span(row), [_span(compile_)])
-    ]
-    if same:  # it waited only if it found in a cache what this one had to compile
-        own = lookups.get(compile_["compile_key"], set())
-        others = [lookups.get(row["compile_key"], set()) for row in same]
-        if "miss" not in own or any("hit" not in them or "miss" in them for them in others):
+    def wait(self, rank: _Rank, compile_: Row, lookups: Mapping[str, set[str]]) -> Row | None:
+        """What it lost while ``rank`` did this compile; None where it did not wait."""
+        if self is rank:
             return None
-    start, end = span = _span(compile_)
-    alone_us = end - start - shared(span, other.spans)
-    lost_us = other.lost_us(span)
-    if not lost_us or lost_us < _STILL * alone_us:
-        return None
-    return {
-        **{key: compile_[key] for key in ("pass", "compile_key", "compile_id", "is_forward")},
-        "rank": rank.rank,
-        "step": step,
-        "waiting_rank": other.rank,
-        "started_us": compile_["started_us"],
-        "compile_ms": alone_us / 1e3,
-        "wait_ms": lost_us / 1e3,
-        "found_in_cache": bool(same),
-    }
+        step = rank.step_at(compile_["started_us"])
+        # The same code that it compiled in the same step, or at the same time.
+        same = [
+            row
+            for row in self.by_code.get(_code(compile_), ())
+            if self.step_at(row["started_us"]) == step or shared(_span(row), [_span(compile_)])
+        ]
+        if same:  # it waited only if it found in a cache what this one had to compile
+            own = lookups.get(compile_["compile_key"], set())
+            others = [lookups.get(row["compile_key"], set()) for row in same]
+            if "miss" not in own or any("hit" not in them or "miss" in them for them in others):
+                return None
+        start, end = span = _span(compile_)
+        alone_us = end - start - shared(span, self.spans)
+        lost_us = self.lost_us(span)
+        if not lost_us or lost_us < _STILL * alone_us:
+            return None
+        return {
+            **{key: compile_[key] for key in ("pass", "compile_key", "compile_id", "is_forward")},
+            "rank": rank.rank,
+            "step": step,
+            "waiting_rank": self.rank,
+            "started_us": compile_["started_us"],
+            "compile_ms": alone_us / 1e3,
+            "wait_ms": lost_us / 1e3,
+            "found_in_cache": bool(same),
+        }
 
 
 def _code(row: Row) -> Code:

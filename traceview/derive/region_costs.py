@@ -84,28 +84,21 @@ def region_costs(tables: Tables, found: Sequence[Window]) -> pl.DataFrame:
             pl.col("rank").eq_missing(pl.lit(region["rank"], dtype=pl.Int32)),
         )
         if profiled and (made.is_empty() or region["pid"] in made["pid"]):
-            row |= _of_a_step(region, profiled)
+            names = [f"{mark}{region['region_id']}" for mark in OUR_REGIONS]
+            for window, host_ns in profiled:
+                if (window.pass_name, window.rank) == (region["pass"], region["rank"]):
+                    named = pl.col("name").is_in(names) & pl.col("step").is_not_null()
+                    marks = window.ops.filter(named)
+                    ns = covered_ns(marks)
+                    row[f"{window.stance}_ms"] = window.ms_per_step(ns)
+                    if window.stance == "compiled":
+                        row["calls_per_step"] = window.per_step(marks.height)
+                        row["share"] = min(1.0, ns / host_ns) if host_ns else None
         if compiled is not None:
             at = (region["pass"], region["pid"], region["region_id"])
             row["compile_s"], row["compiles"] = compiled.get(at, (0.0, 0))
         rows.append(row)
     return from_rows("region_costs", rows)
-
-
-def _of_a_step(region: Row, profiled: Sequence[tuple[Window, int]]) -> Row:
-    """The profiler's columns of a region, by windows and the host time of their steps, ns."""
-    row: Row = {}
-    names = [f"{mark}{region['region_id']}" for mark in OUR_REGIONS]
-    for window, host_ns in profiled:
-        if (window.pass_name, window.rank) != (region["pass"], region["rank"]):
-            continue
-        marks = window.ops.filter(pl.col("name").is_in(names) & pl.col("step").is_not_null())
-        ns = covered_ns(marks)
-        row[f"{window.stance}_ms"] = window.ms_per_step(ns)
-        if window.stance == "compiled":
-            row["calls_per_step"] = window.per_step(marks.height)
-            row["share"] = min(1.0, ns / host_ns) if host_ns else None
-    return row
 
 
 def region_compiles(tables: Tables) -> dict[Region, tuple[float, int]]:

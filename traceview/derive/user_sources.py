@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.syntax import ReadSource, syntax_tree
+from traceview.derive.syntax import Function, ReadSource, syntax_tree
 from traceview.tables import Tables, from_rows
 
 LINE_CHARACTERS = 300
@@ -61,36 +61,32 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
 
 
 def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
-    """In the order of the source: name, line and function of what names one of ``names``."""
+    """In the order of the source: name, line and function of what names one of ``names``.
+
+    Set or quoted: ``config.name = …``, ``name=…`` in a call, ``"name"``. A bare word, such as
+    ``debug``, may be anything's attribute or argument.
+    """
     waiting: list[tuple[ast.AST, str]] = [(tree, "<module>")]
     while waiting:  # no recursion: an expression may be nested deeper than Python's stack
         node, function = waiting.pop()
-        for text in _named(node):
+        texts: list[str] = []
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Attribute):
+                    owner = getattr(target.value, "attr", getattr(target.value, "id", ""))
+                    texts += [target.attr] if "_" in target.attr or "config" in owner else []
+        elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
+            texts = [node.arg]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
+            texts = [node.value]
+        for text in texts:
             for name in names:
                 if text == name or text.endswith(f".{name}") or name.endswith(f".{text}"):
                     line = getattr(node, "lineno", None)
                     yield {"name": name, "line": line, "function": function}
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             function = node.name
         waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
-
-
-def _named(node: ast.AST) -> Iterator[str]:
-    """What a node sets or quotes: ``config.name = …``, ``name=…`` in a call, ``"name"``.
-
-    A bare word, such as ``debug``, may be anything's attribute or argument.
-    """
-    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in targets:
-            if isinstance(target, ast.Attribute):
-                owner = getattr(target.value, "attr", getattr(target.value, "id", ""))
-                if "_" in target.attr or "config" in owner:
-                    yield target.attr
-    elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
-        yield node.arg
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
-        yield node.value
 
 
 def backward_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:

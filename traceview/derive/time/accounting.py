@@ -45,10 +45,6 @@ from traceview.derive.time.profiler_cost import MOST_EVENT_US, EventCost, Interv
 from traceview.derive.windows import Window
 
 Row = dict[str, Any]
-#: The part of a gap between two kernels of a cudagraph that can be the profiler's, and how often
-#: it is halved to find it.
-MOST_OF_A_GAP = 0.5
-_TURNS = 12
 #: Whether an operator works in a run of the host, 0 or 1.
 _WORKS = (
     ~pl.col("cause").is_in([*causes.WORKLESS, causes.OWN])
@@ -180,7 +176,7 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
         return Account(rows, busy, line, length, EventCost(), played=played)
     cost = event_cost(lambda us: player.play(us * 1000).period, timed)
     if cost.timed is not None and (cost.left or 0.0) < 0:
-        gaps = _graph_gaps(player, cost.timed)
+        gaps = player.graph_gaps(cost.timed, 1000 * MOST_EVENT_US)
         cost = event_cost(lambda us: player.play(us * 1000, gaps).period, timed)
     event_ns = (cost.us or 0.0) * 1000
     last = player.play(event_ns, gaps)
@@ -192,21 +188,6 @@ def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval |
     freed = device.idle_time(last.blocks, pl.concat(rounds))
     played = Played(player, event_ns, gaps, last.period)
     return Account(_side_by_side(profiled, freed), busy, line, length, cost, played=played)
-
-
-def _graph_gaps(player: unprofiled.Player, timed: float) -> float:
-    """The most that can be left of each gap inside a graph for the window to take ``timed`` ns.
-
-    The host is played at its fastest: what it costs is asked for after that.
-    """
-    least, most = 0.0, MOST_OF_A_GAP
-    for _ in range(_TURNS):
-        part = (least + most) / 2
-        if player.play(1000 * MOST_EVENT_US, 1 - part).period > timed:
-            least = part
-        else:
-            most = part
-    return 1 - most
 
 
 def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:

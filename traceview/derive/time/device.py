@@ -160,7 +160,20 @@ def idle_time(blocks: pl.DataFrame, line: pl.DataFrame) -> Idle:
 
     ``line``: ``row``, ``start``, ``end``, ``cause``, ``waits``; both in order, on one clock.
     """
-    gaps = _gaps(blocks)
+    # Gaps: whether the host was ``late``, and ``until`` when. A nanosecond is for rounding: a block
+    # starts at the later of the two.
+    arrived = pl.col("launch") + pl.col("latency")
+    late = (arrived >= pl.col("before") + pl.col("ramp") - 1).fill_null(False)
+    gaps = blocks.filter(pl.col("start") > pl.col("before")).select(
+        pl.col("before").cast(pl.Float64).alias("start"),
+        pl.col("start").cast(pl.Float64).alias("end"),
+        "cause",
+        "staged",
+        late=late,
+        launch=pl.col("launch").cast(pl.Float64),
+    )
+    called = pl.when("staged").then("end").otherwise(pl.col("launch").clip("start", "end"))
+    gaps = gaps.with_columns(until=pl.when("late").then(called).otherwise("start"))
     line = line.with_columns(pl.col("start", "end").cast(pl.Float64))
     host = gaps.select("start", end="until").filter(pl.col("end") > pl.col("start"))
     ns = covered_before(host, line["end"]) - covered_before(host, line["start"])
@@ -190,24 +203,6 @@ def idle_time(blocks: pl.DataFrame, line: pl.DataFrame) -> Idle:
     return Idle(
         pl.concat([hosts, arriving]).filter(some), others.agg(pl.col("ns").sum()).filter(some)
     )
-
-
-def _gaps(blocks: pl.DataFrame) -> pl.DataFrame:
-    """``start``, ``end`` of gaps, whether the host was ``late`` and ``until`` when, ``cause``."""
-    arrived = pl.col("launch") + pl.col("latency")
-    # A nanosecond for rounding: the block starts at the later of the two.
-    late = (arrived >= pl.col("before") + pl.col("ramp") - 1).fill_null(False)
-    gaps = blocks.filter(pl.col("start") > pl.col("before")).select(
-        pl.col("before").cast(pl.Float64).alias("start"),
-        pl.col("start").cast(pl.Float64).alias("end"),
-        "cause",
-        "staged",
-        late=late,
-        launch=pl.col("launch").cast(pl.Float64),
-    )
-    called = pl.col("launch").clip(pl.col("start"), pl.col("end"))
-    called = pl.when("staged").then("end").otherwise(called)
-    return gaps.with_columns(until=pl.when("late").then(called).otherwise("start"))
 
 
 def _with_refills(

@@ -38,7 +38,16 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     if line_ops.is_empty() or sources.is_empty():
         return empty
     between = _between(line, sources)
-    spots = _spots(between.select("before", "after").unique(), line_ops)
+    # Where each pair of operators lies in the marked step; around its ends there are two spots.
+    rows = line_ops.select("op_id", "tid", start="start_ns", end=_END)
+    first = rows.select(pl.col("op_id").alias("before"), "tid", begin="end")
+    then = rows.select(pl.col("op_id").alias("after"), "tid", until="start")
+    pairs = between.select("before", "after").unique()
+    spots = pairs.join(first, on="before").join(then, on=["after", "tid"])
+    around = spots.filter(pl.col("begin") >= pl.col("until"))
+    to_end = around.with_columns(until=pl.lit(rows["end"].max(), pl.Int64))
+    from_start = around.with_columns(begin=pl.lit(rows["start"].min(), pl.Int64))
+    spots = pl.concat([spots.filter(pl.col("begin") < pl.col("until")), to_end, from_start])
     marked = _marked(line_ops).join_asof(
         spots.sort("begin"), left_on="start", right_on="begin", by="tid", check_sortedness=False
     )
@@ -80,23 +89,6 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     )
     placed = (pl.col("before") >= 0) & (pl.col("after") >= 0)
     return line.filter(pl.col("op").is_null() & placed)
-
-
-def _spots(pairs: pl.DataFrame, line_ops: pl.DataFrame) -> pl.DataFrame:
-    """Where each pair of operators lies in the marked step; around its ends there are two spots."""
-    rows = line_ops.select("op_id", "tid", start="start_ns", end=_END)
-    first = rows.select(pl.col("op_id").alias("before"), "tid", begin="end")
-    then = rows.select(pl.col("op_id").alias("after"), "tid", until="start")
-    spots = pairs.join(first, on="before").join(then, on=["after", "tid"])
-    around = spots.filter(pl.col("begin") >= pl.col("until"))
-    last, zero = int(rows["end"].max() or 0), int(rows["start"].min() or 0)  # type: ignore[arg-type]
-    return pl.concat(
-        [
-            spots.filter(pl.col("begin") < pl.col("until")),
-            around.with_columns(until=pl.lit(last, dtype=pl.Int64)),
-            around.with_columns(begin=pl.lit(zero, dtype=pl.Int64)),
-        ]
-    )
 
 
 def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,10 @@ from traceview.derive import causes
 
 #: Rounds after which a window's timeline repeats; the last one is looked at.
 ROUNDS = 3
+#: The part of a gap between two kernels of a cudagraph that can be the profiler's, and how often
+#: it is halved to find it.
+MOST_OF_A_GAP = 0.5
+_TURNS = 12
 
 
 class _Wait(NamedTuple):
@@ -127,6 +131,20 @@ class Player:
             pl.Series("launch", arrivals, dtype=pl.Float64),
         )
         return Round(period, blocks, (kept[-2], kept[-1]))
+
+    def graph_gaps(self, timed: float, event_ns: float) -> float:
+        """The most that can be left of each gap inside a graph to take ``timed`` ns.
+
+        ``event_ns``: the most that an event costs, as what it does cost is asked for after that.
+        """
+        least, most = 0.0, MOST_OF_A_GAP
+        for _ in range(_TURNS):
+            part = (least + most) / 2
+            if self.play(event_ns, 1 - part).period > timed:
+                least = part
+            else:
+                most = part
+        return 1 - most
 
     def _round(
         self,
