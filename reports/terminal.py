@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
 
 from traceview.diagnosis.explanation import CallPart
 from traceview.diagnosis.job.model import Job
@@ -14,7 +17,6 @@ from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
 from traceview.reports import phrases, words
 from traceview.reports.job import words as jobs
-from traceview.rules.finding import Finding
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line, wrap
@@ -33,72 +35,71 @@ _JOB_FRAMES, _JOB_CAUSES, _JOB_RANKS, _JOB_TROUBLES = 3, 2, 8, 6
 _SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
 
 
+class _Screen(msgspec.Struct, frozen=True):
+    width: int
+    color: bool
+
+    def say(
+        self, text: str, most: int, indent: str = "", hanging: str | None = None, tone: str = ""
+    ) -> list[str]:
+        """At most ``most`` characters of ``text``, on lines of the screen's width."""
+        lines = wrap(one_line(text, most), self.width, indent, hanging)
+        return [f"{tone}{line}{_RESET}" for line in lines] if self.color and tone else lines
+
+
 def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
     """Lines of at most ``width`` columns (20 to 100 are used); no newline at the end.
 
     Escape codes are written only if ``color``; those in the diagnosis' own texts never are.
     """
-    columns = max(_NARROWEST, min(width, _WIDEST))
-    last = [*_findings(diagnosis, columns, color), *_ending(diagnosis, columns, color)]
+    screen = _Screen(max(_NARROWEST, min(width, _WIDEST)), color)
+    last = list(_findings(diagnosis, screen))
     if diagnosis.job is not None:
-        return "\n".join([*_job(diagnosis, diagnosis.job, columns, color), *last])
-    first = [*_verdict(diagnosis, columns, color), *_facts(diagnosis, columns)]
+        return "\n".join([*_job(diagnosis, diagnosis.job, screen), *last])
+    first = list(_verdict(diagnosis, screen))
     room = _SCREEN - len(first) - len(last)
     more: list[str] = []
     # What is left out first, where there is no room, stands last.
-    for clause in (_unfused, _call_path, _compile_phases):
-        said = clause(diagnosis)
-        wrapped = wrap(one_line(said, 400), columns, "  ") if said else []
-        if len(more) + len(wrapped) <= room:
-            more += wrapped
+    for clause in (_unfused(diagnosis), _call_path(diagnosis), _compile_phases(diagnosis)):
+        said = screen.say(clause, 400, "  ") if clause else []
+        if len(more) + len(said) <= room:
+            more += said
     return "\n".join([*first, *more, *last])
 
 
-def _job(diagnosis: Diagnosis, job: Job, width: int, color: bool) -> Iterator[str]:
+def _job(diagnosis: Diagnosis, job: Job, screen: _Screen) -> Iterator[str]:
     """A post-mortem: its sentence, the figures, the slowest functions, what went wrong."""
-
-    def plain(text: str, indent: str = "  ") -> list[str]:
-        return wrap(one_line(text, 300), width, indent, indent + "  ")
-
-    said = one_line(words.said(job.sentence, diagnosis), 600)
-    yield from _painted(wrap(said, width, hanging="  "), _BOLD, color)
-    yield from plain(" · ".join(f"{name.lower()} {value}" for name, value, _ in jobs.facts(job)))
+    yield from screen.say(words.said(job.sentence, diagnosis), 600, hanging="  ", tone=_BOLD)
+    facts = " · ".join(f"{name.lower()} {value}" for name, value, _ in jobs.facts(job))
+    yield from screen.say(facts, 300, "  ", "    ")
     by_rank = jobs.seconds_by_rank(job, _JOB_RANKS)
     if by_rank:
-        yield from plain(f"by rank: {by_rank}")
+        yield from screen.say(f"by rank: {by_rank}", 300, "  ", "    ")
     for row in job.frames[:_JOB_FRAMES]:
-        title = one_line(f"{jobs.frame(row, diagnosis)}: {fmt.seconds(row.rank_seconds)}", 200)
-        yield from ("", *_painted(wrap(title, width, hanging="  "), _BOLD, color))
+        title = f"{jobs.frame(row, diagnosis)}: {fmt.seconds(row.rank_seconds)}"
+        yield from ("", *screen.say(title, 200, hanging="  ", tone=_BOLD))
         for cause in row.causes[:_JOB_CAUSES]:
-            yield from plain(f"→ {jobs.cause(cause)}")
+            yield from screen.say(f"→ {jobs.cause(cause)}", 300, "  ", "    ")
     troubles = list(jobs.troubles(job, diagnosis))
     if troubles:
         yield ""
     for kind, text in troubles[:_JOB_TROUBLES]:
-        yield from plain(f"{kind}: {text}", "")
+        yield from screen.say(f"{kind}: {text}", 300, hanging="  ")
 
 
-def _painted(lines: list[str], codes: str, color: bool) -> list[str]:
-    return [f"{codes}{line}{_RESET}" for line in lines] if color and codes else lines
+def _verdict(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
+    """The sentence, what its figures rest on, the limit of the device; then compile seconds, memory
+    and outputs.
 
-
-def _verdict(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    verdict = diagnosis.verdict
-    mark, _ = words.outcome(verdict.outcome)
-    tone = _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
-    sentence = one_line(f"{mark} {words.said(verdict.sentence, diagnosis)}", 800)
-    yield from _painted(wrap(sentence, width, hanging="  "), _BOLD + tone, color)
-    ended = words.ended(diagnosis)
-    if ended:
-        yield from wrap(one_line(f"How it ended: {ended}", 200), width, "  ")
-
-
-def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
-    """What the figures rest on, the limit of the device; then compile seconds, memory and outputs.
-
-    Times and speedup come first where the sentence above does not say them.
+    Times and speedup come first where the sentence does not say them.
     """
     verdict = diagnosis.verdict
+    mark, _ = words.outcome(verdict.outcome)
+    tone = _BOLD + _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
+    sentence = words.said(verdict.sentence, diagnosis)
+    yield from screen.say(f"{mark} {sentence}", 800, hanging="  ", tone=tone)
+    if ended := words.ended(diagnosis):
+        yield from screen.say(f"How it ended: {ended}", 200, "  ")
     stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
     timed = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
     if timed and verdict.outcome not in _SENTENCE_HAS_TIMES:
@@ -107,18 +108,17 @@ def _facts(diagnosis: Diagnosis, width: int) -> Iterator[str]:
             times += f", {fmt.ratio(verdict.speedup)}"
         if verdict.speedup_interval is not None:
             times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
-        yield from wrap(times, width, "  ")
+        yield from screen.say(times, 200, "  ")
     if timed:
-        yield from wrap(one_line(words.blocks(diagnosis), 200), width, "  ")
+        yield from screen.say(words.blocks(diagnosis), 200, "  ")
     limit = phrases.compiled_limit(diagnosis)
     if limit and limit.sentence and limit.limit_ms is not None:
-        known = limit.fusible_ms is not None
-        said = limit.sentence if known else limit.headline or limit.sentence
-        yield from wrap(one_line(said, 400), width, "  ")
+        short = limit.headline if limit.fusible_ms is None else None
+        yield from screen.say(short or limit.sentence, 400, "  ")
     parts = [f"{name.lower()} {value}" for name, value, _ in words.facts(diagnosis)]
     for line in (phrases.outputs_summary(diagnosis), " · ".join(parts)):
         if line:
-            yield from wrap(one_line(line, 400), width, "  ")
+            yield from screen.say(line, 400, "  ")
 
 
 def _unfused(diagnosis: Diagnosis) -> str | None:
@@ -190,42 +190,32 @@ def _compile_phases(diagnosis: Diagnosis) -> str | None:
     return f"compile phases: {', '.join(said)}" if said else None
 
 
-def _findings(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
+def _findings(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
+    """What, where and the cost; what follows from it; then what to do. Below, what is missing."""
     yield ""
     if not diagnosis.findings:
-        yield from wrap(words.no_findings(diagnosis), width)
+        yield from screen.say(words.no_findings(diagnosis), 200)
     for finding in diagnosis.findings[:_FINDINGS]:
-        yield from _finding(finding, diagnosis, width, color)
+        title = f"{words.SEVERITIES[finding.severity]} {finding.code} {finding.title}"
+        tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
+        yield from screen.say(title, 200, hanging="  ", tone=tone)
+        facts = (words.spot(finding, diagnosis), words.whole_cost(finding))
+        if any(facts):
+            yield from screen.say(" · ".join(filter(None, facts)), 200, "  ", tone=_DIM)
+        for symptom in islice(everyone(finding.symptoms), _SYMPTOMS):
+            said = f"└ {symptom.code} {symptom.title}"
+            yield from screen.say(said, 160, "  ", "    ", tone=_DIM)
+        yield from screen.say(f"→ {finding.what_to_do}", 240, "  ", "    ")
     if len(diagnosis.findings) > _FINDINGS:
         rest = len(diagnosis.findings) - _FINDINGS
-        yield from wrap(f"{fmt.plural(rest, 'more finding')} in the report.", width)
+        yield from screen.say(f"{fmt.plural(rest, 'more finding')} in the report.", 200)
 
-
-def _finding(finding: Finding, diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    """What, where and the cost; what follows from it; then what to do."""
-    mark = words.SEVERITIES[finding.severity]
-    title = one_line(f"{mark} {finding.code} {finding.title}", 200)
-    tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
-    facts = (words.spot(finding, diagnosis), words.whole_cost(finding))
-    known = one_line(" · ".join(fact for fact in facts if fact), 200)
-    yield from _painted(wrap(title, width, hanging="  "), tone, color)
-    if known:
-        yield from _painted(wrap(known, width, "  "), _DIM, color)
-    for symptom in list(everyone(finding.symptoms))[:_SYMPTOMS]:
-        said = f"└ {symptom.code} {symptom.title}"
-        yield from _painted(wrap(one_line(said, 160), width, "  ", "    "), _DIM, color)
-    yield from wrap(one_line(f"→ {finding.what_to_do}", 240), width, "  ", "    ")
-
-
-def _ending(diagnosis: Diagnosis, width: int, color: bool) -> Iterator[str]:
-    said: list[str] = []
-    if diagnosis.not_checked:
-        verb = "was" if len(diagnosis.not_checked) == 1 else "were"
-        said.append(f"{fmt.plural(len(diagnosis.not_checked), 'rule')} {verb} not checked")
-    if diagnosis.reading.unreadable:
-        said.append(f"{fmt.plural(diagnosis.reading.unreadable, 'record')} could not be read")
-    if said:
-        sentence = f"{'; '.join(said)}: the report says which and why."
-        yield from _painted(wrap(sentence, width), _DIM, color)
+    unchecked, unread = len(diagnosis.not_checked), diagnosis.reading.unreadable
+    verb = "was" if unchecked == 1 else "were"
+    missing = [f"{fmt.plural(unchecked, 'rule')} {verb} not checked"] if unchecked else []
+    missing += [f"{fmt.plural(unread, 'record')} could not be read"] if unread else []
+    if missing:
+        said = f"{'; '.join(missing)}: the report says which and why."
+        yield from screen.say(said, 200, tone=_DIM)
     for note in diagnosis.rules.notes:
-        yield from _painted(wrap(one_line(note, 300), width, hanging="  "), _DIM, color)
+        yield from screen.say(note, 300, hanging="  ", tone=_DIM)

@@ -79,8 +79,14 @@ def stacked(name: str, title: str, rows: Sequence[Bar], thick: int = 22) -> Mark
             width = min(row.excess.length / scale * 100, left)
             place = (left - width, width, top + _LABEL_LINE + thick * 0.7, thick * 0.3)
             parts.append(svg.titled(row.excess.words, svg.hatched(*place, "unex", name)))
-        if row.outline:
-            parts.append(_outline(row.outline, left, scale, top + _LABEL_LINE, thick))
+        if part := row.outline:
+            width = min(part.length / scale * 100, 100 - left)
+            place = (left + 0.4, max(0.2, width - 0.4), top + _LABEL_LINE + 3, thick - 6)
+            shapes = [svg.rect(*place, "outline")]
+            if width >= max(_ROOM, _WIDE_LETTER * len(part.label)):
+                middle = top + _LABEL_LINE + thick / 2 + 4.5
+                shapes.append(svg.text(left + 1.2, middle, part.label, "inside tight outer"))
+            parts.append(svg.titled(part.words, *shapes))
     return svg.picture(name, len(rows) * pitch - _GAP + 4, title, spoken(rows), parts)
 
 
@@ -106,14 +112,6 @@ def spoken(rows: Iterable[Bar]) -> str:
         + "".join(f"; next to it {part.words}" for part in (row.outline, row.excess) if part)
         for row in rows
     )
-
-
-def _outline(segment: Segment, left: float, scale: float, top: float, thick: int) -> Markup:
-    width = min(segment.length / scale * 100, 100 - left)
-    shape = svg.rect(left + 0.4, max(0.2, width - 0.4), top + 3, thick - 6, "outline")
-    fits = width >= max(_ROOM, _WIDE_LETTER * len(segment.label))
-    label = svg.text(left + 1.2, top + thick / 2 + 4.5, segment.label, "inside tight outer")
-    return svg.titled(segment.words, shape, label if fits else svg.EMPTY)
 
 
 def nice_ticks(span: float, about: int = 4) -> list[float]:
@@ -186,9 +184,20 @@ def gantt(
     span = max(start + length for start, length in placed) - low
     if span <= 0 or not svg.drawable(span):
         return svg.EMPTY
-    parts = [
-        part for index, row in enumerate(rows) for part in _gantt_row(row, index, low, span, name)
-    ]
+    parts: list[Markup] = []
+    for index, row in enumerate(rows):
+        top = index * _PITCH
+        parts.append(svg.fitted(top + 14, row.label, "rowlabel halo"))
+        parts.append(svg.text(100, top + 14, row.value, "rowvalue halo", anchor="end"))
+        parts.append(svg.rect(0, 100, top + _GANTT_LABEL, _THICK, "track"))
+        for segment in row.segments:
+            if not svg.drawable(segment.start) or not svg.drawable(segment.length):
+                continue
+            left = max(0.0, (segment.start - low) / span * 100)
+            right = (segment.start + segment.length - low) / span * 100
+            width = min(max(right - left, _THINNEST), 100.0)
+            left = min(left, 100.0 - width)
+            parts.append(segment_shape(segment, left, width, top + _GANTT_LABEL, _THICK, name))
     if low < 0:
         parts.append(svg.line(-low / span * 100, 0, -low / span * 100, len(rows) * _PITCH, "one"))
     if joined:
@@ -200,28 +209,13 @@ def gantt(
     return svg.picture(name, bottom + 18, title, spoken(rows), parts)
 
 
-def _gantt_row(bar: Bar, index: int, low: float, span: float, name: str) -> list[Markup]:
-    top = index * _PITCH
-    parts = [
-        svg.fitted(top + 14, bar.label, "rowlabel halo"),
-        svg.text(100, top + 14, bar.value, "rowvalue halo", anchor="end"),
-        svg.rect(0, 100, top + _GANTT_LABEL, _THICK, "track"),
-    ]
-    for segment in bar.segments:
-        if not svg.drawable(segment.start) or not svg.drawable(segment.length):
-            continue
-        left = max(0.0, (segment.start - low) / span * 100)
-        right = (segment.start + segment.length - low) / span * 100
-        width = min(max(right - left, _THINNEST), 100.0)
-        left = min(left, 100.0 - width)
-        parts.append(segment_shape(segment, left, width, top + _GANTT_LABEL, _THICK, name))
-    return parts
-
-
 def _joints(rows: Sequence[Bar], low: float, span: float) -> list[Markup]:
     """Lines from the end of a bar to the next one, at the place that they share."""
+    edges: list[tuple[float, ...]] = []
+    for row in rows:
+        spans = [(s.start, s.start + s.length) for s in row.segments if s.start is not None]
+        edges.append(spans[0] if len(spans) == 1 else ())
     found = []
-    edges = [_edges(row) for row in rows]
     for index, (here, there) in enumerate(pairwise(edges)):
         gap, end = min(((abs(a - b), a) for a in here for b in there), default=(span, 0.0))
         if gap <= 1e-6 * span:
@@ -230,15 +224,6 @@ def _joints(rows: Sequence[Bar], low: float, span: float) -> list[Markup]:
             # Between them is the next bar's line of text: the joint stops above it.
             found.append(svg.line(x, top + _THICK, x, top + _THICK + _JOINT, "joint"))
     return found
-
-
-def _edges(row: Bar) -> list[float]:
-    """Where a bar of one segment begins and ends."""
-    if len(row.segments) != 1 or row.segments[0].start is None:
-        return []
-    part = row.segments[0]
-    start = part.start or 0.0
-    return [start, start + part.length]
 
 
 def _tick(value: float, unit: str) -> str:

@@ -94,7 +94,19 @@ def _seconds(rows: Iterable[CompileRow]) -> float:
 def _lane(label: str, rows: Sequence[CompileRow]) -> Bar:
     many = f" · {fmt.plural(len(rows), 'compile')}" if len(rows) > 1 else ""
     longest = sorted(rows, key=lambda row: -(row.seconds or 0.0))[:_PARTS]
-    parts = [part for row in sorted(longest, key=_start) for part in _compile_phases(row)]
+    parts = []
+    # Phases one after the other: their lengths are exact, their order within a compile is not.
+    for row in sorted(longest, key=_start):
+        start, left = _start(row), row.seconds or 0.0
+        for name, length in row.phases.items():
+            if svg.drawable(length) and length > 0:
+                said = one_line(f"{row.compile_id} {names.phase(name)}", LABEL)
+                family = colours.phase(name)
+                parts.append(Segment(length, family, said, fmt.seconds(length), start))
+                start, left = start + length, left - length
+        if left > 1e-3:
+            said = one_line(f"{row.compile_id} not divided", LABEL)
+            parts.append(Segment(left, "rest", said, fmt.seconds(left), start))
     return Bar(one_line(label, LABEL) + many, fmt.seconds(_seconds(rows)), tuple(parts))
 
 
@@ -102,23 +114,13 @@ def _start(row: CompileRow) -> float:
     return row.started_s or 0.0
 
 
-def _compile_phases(row: CompileRow) -> Iterable[Segment]:
-    """Phases one after the other: their lengths are exact, their order within a compile is not."""
-    start, left = row.started_s or 0.0, row.seconds or 0.0
-    for name, length in row.phases.items():
-        if not svg.drawable(length) or length <= 0:
-            continue
-        label = one_line(f"{row.compile_id} {names.phase(name)}", LABEL)
-        yield Segment(length, colours.phase(name), label, fmt.seconds(length), start)
-        start, left = start + length, left - length
-    if left > 1e-3:
-        label = one_line(f"{row.compile_id} not divided", LABEL)
-        yield Segment(left, "rest", label, fmt.seconds(left), start)
-
-
 def phases(diagnosis: Diagnosis) -> Markup:
     """Spans where they lay on the host clock; what workers did meanwhile has lanes of its own."""
-    spans = [span for span in diagnosis.explanation.phases if _drawable(span)]
+    spans = [
+        span
+        for span in diagnosis.explanation.phases
+        if svg.drawable(span.started_s) and svg.drawable(span.seconds) and span.seconds > 0
+    ]
     if not spans:
         return svg.EMPTY
     spans = sorted(spans, key=lambda span: -span.seconds)[:_SPANS]
@@ -139,7 +141,15 @@ def phases(diagnosis: Diagnosis) -> Markup:
         for index, (lane, tone) in enumerate(lanes):
             y = top + _LABEL_LINE + index * _LANE
             parts.append(svg.rect(0, 100, y, _THICK, tone))
-            parts += _drawn(lane, y, zero, scale)
+            for span in sorted(lane, key=lambda s: s.started_s):
+                left = (span.started_s - zero) / scale * 100
+                width = max(span.seconds / scale * 100, _THINNEST)
+                own = f", {fmt.seconds(span.self_seconds)} of its own" if span.self_seconds else ""
+                value = f"{fmt.seconds(span.seconds)}{own} ({one_line(span.label, LABEL)})"
+                name = one_line(span.name or span.label, LABEL)
+                part = Segment(span.seconds, colours.phase(span.part or ""), name, value)
+                at = min(left, 100 - _THINNEST)
+                parts.append(segment_shape(part, at, width, y, _THICK, "phases"))
         said.append(f"{label} {whole}")
         top += _LABEL_LINE + len(lanes) * _LANE + _GAP
     axis = time_axis(scale, "s", 0, top - _GAP / 2)
@@ -151,10 +161,6 @@ def phase_families(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """Colour class and words of the parts of compiling that the picture shows."""
     parts = {span.label: span.part for span in diagnosis.explanation.phases}
     return [(colours.phase(part or ""), label) for label, part in list(parts.items())[:16]]
-
-
-def _drawable(span: PhaseSpan) -> bool:
-    return svg.drawable(span.started_s) and svg.drawable(span.seconds) and span.seconds > 0
 
 
 def _frames(spans: Iterable[PhaseSpan], diagnosis: Diagnosis) -> list[tuple[str, list[PhaseSpan]]]:
@@ -191,14 +197,3 @@ def _lanes(spans: Sequence[PhaseSpan]) -> list[tuple[list[PhaseSpan], str]]:
         elif len(workers) < _WORKERS:
             workers.append([span])
     return own + [(lane, "track workers") for lane in workers]
-
-
-def _drawn(spans: Iterable[PhaseSpan], y: float, zero: float, scale: float) -> Iterable[Markup]:
-    for span in sorted(spans, key=lambda s: s.started_s):
-        left = (span.started_s - zero) / scale * 100
-        width = max(span.seconds / scale * 100, _THINNEST)
-        label = one_line(span.name or span.label, LABEL)
-        own = f", {fmt.seconds(span.self_seconds)} of its own" if span.self_seconds else ""
-        value = f"{fmt.seconds(span.seconds)}{own} ({one_line(span.label, LABEL)})"
-        part = Segment(span.seconds, colours.phase(span.part or ""), label, value)
-        yield segment_shape(part, min(left, 100 - _THINNEST), width, y, _THICK, "phases")

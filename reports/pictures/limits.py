@@ -44,12 +44,21 @@ class _Plot(msgspec.Struct, frozen=True):
 
 def roofline(diagnosis: Diagnosis) -> Markup:
     """Kernels as dots sized by time, eager hollow and compiled solid; ceilings as lines."""
-    points = _points(diagnosis)
+    points = [
+        _Point(number, kernel, (kernel.flops or 0) / (kernel.bytes or 1), kernel.tflop_s or 0.0)
+        for number, kernel in enumerate(diagnosis.explanation.limits[:_MOST], 1)
+        if on_roofline(kernel)
+    ]
     if not points:
         return svg.EMPTY
     rates = bandwidths(diagnosis)
     tops = matrix_rates(diagnosis)
-    plot = _plot(points, rates, tops)
+    ridges = [top.value * 1000 / rate.value for rate in rates for top in tops]
+    xs = [p.intensity for p in points] + ridges
+    ys = [p.rate for p in points] + [top.value for top in tops]
+    left, right = math.floor(math.log10(min(xs) / 2)), math.ceil(math.log10(max(xs) * 2))
+    low = max(min(ys) / 2, max(ys) * 1e-6)
+    plot = _Plot(LogScale(10.0**left, 10.0**right, 100.0), LogScale(low, max(ys) * 2.5, _HEIGHT))
     slanted, rate_names = _slanted(plot, rates, tops[0].value if tops else plot.y.high)
     flat, top_names = _flat(plot, rates, tops)
     parts = [*_grid(plot), *slanted, *flat, *_dots(plot, points), *rate_names, *top_names]
@@ -78,25 +87,6 @@ def _in_unit(diagnosis: Diagnosis, unit: str) -> list[Ceiling]:
     found = (c for c in diagnosis.explanation.ceilings if c.unit == unit)
     known = (c for c in found if svg.drawable(c.value) and c.value > 0)
     return sorted(known, key=lambda c: -c.value)[:_CEILINGS]
-
-
-def _points(diagnosis: Diagnosis) -> list[_Point]:
-    rows = enumerate(diagnosis.explanation.limits[:_MOST], 1)
-    return [
-        _Point(number, kernel, (kernel.flops or 0) / (kernel.bytes or 1), kernel.tflop_s or 0.0)
-        for number, kernel in rows
-        if on_roofline(kernel)
-    ]
-
-
-def _plot(points: Sequence[_Point], rates: Sequence[Ceiling], tops: Sequence[Ceiling]) -> _Plot:
-    ridges = [top.value * 1000 / rate.value for rate in rates for top in tops]
-    xs = [p.intensity for p in points] + ridges
-    ys = [p.rate for p in points] + [top.value for top in tops]
-    left, right = math.floor(math.log10(min(xs) / 2)), math.ceil(math.log10(max(xs) * 2))
-    x = LogScale(10.0**left, 10.0**right, 100.0)
-    low = max(min(ys) / 2, max(ys) * 1e-6)
-    return _Plot(x, LogScale(low, max(ys) * 2.5, _HEIGHT))
 
 
 def _grid(plot: _Plot) -> Iterable[Markup]:
@@ -159,17 +149,14 @@ def _dots(plot: _Plot, points: Sequence[_Point]) -> Iterable[Markup]:
     for point in ordered:
         x, y = plot.place(point.intensity, point.rate)
         radius = _SMALLEST + _GROWTH * math.sqrt(point.kernel.ms / longest)
-        kind = f"f-{colours.family(point.kernel.category)} {_style(point.kernel.stance)}"
+        style = "hollow" if point.kernel.stance == "eager" else "solid"
+        kind = f"f-{colours.family(point.kernel.category)} {style}"
         yield svg.titled(_said(point), svg.circle(x, y, radius, kind))
         free = all(abs(x - a) > 4 or abs(y - b) > 14 for a, b in taken)
         if point.kernel.ms >= slowest[0] and free:
             taken.append((x, y))
             numbers.append(svg.text(x, y + 4, str(point.number), "dotno halo", "middle"))
     yield from numbers
-
-
-def _style(stance: str) -> str:
-    return "hollow" if stance == "eager" else "solid"
 
 
 def _said(point: _Point) -> str:
@@ -208,12 +195,16 @@ def bandwidth(diagnosis: Diagnosis) -> Markup:
     fastest = max(kernel.gb_s or 0.0 for strip in strips for _, kernel in strip.moved)
     high = 1.12 * max(fastest, *(c.value for c in lines if c.kind == "copy"), 0.0)
     parts: list[Markup] = []
+    spoken = []
     for index, strip in enumerate(strips):
         top = index * (_HEAD + _TALL + _GAP)
         parts += _drawn(strip, top, high, [c for c in lines if c.value <= high])
+        bars = ", ".join(_bar_said(number, kernel) for number, kernel in strip.moved[:20])
+        unknown, busy = fmt.percent(strip.unknown_ms / strip.busy_ms), strip.busy_ms
+        spoken.append(f"{strip.stance}: {bars}; not known: {unknown} of {fmt.milliseconds(busy)}")
     height = len(strips) * (_HEAD + _TALL + _GAP) - _GAP + 6
     title = "Bandwidth of kernels against their share of the busy time"
-    return svg.picture("bandwidth", height, title, "; ".join(map(_spoken, strips)), parts)
+    return svg.picture("bandwidth", height, title, "; ".join(spoken), parts)
 
 
 def _strip(diagnosis: Diagnosis, stance: str) -> _Strip:
@@ -247,17 +238,9 @@ def _drawn(strip: _Strip, top: float, high: float, lines: Sequence[Ceiling]) -> 
         if width >= 3:
             yield svg.text(left + width / 2, floor - 5, str(number), "dotno halo tight", "middle")
         left += width
-    yield from _rest(strip, left, floor)
-    for ceiling in lines:
-        y = floor - ceiling.value / high * _TALL
-        yield svg.line(0, y, 100, y, "ceiling" if ceiling.kind == "copy" else "ceiling other")
-        yield svg.text(100, y + 14, phrases.ceiling(ceiling), "ceilingname halo", "end")
-
-
-def _rest(strip: _Strip, left: float, floor: float) -> Iterable[Markup]:
-    """Low blocks for the time of which this picture has no bandwidth."""
-    known = (("rest", strip.above_ms, "on the roofline"), ("unex", strip.unknown_ms, "not known"))
-    for family, ms, label in known:
+    # Low blocks for the time of which this picture has no bandwidth.
+    rest = (("rest", strip.above_ms, "on the roofline"), ("unex", strip.unknown_ms, "not known"))
+    for family, ms, label in rest:
         width = ms / strip.busy_ms * 100
         if width < 0.05:
             continue
@@ -267,6 +250,10 @@ def _rest(strip: _Strip, left: float, floor: float) -> Iterable[Markup]:
         if width >= 12:
             yield svg.text(left + 0.6, floor - _PART - 4, f"{label}, {share}", "tick halo tight")
         left += width
+    for ceiling in lines:
+        y = floor - ceiling.value / high * _TALL
+        yield svg.line(0, y, 100, y, "ceiling" if ceiling.kind == "copy" else "ceiling other")
+        yield svg.text(100, y + 14, phrases.ceiling(ceiling), "ceilingname halo", "end")
 
 
 def _bar_said(number: int, kernel: KernelLimit) -> str:
@@ -274,9 +261,3 @@ def _bar_said(number: int, kernel: KernelLimit) -> str:
         f"{number}: {names.kernel(kernel.name)}, {fmt.milliseconds(kernel.ms)} per step,"
         f" {fmt.rate(kernel.gb_s, 'GB/s')}, {fmt.percent(kernel.of_ceiling)} of the ceiling"
     )
-
-
-def _spoken(strip: _Strip) -> str:
-    bars = ", ".join(_bar_said(number, kernel) for number, kernel in strip.moved[:20])
-    unknown = fmt.percent(strip.unknown_ms / strip.busy_ms)
-    return f"{strip.stance}: {bars}; not known: {unknown} of {fmt.milliseconds(strip.busy_ms)}"

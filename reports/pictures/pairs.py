@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 from markupsafe import Markup
@@ -36,14 +35,24 @@ def pairs(diagnosis: Diagnosis) -> Markup:
     middle = middle if svg.drawable(middle) else None
     ends = ends if ends and all(svg.drawable(end) for end in ends) else None
     values = [d.value for d in dots] + list(ends or ()) + ([middle] if middle is not None else [])
-    low, high = _span([*values, 1.0] if _near_one(values) else values)
+    low, high = min(values), max(values)
+    # 1× (no change) is drawn where it does not squeeze the dots together.
+    if min(abs(low - 1), abs(high - 1)) <= 2 * (high - low) or (low <= 1.2 and high >= 0.8):
+        low, high = min(low, 1.0), max(high, 1.0)
+    margin = (high - low) * 0.06 or max(abs(high) * 0.02, 0.01)
+    low, high = low - margin, high + margin
 
     def at(value: float) -> float:
         return 2 + 96 * (value - low) / (high - low)
 
     bottom = _TOP + _PITCH * len(dots) + 4
-    parts = [*_marks(at, low, high, middle, ends, bottom), *_drawn(dots, at)]
-    parts.extend(_ticks(low, high, at, bottom + 16))
+    parts = list(_marks(at, low, high, middle, ends, bottom))
+    for row, dot in enumerate(dots):
+        kind, y = "dot" if dot.used else "dot unused", _TOP + 8 + row * _PITCH
+        parts.append(svg.titled(dot.words, svg.circle(at(dot.value), y, 4.5, kind)))
+    for share, anchor in ((0.02, "start"), (0.5, "middle"), (0.98, "end")):
+        value = low + (high - low) * share
+        parts.append(svg.text(at(value), bottom + 16, f"{value:.3g}×", "tick", anchor=anchor))
     return svg.picture("pairs", bottom + 22, _TITLE, "; ".join(dot.words for dot in dots), parts)
 
 
@@ -78,24 +87,21 @@ def _marks(
     return parts
 
 
-def _drawn(dots: Sequence[_Dot], at: Callable[[float], float]) -> list[Markup]:
-    return [
-        svg.titled(
-            dot.words,
-            svg.circle(
-                at(dot.value), _TOP + 8 + row * _PITCH, 4.5, "dot" if dot.used else "dot unused"
-            ),
-        )
-        for row, dot in enumerate(dots)
-    ]
-
-
 def _dots(diagnosis: Diagnosis) -> list[_Dot]:
-    return [
-        _Dot(ratio, bool(pair.get("used", True)), _pair(index, pair, ratio))
-        for index, pair in enumerate(diagnosis.pairs[:_MOST])
-        if (ratio := _number(pair, "speedup")) is not None
-    ]
+    found = []
+    for index, pair in enumerate(diagnosis.pairs[:_MOST]):
+        ratio, used = pair.get("speedup"), bool(pair.get("used", True))
+        if (
+            isinstance(ratio, bool)
+            or not isinstance(ratio, int | float)
+            or not math.isfinite(ratio)
+        ):
+            continue
+        said = f"pair {pair.get('pair_index', index)}: {fmt.ratio(ratio)}"
+        if not used:
+            said = one_line(f"{said}, left out: {pair.get('left_out') or fmt.MISSING}", 300)
+        found.append(_Dot(float(ratio), used, said))
+    return found
 
 
 def _near_axis(dots: list[_Dot]) -> list[_Dot]:
@@ -106,38 +112,3 @@ def _near_axis(dots: list[_Dot]) -> list[_Dot]:
     margin = max(max(used) - min(used), 0.02 * max(used))
     low, high = min(used) - margin, max(used) + margin
     return [dot for dot in dots if dot.used or low <= dot.value <= high]
-
-
-def _pair(index: int, pair: Mapping[str, Any], ratio: float) -> str:
-    number = pair.get("pair_index", index)
-    said = f"pair {number}: {fmt.ratio(ratio)}"
-    if pair.get("used", True):
-        return said
-    return one_line(f"{said}, left out: {pair.get('left_out') or fmt.MISSING}", 300)
-
-
-def _number(row: Mapping[str, Any], key: str) -> float | None:
-    value = row.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    margin = (high - low) * 0.06 or max(abs(high) * 0.02, 0.01)
-    return low - margin, high + margin
-
-
-def _near_one(values: Sequence[float]) -> bool:
-    """1× (no change) is drawn where it does not squeeze the dots together."""
-    low, high = min(values), max(values)
-    return min(abs(low - 1), abs(high - 1)) <= 2 * (high - low) or (low <= 1.2 and high >= 0.8)
-
-
-def _ticks(low: float, high: float, at: Callable[[float], float], y: float) -> list[Markup]:
-    labels = []
-    for share, anchor in ((0.02, "start"), (0.5, "middle"), (0.98, "end")):
-        value = low + (high - low) * share
-        labels.append(svg.text(at(value), y, f"{value:.3g}×", "tick", anchor=anchor))
-    return labels

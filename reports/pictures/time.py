@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
@@ -56,12 +56,25 @@ def accounts(diagnosis: Diagnosis) -> Markup:
     costs = {cost.stance: cost for cost in diagnosis.explanation.profiler}
     bars = []
     for stance in _STANCES:
-        if rows := diagnosis.accounting.get(stance):
-            # A category is always in one place: work first, idle last.
-            ordered = sorted(rows, key=lambda row: _KINDS.get(row.kind, 2))
-            parts = tuple(_category(row) for row in ordered if _drawable(row))
-            profiler, excess = _profiler(costs.get(stance)), _excess(rows)
-            bars.append(Bar(stance, fmt.milliseconds(_total(rows)), parts, profiler, excess))
+        rows = diagnosis.accounting.get(stance)
+        if not rows:
+            continue
+        parts = []
+        # A category is always in one place: work first, idle last.
+        for row in sorted(rows, key=lambda row: _KINDS.get(row.kind, 2)):
+            if _drawable(row):
+                # There is little room: "idle: waiting for a copy" is "waiting for a copy … idle".
+                kind, ms = names.kind_of(row.category), fmt.milliseconds(row.ms)
+                label = one_line(names.cause(row.category), LABEL)
+                family = colours.family(row.category, row.kind)
+                parts.append(Segment(row.ms, family, label, f"{ms} {kind}" if kind else ms))
+        total, excess = _total(rows), None
+        # More was found than the step is long: rows below zero.
+        over = -sum(row.ms for row in rows if svg.drawable(row.ms) and row.ms < 0)
+        if over > FAINT * total:
+            excess = Segment(over, "unex", "more than the step is long", fmt.milliseconds(over))
+        profiler = _profiler(costs.get(stance))
+        bars.append(Bar(stance, fmt.milliseconds(total), tuple(parts), profiler, excess))
     title = "Milliseconds per step by category, eager and compiled"
     return stacked("accounts", title, bars, 34)
 
@@ -74,22 +87,6 @@ def _drawable(row: AccountRow) -> bool:
 def _total(rows: Iterable[AccountRow]) -> float:
     """Milliseconds of a step: the sum of its categories."""
     return sum(row.ms for row in rows if svg.drawable(row.ms))
-
-
-def _category(row: AccountRow) -> Segment:
-    """A bar has little room: "idle: waiting for a copy" is "waiting for a copy 0.2 ms idle"."""
-    kind, ms = names.kind_of(row.category), fmt.milliseconds(row.ms)
-    label = one_line(names.cause(row.category), LABEL)
-    family = colours.family(row.category, row.kind)
-    return Segment(row.ms, family, label, f"{ms} {kind}" if kind else ms)
-
-
-def _excess(rows: Sequence[AccountRow]) -> Segment | None:
-    """How much more was found than the step is long: rows below zero."""
-    over = -sum(row.ms for row in rows if svg.drawable(row.ms) and row.ms < 0)
-    if over <= FAINT * _total(rows):
-        return None
-    return Segment(over, "unex", "more than the step is long", fmt.milliseconds(over))
 
 
 def _profiler(cost: ProfilerCost | None) -> Segment | None:
@@ -211,14 +208,17 @@ def steps(diagnosis: Diagnosis) -> Markup:
     if span <= 0:
         return svg.EMPTY
     parts: list[Markup] = []
+    spoken = []
     top = 0.0
     for step in shown:
         parts += _step(step, top, span)
         top += _HEAD + _PITCH * len(step.lanes[:_LANES]) + _GAP
+        lanes = (f"{phrases.lane(lane.name)} {len(lane.spans)} spans" for lane in step.lanes)
+        whole = fmt.milliseconds(step.duration_ms)
+        spoken.append(f"{step.stance} {whole} as profiled: {', '.join(lanes)}")
     axis = time_axis(span, "ms", 0, top)
-    said = "; ".join(map(_spoken, shown))
     title = "One step on a time axis, eager above compiled, on one scale"
-    return svg.picture("steps", top + 20, title, said, [*axis, *parts])
+    return svg.picture("steps", top + 20, title, "; ".join(spoken), [*axis, *parts])
 
 
 def families(diagnosis: Diagnosis) -> list[tuple[str, str]]:
@@ -277,27 +277,13 @@ def _step(step: StepTimeline, top: float, scale: float) -> list[Markup]:
         # Under a stream's spans lies idle time; under the host's, nothing that is known.
         floor = "idle" if lane.name.startswith("stream") else "host"
         parts.append(svg.filled(0, end, y + _LABEL_LINE, _THICK, floor, "steps"))
-        parts += _spans(spans, y + _LABEL_LINE, scale, end)
+        for span in spans:
+            left = max(0.0, span.start_ms / scale * 100)
+            right = min(end, (span.start_ms + span.duration_ms) / scale * 100)
+            if left >= end or right <= 0:
+                continue
+            label, ms = one_line(names.kernel(span.label), LABEL), span.duration_ms
+            part = Segment(ms, colours.family(span.category), label, fmt.milliseconds(ms))
+            width = min(max(right - left, _THINNEST), end - left)
+            parts.append(segment_shape(part, left, width, y + _LABEL_LINE, _THICK, "steps"))
     return parts
-
-
-def _spans(spans: Sequence[TimelineSpan], y: float, scale: float, end: float) -> Iterable[Markup]:
-    for span in spans:
-        left = max(0.0, span.start_ms / scale * 100)
-        right = min(end, (span.start_ms + span.duration_ms) / scale * 100)
-        if left >= end or right <= 0:
-            continue
-        label = one_line(names.kernel(span.label), LABEL)
-        part = Segment(
-            span.duration_ms,
-            colours.family(span.category),
-            label,
-            fmt.milliseconds(span.duration_ms),
-        )
-        width = min(max(right - left, _THINNEST), end - left)
-        yield segment_shape(part, left, width, y, _THICK, "steps")
-
-
-def _spoken(step: StepTimeline) -> str:
-    lanes = ", ".join(f"{phrases.lane(lane.name)} {len(lane.spans)} spans" for lane in step.lanes)
-    return f"{step.stance} {fmt.milliseconds(step.duration_ms)} as profiled: {lanes}"
