@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from traceview.errors import UsageError
-from traceview.query import describe, format_csv, format_json, format_table, format_tables, run_sql
+from traceview.query import format_csv, format_json, format_table, format_tables, run_sql
 from traceview.schema import all_tables
 from traceview.tables import Tables, from_rows
 
@@ -65,15 +65,16 @@ def test_a_literal_may_name_a_file_function(tables):
     assert run_sql(tables, "select gb_id from graph_breaks where gb_id = 'read_csv('").height == 0
 
 
-def test_describe_names_every_column_once(tables):
-    rows = describe(tables)
-    assert len({(row.table, row.column) for row in rows}) == len(rows)
-    assert {row.table for row in rows} == set(all_tables())
-    assert {row.rows for row in rows if row.table == "graph_breaks"} == {3}
-    assert {row.rows for row in rows if row.table == "kernels"} == {None}
-    text = format_tables(rows)
+def test_every_table_and_every_column_is_listed(tables):
+    text = format_tables(tables)
     assert text.startswith("runs (not recorded): one process")
     assert "graph_breaks (3 rows): one occurrence of a graph break" in text
+    listed = dict(part.partition(" (")[::2] for part in text.split("\n\n"))
+    assert list(listed) == list(all_tables())
+    for name, spec in all_tables().items():
+        columns = [line.split()[0] for line in listed[name].splitlines()[1:]]
+        assert columns == list(spec.polars_schema)
+        assert len(set(columns)) == len(spec.columns)
 
 
 def test_a_table_is_aligned_and_one_line_a_row():

@@ -10,10 +10,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from traceview.errors import UsageError
@@ -25,17 +23,6 @@ _LITERAL = re.compile(r"'(?:[^']|'')*'")
 CELL_WIDTH = 60
 
 
-class ColumnRow(msgspec.Struct, frozen=True):
-    """One column of one table, for ``traceview tables``; ``rows`` is null if it is not recorded."""
-
-    table: str
-    row: str
-    rows: int | None
-    column: str
-    dtype: str
-    meaning: str
-
-
 def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
     """The result of one ``select``; UsageError where polars can't run it.
 
@@ -44,41 +31,30 @@ def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
     if _FILE_FUNCTION.search(_LITERAL.sub("''", sql)):
         fact = "A query reads the run's tables only, no other files."
         raise UsageError(fact, _tables_remedy(), slug="bad-query")
-    names = all_tables()
-    context = pl.SQLContext({name: tables[name] for name in names}, eager=True)
+    known = all_tables()
+    context = pl.SQLContext({name: tables[name] for name in known}, eager=True)
     try:
         result = context.execute(sql)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _usage(sql, error) from error
+        said = (line.strip() for line in str(error).splitlines())
+        reason = next(filter(None, said), "no reason given").rstrip(".")
+        remedy = _tables_remedy()
+        names = [name for name in known if re.search(rf"\b{name}\b", sql)]
+        if isinstance(error, pl.exceptions.ColumnNotFoundError) and names:
+            columns = (f"{name}: {', '.join(known[name].polars_schema)}" for name in names)
+            remedy = f"Columns are {'; '.join(columns)}."
+        fact = f"The query can't be run: {reason}."
+        raise UsageError(fact, remedy, slug="bad-query") from error
     return result
 
 
-def describe(tables: Tables) -> list[ColumnRow]:
-    """Every declared column, table by table, with how many rows the run has of it."""
-    return [
-        ColumnRow(
-            table=name,
-            row=spec.row,
-            rows=tables[name].height if tables.has(name) else None,
-            column=column.name,
-            dtype=str(column.dtype),
-            meaning=column.meaning,
-        )
-        for name, spec in all_tables().items()
-        for column in spec.columns
-    ]
-
-
-def format_tables(rows: Sequence[ColumnRow]) -> str:
-    """``describe``'s rows as text: a heading a table, a line a column."""
+def format_tables(tables: Tables) -> str:
+    """Every declared table, whether this run has it or not: a heading, and a line a column."""
     lines: list[str] = []
-    table = None
-    for row in rows:
-        if row.table != table:
-            table = row.table
-            count = "not recorded" if row.rows is None else f"{row.rows} rows"
-            lines += ["", f"{row.table} ({count}): {row.row}"]
-        lines.append(f"  {row.column:<22} {row.dtype:<12} {row.meaning}")
+    for name, spec in all_tables().items():
+        count = f"{tables[name].height} rows" if tables.has(name) else "not recorded"
+        lines += ["", f"{name} ({count}): {spec.row}"]
+        lines += [f"  {c.name:<22} {c.dtype!s:<12} {c.meaning}" for c in spec.columns]
     return "\n".join(lines[1:])
 
 
@@ -119,18 +95,6 @@ def format_json(frame: pl.DataFrame) -> str:
     )
     texts = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
     return "[" + ",\n ".join(texts) + "]\n"
-
-
-def _usage(sql: str, error: BaseException) -> UsageError:
-    """One sentence of what is wrong; the remedy lists the tables, or the columns of those named."""
-    lines = (line.strip() for line in str(error).splitlines())
-    reason = next(filter(None, lines), "no reason given")
-    fact = f"The query can't be run: {reason.rstrip('.')}."
-    names = [name for name in all_tables() if re.search(rf"\b{name}\b", sql)]
-    if isinstance(error, pl.exceptions.ColumnNotFoundError) and names:
-        columns = (f"{name}: {', '.join(all_tables()[name].polars_schema)}" for name in names)
-        return UsageError(fact, f"Columns are {'; '.join(columns)}.", slug="bad-query")
-    return UsageError(fact, _tables_remedy(), slug="bad-query")
 
 
 def _tables_remedy() -> str:

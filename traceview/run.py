@@ -20,7 +20,7 @@ The format is described in docs/run-folder.md. Nothing here needs torch or polar
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,7 +96,12 @@ class Run:
         path = folder / MANIFEST
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            return cls(folder, _manifest(data))
+            known = _known(Manifest, data)
+            rows = known.get("passes", [])
+            known["passes"] = [PassRecord(**_known(PassRecord, row)) for row in rows]
+            for record, row in zip(known["passes"], rows, strict=True):
+                record.ending = Ending(**_known(Ending, row.get("ending") or {}))
+            return cls(folder, Manifest(**known))
         except FileNotFoundError as error:
             fact = f"{folder} is not a run folder: it has no {MANIFEST}."
             remedy = "Name the folder that `traceview diagnose` printed."
@@ -129,18 +134,9 @@ class Run:
         return self.folder / "tables"
 
 
-def _manifest(data: dict[str, Any]) -> Manifest:
-    """A manifest from JSON; keys of a later format are left out, a missing one has its default."""
-    known = {key: data[key] for key in Manifest.__dataclass_fields__ if key in data}
-    known["passes"] = [_pass(item) for item in known.get("passes", [])]
-    return Manifest(**known)
-
-
-def _pass(data: dict[str, Any]) -> PassRecord:
-    known = {key: data[key] for key in PassRecord.__dataclass_fields__ if key in data}
-    ending = known.get("ending") or {}
-    known["ending"] = Ending(**{k: ending[k] for k in Ending.__dataclass_fields__ if k in ending})
-    return PassRecord(**known)
+def _known(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+    """The fields of ``kind`` in ``data``: keys of a later format are left out."""
+    return {field.name: data[field.name] for field in fields(kind) if field.name in data}
 
 
 def _unwritable(folder: Path, error: OSError) -> RunFolderError:

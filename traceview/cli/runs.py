@@ -42,10 +42,10 @@ def report_command(
 def tables_command(run: Path) -> None:
     """List the tables of the run folder RUN: their rows, their columns and what they mean."""
     from traceview.cli.pipeline import tables_of
-    from traceview.query import describe, format_tables
+    from traceview.query import format_tables
     from traceview.run import Run
 
-    click.echo(format_tables(describe(tables_of(Run.open(run)))))
+    click.echo(format_tables(tables_of(Run.open(run))))
 
 
 @click.command("query")

@@ -34,7 +34,17 @@ def causes(sides: Sides, files: Files) -> tuple[CausePair, ...]:
         _pair(sides, files, None if i is None else old[i], None if j is None else new[j], how)
         for i, j, how in matched
     ]
-    return tuple(sorted(found, key=_order))
+
+    def order(pair: CausePair) -> tuple[int, bool, int, float, str, str, int]:
+        cost = pair.after_cost or pair.before_cost or Cost()
+        place = pair.after or pair.before
+        severity = SEVERITIES.index(pair.after_severity or pair.before_severity or "info")
+        total = (cost.ms_per_step or 0.0) + (cost.seconds or 0.0)
+        file, line = (place.file, place.line or 0) if place else ("", 0)
+        symptom = pair.symptom_of is not None
+        return _CHANGES.index(pair.change), symptom, severity, -total, pair.code, file, line
+
+    return tuple(sorted(found, key=order))
 
 
 def lines(findings: Sequence[Finding], cause: Finding | None = None) -> Iterator[Line]:
@@ -136,13 +146,3 @@ def _change(sides: Sides, before: Finding | None, after: Finding | None) -> tupl
         if old is not None and new is not None and beyond(old, new, noise, least):
             return ("grew" if new > old else "shrank"), f"differs by more than {noise * 100:.0f} %"
     return "same", f"two equal runs may differ by {noise * 100:.0f} %"
-
-
-def _order(pair: CausePair) -> tuple[int, bool, int, float, str, str, int]:
-    cost = pair.after_cost or pair.before_cost or Cost()
-    place = pair.after or pair.before
-    severity = SEVERITIES.index(pair.after_severity or pair.before_severity or "info")
-    total = (cost.ms_per_step or 0.0) + (cost.seconds or 0.0)
-    file, line = (place.file, place.line or 0) if place else ("", 0)
-    symptom = pair.symptom_of is not None
-    return _CHANGES.index(pair.change), symptom, severity, -total, pair.code, file, line

@@ -114,27 +114,26 @@ def _tlparse_folders(found: Found) -> None:
 
 def _same_bytes(found: Found) -> None:
     """Copies are read once: a log and its packed copy, or tlparse's."""
+
+    def same(one: Source, other: Source) -> bool:
+        try:
+            with one.open() as a, other.open() as b:
+                return all(x == y for x, y in zip_longest(_blocks(a.read), _blocks(b.read)))
+        except READ_ERRORS:
+            return False
+
     kept: list[Source] = []
     by_beginning: dict[str, list[Source]] = {}
     for source in found.sources:
         alike = by_beginning.setdefault(found.beginnings.get(source.name, source.name), [])
-        is_free = source.run is None and source.kind != "empty"
-        twin = next((s for s in alike if _same(s, source)), None) if is_free else None
-        if twin is not None:
-            found.skip(source.name, f"the same bytes as {twin.name}")
-            continue
-        if is_free:
+        if source.run is None and source.kind != "empty":
+            twin = next((other for other in alike if same(other, source)), None)
+            if twin is not None:
+                found.skip(source.name, f"the same bytes as {twin.name}")
+                continue
             alike.append(source)
         kept.append(source)
     found.sources = kept
-
-
-def _same(one: Source, other: Source) -> bool:
-    try:
-        with one.open() as a, other.open() as b:
-            return all(x == y for x, y in zip_longest(_blocks(a.read), _blocks(b.read)))
-    except READ_ERRORS:
-        return False
 
 
 def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -27,19 +28,20 @@ _TORCH = re.compile(rb"[VIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} ")
 _LONG_LINE = 1 << 20
 
 
+#: Lines, each with its end but perhaps the last, as they are to be read.
+Rewrite = Callable[[bytes], bytes]
+
+
 class Rewritten(Layer):
     """Whole lines of a stream, rewritten; a line above 1 MiB is rewritten in pieces."""
 
-    def __init__(self, below: Stream) -> None:
+    def __init__(self, below: Stream, rewrite: Rewrite) -> None:
         super().__init__(below)
+        self._rewrite = rewrite
         self._rest = b""
         self._ready = b""
         self._inside = False
         self._ended: Exception | bool = False
-
-    def rewrite(self, lines: bytes) -> bytes:
-        """``lines``, each with its end but perhaps the last, as they are to be read."""
-        raise NotImplementedError
 
     def more(self, size: int) -> bytes:
         while not self._ready:
@@ -69,31 +71,11 @@ class Rewritten(Layer):
         start = (data.find(b"\n") + 1 or len(data)) if self._inside else 0
         if data:
             self._inside = not data.endswith(b"\n")
-        return data[:start] + (self.rewrite(data[start:]) if start < len(data) else b"")
+        return data[:start] + (self._rewrite(data[start:]) if start < len(data) else b"")
 
 
-class Stripped(Rewritten):
-    """Lines without what a regular expression finds at their beginning."""
-
-    def __init__(self, below: Stream, pattern: str) -> None:
-        super().__init__(below)
-        self._pattern = _compiled(pattern)
-
-    def rewrite(self, lines: bytes) -> bytes:
-        return _strip(lines, self._pattern)
-
-    @staticmethod
-    def lines(data: bytes, pattern: str) -> bytes:
-        """``data`` without the prefixes."""
-        return _strip(data, _compiled(pattern))
-
-
-def _compiled(pattern: str) -> re.Pattern[bytes]:
-    """With the line feed before it, since a search for what begins with a character is fast."""
-    return re.compile(b"\n(?:" + pattern.encode("latin-1") + b")")
-
-
-def _strip(lines: bytes, pattern: re.Pattern[bytes]) -> bytes:
+def _strip(pattern: re.Pattern[bytes], lines: bytes) -> bytes:
+    """``lines`` without what ``pattern`` finds at their beginning, the line feed before it."""
     lines = b"\n" + lines
     if not pattern.groups:
         return b"\n".join(pattern.split(lines))[1:]  # faster than sub() by a seventh
@@ -122,60 +104,49 @@ class _Wrapped(msgspec.Struct):
     line: str | None = None
 
 
-class Docker(Rewritten):
+_DECODER = msgspec.json.Decoder(_Wrapped)
+_DOCKER_HEAD = re.compile(
+    rb'^\{"(?:[^\n]{0,2000}?")??(?:log|message|msg|textPayload|line)": ?"[^\n]{0,300}?' + STAMP,
+    re.MULTILINE,
+)
+
+
+def _unwrapped(line: bytes) -> bytes:
+    """The text of a line of JSON; what is no such line as it is."""
+    try:
+        found = _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return line
+    if found.log is not None:  # its line end, if any, is part of the text
+        return found.log.encode("utf-8", "replace")
+    text = found.message or found.msg or found.textPayload or found.line or ""
+    return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
+
+
+def _docker(lines: bytes) -> bytes:
     """Lines wrapped in JSON: docker's json-file driver and collectors that do the same."""
-
-    _HEAD: ClassVar = re.compile(
-        rb'^\{"(?:[^\n]{0,2000}?")??(?:log|message|msg|textPayload|line)": ?"[^\n]{0,300}?' + STAMP,
-        re.MULTILINE,
-    )
-    _DECODER: ClassVar = msgspec.json.Decoder(_Wrapped)
-
-    @classmethod
-    def wrote(cls, head: bytes) -> bool:
-        """Whether ``head`` is of this kind."""
-        return head.startswith(b"{") and cls._HEAD.search(head) is not None
-
-    @classmethod
-    def lines(cls, data: bytes) -> bytes:
-        """``data`` unwrapped; lines that are no such JSON as they are."""
-        return b"".join(cls._line(line) for line in data.splitlines(keepends=True))
-
-    @classmethod
-    def _line(cls, line: bytes) -> bytes:
-        try:
-            found = cls._DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return line
-        if found.log is not None:  # its line end, if any, is part of the text
-            return found.log.encode("utf-8", "replace")
-        text = found.message or found.msg or found.textPayload or found.line or ""
-        return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
-
-    def rewrite(self, lines: bytes) -> bytes:
-        return self.lines(lines)
+    return b"".join(map(_unwrapped, lines.splitlines(keepends=True)))
 
 
-class Cri(Rewritten):
-    """Lines of the container runtimes under kubernetes: ``time stream F text``, P for a part."""
+_CRI = rb"^\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) "
+_CRI_HEAD = re.compile(_CRI + rb"[PF] [^\n]{0,300}?" + STAMP, re.MULTILINE)
+_WHOLE_OR_PART = re.compile(_CRI + rb"(?:F |P ([^\n]*)\n)", re.MULTILINE)
 
-    _LINE: ClassVar = rb"^\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) "
-    _HEAD: ClassVar = re.compile(_LINE + rb"[PF] [^\n]{0,300}?" + STAMP, re.MULTILINE)
-    _WHOLE_OR_PART: ClassVar = re.compile(_LINE + rb"(?:F |P ([^\n]*)\n)", re.MULTILINE)
 
-    @classmethod
-    def wrote(cls, head: bytes) -> bool:
-        """Whether ``head`` is of this kind."""
-        named = b" stdout " in head or b" stderr " in head
-        return named and cls._HEAD.search(head) is not None
+def _cri(lines: bytes) -> bytes:
+    """Lines of the container runtimes under kubernetes: ``time stream F text``, P for a part.
 
-    @classmethod
-    def lines(cls, data: bytes) -> bytes:
-        """``data`` without the prefixes, parts of lines put together again."""
-        return cls._WHOLE_OR_PART.sub(rb"\1", data)
+    Parts of lines are put together again.
+    """
+    return _WHOLE_OR_PART.sub(rb"\1", lines)
 
-    def rewrite(self, lines: bytes) -> bytes:
-        return self.lines(lines)
+
+class _Collector(msgspec.Struct, frozen=True):
+    """One that is known by name: what stands in a head that it wrote, cheaply and surely."""
+
+    marks: re.Pattern[bytes]
+    wrote: re.Pattern[bytes]
+    rewrite: Rewrite
 
 
 #: The steps that take prefixes off, one a line: a name of a collector, or a regular expression.
@@ -192,7 +163,10 @@ _RANKS = (
     re.compile(r"(?<=\[1,)\d{1,6}(?=\]<std)"),
     re.compile(r"^(?: *)(\d{1,6})(?=: *$)"),
 )
-_COLLECTORS: dict[str, type[Docker] | type[Cri]] = {"docker": Docker, "cri": Cri}
+_COLLECTORS = {
+    "docker": _Collector(re.compile(rb"\A\{"), _DOCKER_HEAD, _docker),
+    "cri": _Collector(re.compile(b" stdout | stderr "), _CRI_HEAD, _cri),
+}
 #: Shapes that are believed: the most common, each before at least this share of torch's lines.
 _SHAPES, _LEAST_SHARE = 4, 0.1
 
@@ -200,26 +174,33 @@ _SHAPES, _LEAST_SHARE = 4, 0.1
 def style_of(head: bytes) -> Style:
     """The style of the prefixes in a log that begins with ``head``; "" for none."""
     for name, collector in _COLLECTORS.items():
-        if collector.wrote(head):
-            shape = _shapes(collector.lines(head))
+        if collector.marks.search(head) and collector.wrote.search(head):
+            shape = _shapes(collector.rewrite(head))
             return f"{name}\n{shape}" if shape else name
     return _shapes(head)
 
 
 def without(stream: Stream, style: Style) -> Stream:
     """``stream`` without its prefixes."""
-    for step in style.split("\n"):
-        collector = _COLLECTORS.get(step)
-        stream = collector(stream) if collector else Stripped(stream, step)
+    for rewrite in _steps(style):
+        stream = Rewritten(stream, rewrite)
     return stream
 
 
 def stripped(head: bytes, style: Style) -> bytes:
     """The lines of ``head`` without their prefixes."""
-    for step in style.split("\n") if style else ():
-        collector = _COLLECTORS.get(step)
-        head = collector.lines(head) if collector else Stripped.lines(head, step)
+    for rewrite in _steps(style):
+        head = rewrite(head)
     return head
+
+
+def _steps(style: Style) -> Iterator[Rewrite]:
+    for step in style.split("\n") if style else ():
+        if step in _COLLECTORS:
+            yield _COLLECTORS[step].rewrite
+        else:
+            # with the line feed, since a search for what begins with a character is fast
+            yield partial(_strip, re.compile(b"\n(?:" + step.encode("latin-1") + b")"))
 
 
 def _shapes(head: bytes) -> str:

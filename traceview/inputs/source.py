@@ -49,8 +49,7 @@ class Source(msgspec.Struct, frozen=True):
 
         Opening and reading may raise ``READ_ERRORS``; what a cut file holds is given before.
         """
-        stream = packing.unpacked(self._raw(), self.packed)
-        return prefixes.without(stream, self.prefix) if self.prefix else stream
+        return prefixes.without(packing.unpacked(self._raw(), self.packed), self.prefix)
 
     def _raw(self) -> Stream:
         if (local := self.local) is not None:
