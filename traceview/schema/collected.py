@@ -9,9 +9,7 @@ from traceview.schema.columns import Column, table
 _STANCE = Column("stance", pl.String, "compiled (the script's own stance) or eager (forced)")
 _PHASE = Column("phase", pl.String, "cold, warmup, block, profile, tail (after the plan)")
 
-RUNS = table(
-    "runs",
-    "one process of one pass over the script",
+RUNS = table("runs", "one process of one pass over the script",
     Column("pid", pl.Int64, "process id"),
     Column("started_us", pl.Float64, "Unix time of the start, µs"),
     Column("wall_s", pl.Float64, "host seconds from the process's start to its end"),
@@ -47,9 +45,7 @@ RUNS = table(
     Column("cwd", pl.String, "working directory at the start"),
 )
 
-ENVIRONMENT = table(
-    "environment",
-    "one setting in force in one process",
+ENVIRONMENT = table("environment", "one setting in force in one process",
     Column("section", pl.String, "env, dynamo_config, inductor_config, functorch_config, compiler_config, precision, torch"),
     Column("name", pl.String, "variable or config name"),
     Column("value", pl.String, "its value as text"),
@@ -57,9 +53,7 @@ ENVIRONMENT = table(
     Column("set_by", pl.String, "user or traceview"),
 )
 
-REGIONS = table(
-    "regions",
-    "one torch.compile call and the callable it gave back",
+REGIONS = table("regions", "one torch.compile call and the callable it gave back",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "numbered from 0 in order of creation, per process"),
     Column("kind", pl.String, "function, module, class, method, module_compile (nn.Module.compile), other"),
@@ -89,18 +83,14 @@ REGIONS = table(
     Column("compile_calls", pl.Int32, "torch.compile calls it covers: above 1 if one line compiles one function again and again"),
 )
 
-INPUT_SIZES = table(
-    "input_sizes",
-    "one combination of sizes that the tensors had which a region was called with",
+INPUT_SIZES = table("input_sizes", "one combination of sizes that the tensors had which a region was called with",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
     Column("sizes", pl.String, "of its tensors in the order of the arguments: 32x64, 32; others: too many to tell apart"),
     Column("calls", pl.Int64, "watched calls with them: outermost ones outside of the timed blocks"),
 )
 
-BLOCKS = table(
-    "blocks",
-    "one timed block of steps in one stance",
+BLOCKS = table("blocks", "one timed block of steps in one stance",
     Column("pid", pl.Int64, "process id"),
     Column("block_index", pl.Int32, "in order of running, from 0"),
     Column("pair_index", pl.Int32, "block pairs (eager with compiled), from 0; null: a block next to a profiler window, which shows how fast the machine was then"),
@@ -120,9 +110,7 @@ BLOCKS = table(
     Column("started_us", pl.Float64, "Unix time of the first edge, µs"),
 )
 
-STEPS = table(
-    "steps",
-    "one step outside the timed blocks",
+STEPS = table("steps", "one step outside the timed blocks",
     Column("pid", pl.Int64, "process id"),
     Column("step", pl.Int64, "step index, from 0"),
     _PHASE,
@@ -132,9 +120,7 @@ STEPS = table(
     Column("compiles_inside", pl.Int32, "compiles that ended inside"),
 )
 
-CALLS = table(
-    "calls",
-    "one call of a compiled callable, outside the timed blocks",
+CALLS = table("calls", "one call of a compiled callable, outside the timed blocks",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
     Column("call_index", pl.Int64, "n-th call of that region, from 0"),
@@ -147,9 +133,7 @@ CALLS = table(
     Column("outermost", pl.Boolean, "not inside another region's call"),
 )
 
-COMPILE_INTERVALS = table(
-    "compile_intervals",
-    "one span in which torch was compiling (dynamo callbacks)",
+COMPILE_INTERVALS = table("compile_intervals", "one span in which torch was compiling (dynamo callbacks)",
     Column("pid", pl.Int64, "process id"),
     Column("trigger", pl.String, "dynamo, lazy_backward, cudagraph_recording, …; null on old torch"),
     Column("compile_id", pl.String, "as torch gives it; null on old torch"),
@@ -159,18 +143,14 @@ COMPILE_INTERVALS = table(
     Column("step", pl.Int64, "step in which it fell"),
 )
 
-PATTERN_COUNTS = table(
-    "pattern_counts",
-    "one pass of Inductor's over one graph: patterns that it matched, by torch's counter",
+PATTERN_COUNTS = table("pattern_counts", "one pass of Inductor's over one graph: patterns that it matched, by torch's counter",
     Column("pid", pl.Int64, "process id"),
     Column("stage", pl.String, "pre_grad, joint or post_grad"),
     Column("compile_id", pl.String, "as torch gives it"),
     Column("patterns", pl.Int32, "matched in the graph and the graphs inside it"),
 )
 
-GUARD_TIMINGS = table(
-    "guard_timings",
-    "a compile's guards, all or those of one branch of torch's tree: what evaluating them takes",
+GUARD_TIMINGS = table("guard_timings", "a compile's guards, all or those of one branch of torch's tree: what evaluating them takes",
     Column("pid", pl.Int64, "process id"),
     Column("compile_id", pl.String, "as torch gives it"),
     Column("source_name", pl.String, "what all of them start from: L['self']._modules['layers']; null: the whole set"),
@@ -179,9 +159,7 @@ GUARD_TIMINGS = table(
     Column("evaluations", pl.Int32, "of how many it is the median"),
 )
 
-RESETS = table(
-    "resets",
-    "one torch.compiler.reset() of the script's (at most 1000 a process)",
+RESETS = table("resets", "one torch.compiler.reset() of the script's (at most 1000 a process)",
     Column("pid", pl.Int64, "process id"),
     Column("file", pl.String, "file of the call (user's own)"),
     Column("line", pl.Int32, "line of that call"),
@@ -190,9 +168,7 @@ RESETS = table(
     Column("step", pl.Int64, "step in which it fell"),
 )
 
-MEMORY = table(
-    "memory",
-    "a memory peak in one stance",
+MEMORY = table("memory", "a memory peak in one stance",
     Column("pid", pl.Int64, "process id"),
     _STANCE,
     Column("device", pl.String, "cuda:0, cpu"),
@@ -203,9 +179,7 @@ MEMORY = table(
     Column("start_bytes", pl.Int64, "allocated bytes at the beginning"),
 )
 
-PROFILE_WINDOWS = table(
-    "profile_windows",
-    "one profiler window",
+PROFILE_WINDOWS = table("profile_windows", "one profiler window",
     Column("pid", pl.Int64, "process id"),
     _STANCE,
     Column("steps", pl.Int32, "whole steps inside"),
@@ -217,9 +191,7 @@ PROFILE_WINDOWS = table(
     Column("purpose", pl.String, "time (several steps, as they are), lines (one step, the user's lines marked)"),
 )
 
-CEILINGS = table(
-    "ceilings",
-    "what one device of this run can do, measured after the last step",
+CEILINGS = table("ceilings", "what one device of this run can do, measured after the last step",
     Column("pid", pl.Int64, "process id"),
     Column("device", pl.String, "cuda:0, cpu"),
     Column("kind", pl.String, "copy, l2_copy, matmul, launch, kernel_gap, page_fault (of the host)"),
@@ -232,9 +204,7 @@ CEILINGS = table(
     Column("clock", pl.String, "device or host"),
 )
 
-OUTPUT_TRIALS = table(
-    "output_trials",
-    "one compiled callable of which a call was run again at the end, eager and compiled, or why not",
+OUTPUT_TRIALS = table("output_trials", "one compiled callable of which a call was run again at the end, eager and compiled, or why not",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
     Column("compared", pl.Boolean, "whether its outputs were compared"),
@@ -245,9 +215,7 @@ OUTPUT_TRIALS = table(
     Column("seconds", pl.Float64, "host time of all runs"),
 )
 
-OUTPUT_CHECKS = table(
-    "output_checks",
-    "one output of one such run compared with eager's",
+OUTPUT_CHECKS = table("output_checks", "one output of one such run compared with eager's",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
     Column("run", pl.String, "eager_again, compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),
@@ -268,17 +236,13 @@ OUTPUT_CHECKS = table(
     Column("why", pl.String, "what differs where there are no numbers, or why the run failed"),
 )
 
-SOURCES = table(
-    "sources",
-    "one file of the user's that the run kept a copy of",
+SOURCES = table("sources", "one file of the user's that the run kept a copy of",
     Column("file", pl.String, "path as Python and torch name it"),
     Column("copy", pl.String, "the copy, relative to the run folder"),
     Column("sha256", pl.String, "of its bytes"),
 )
 
-NOTES = table(
-    "notes",
-    "something that the collector could not do",
+NOTES = table("notes", "something that the collector could not do",
     Column("pid", pl.Int64, "process id"),
     Column("what", pl.String, "what was to be done"),
     Column("why", pl.String, "why it was not"),

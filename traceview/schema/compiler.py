@@ -17,9 +17,7 @@ _USER = (
 )
 _ORIGIN = Column("origin", pl.String, "structured, text or stderr: the log it is from")
 
-COMPILES = table(
-    "compiles",
-    "one compile of one frame, its attempts joined (backward compiles: same id, is_forward false)",
+COMPILES = table("compiles", "one compile of one frame, its attempts joined (backward compiles: same id, is_forward false)",
     *COMPILE,
     Column("pid", pl.Int64, "process id"),
     Column("epoch", pl.Int32, "torch._dynamo.reset() calls seen before, per process"),
@@ -65,9 +63,7 @@ COMPILES = table(
     raw=True,
 )
 
-COMPILE_PHASES = table(
-    "compile_phases",
-    "one timed phase of a compile (chromium_event B with its E)",
+COMPILE_PHASES = table("compile_phases", "one timed phase of a compile (chromium_event B with its E)",
     *COMPILE,
     Column("pid", pl.Int64, "process id"),
     Column("phase_id", pl.Int64, "row number within the process, in order of start"),
@@ -81,9 +77,7 @@ COMPILE_PHASES = table(
     raw=True,
 )
 
-GUARDS = table(
-    "guards",
-    "one guard on a compile's code, from torch's own tree of them (dynamo_cpp_guards_str)",
+GUARDS = table("guards", "one guard on a compile's code, from torch's own tree of them (dynamo_cpp_guards_str)",
     *COMPILE,
     Column("kind", pl.String, "torch's guard type: TENSOR_MATCH, TYPE_MATCH, ID_MATCH, DICT_CONTAINS, …"),
     Column("source_name", pl.String, "what it reads, the manager that it hangs on: L['x'], L['self']._modules; null: ambient state"),
@@ -93,9 +87,7 @@ GUARDS = table(
     raw=True,
 )
 
-GRAPH_BREAKS = table(
-    "graph_breaks",
-    "one occurrence of a graph break",
+GRAPH_BREAKS = table("graph_breaks", "one occurrence of a graph break",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt in which it was met"),
     Column("gb_id", pl.String, "torch's id (GB0124), from the message or matched on its type"),
@@ -110,9 +102,7 @@ GRAPH_BREAKS = table(
     raw=True,
 )
 
-RECOMPILES = table(
-    "recompiles",
-    "one guard that failed and so led to a recompile (newest cache entry first)",
+RECOMPILES = table("recompiles", "one guard that failed and so led to a recompile (newest cache entry first)",
     *COMPILE,
     *RECOMPILED,
     Column("order", pl.Int32, "0: newest cache entry, the guard that decided"),
@@ -124,9 +114,7 @@ RECOMPILES = table(
     raw=True,
 )
 
-CACHE_EVENTS = table(
-    "cache_events",
-    "one look-up in one of torch's caches",
+CACHE_EVENTS = table("cache_events", "one look-up in one of torch's caches",
     *COMPILE,
     Column("cache", pl.String, "owner: fx_graph, aotautograd, dynamo, autotune, triton_bundle, pgo, …"),
     Column("event", pl.String, "hit, miss, bypass, disabled, guard_miss, saved, loaded, …"),
@@ -137,9 +125,7 @@ CACHE_EVENTS = table(
     raw=True,
 )
 
-GRAPHS = table(
-    "graphs",
-    "one graph or generated source text of a compile",
+GRAPHS = table("graphs", "one graph or generated source text of a compile",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt"),
     Column("kind", pl.String, "dynamo_output, aot_joint, aot_forward, aot_backward, aot_inference, pre_grad, post_grad, before_*/after_* passes, output_code, fx_graph_runnable, compiled_autograd, ddp_split, …"),
@@ -151,9 +137,7 @@ GRAPHS = table(
     raw=True,
 )
 
-GENERATED_KERNELS = table(
-    "generated_kernels",
-    "one kernel that Inductor wrote or one library call in its generated code",
+GENERATED_KERNELS = table("generated_kernels", "one kernel that Inductor wrote or one library call in its generated code",
     *COMPILE,
     Column("aot_id", pl.String, "AOT ID of the generated code it is in"),
     Column("graph_key", pl.String, "FX graph cache key where known"),
@@ -169,9 +153,7 @@ GENERATED_KERNELS = table(
     raw=True,
 )
 
-KERNEL_CALLS = table(
-    "kernel_calls",
-    "one call of a kernel or of a library in generated code",
+KERNEL_CALLS = table("kernel_calls", "one call of a kernel or of a library in generated code",
     *COMPILE,
     Column("aot_id", pl.String, "AOT ID of the generated code it is in"),
     Column("graph_key", pl.String, "FX graph cache key where known"),
@@ -187,9 +169,7 @@ KERNEL_CALLS = table(
     raw=True,
 )
 
-FUSIONS = table(
-    "fusions",
-    "one node that Inductor's scheduler starts with, one of its decisions about a pair of them, or one round",
+FUSIONS = table("fusions", "one node that Inductor's scheduler starts with, one of its decisions about a pair of them, or one round",
     *COMPILE,
     Column("graph_index", pl.Int32, "n-th graph of that compile id to be scheduled, from 0: forward and backward share the id"),
     Column("decision", pl.String, "candidate, fused, refused, benchmarked, round"),
@@ -206,18 +186,14 @@ FUSIONS = table(
     raw=True,
 )
 
-SCHEDULES = table(
-    "schedules",
-    "one generated kernel as Inductor's scheduler put it together (TORCH_LOGS=schedule, GPU only)",
+SCHEDULES = table("schedules", "one generated kernel as Inductor's scheduler put it together (TORCH_LOGS=schedule, GPU only)",
     *COMPILE,
     Column("nodes", pl.List(pl.String), "scheduler nodes in it, in order"),
     Column("text", pl.String, "torch's words"),
     raw=True,
 )
 
-PERF_HINTS = table(
-    "perf_hints",
-    "one performance hint of Inductor's",
+PERF_HINTS = table("perf_hints", "one performance hint of Inductor's",
     *COMPILE,
     Column("kind", pl.String, "fallback_kernel, padding, non_contiguous_reduction, tiling, grad_copy, other"),
     Column("message", pl.String, "torch's words"),
@@ -225,9 +201,7 @@ PERF_HINTS = table(
     raw=True,
 )
 
-INDUCTOR_METRICS = table(
-    "inductor_metrics",
-    "what Inductor's scheduler estimates that one graph's kernels move (TORCH_LOGS=inductor_metrics)",
+INDUCTOR_METRICS = table("inductor_metrics", "what Inductor's scheduler estimates that one graph's kernels move (TORCH_LOGS=inductor_metrics)",
     *COMPILE,
     Column("num_bytes_accessed", pl.Int64, "bytes of all kernels, one call of the graph"),
     Column("nodes", pl.List(pl.String), "scheduler nodes, one a kernel on a GPU, in order of running"),
@@ -236,9 +210,7 @@ INDUCTOR_METRICS = table(
     raw=True,
 )
 
-CUDAGRAPH_EVENTS = table(
-    "cudagraph_events",
-    "one event of cudagraph capture or replay",
+CUDAGRAPH_EVENTS = table("cudagraph_events", "one event of cudagraph capture or replay",
     *COMPILE,
     Column("event", pl.String, "skip, tree (a graph is handed to cudagraphs), warmup, record (a capture), rerecord, checkpoint, partition, dynamic_shapes, rerecord_limit, overwritten, other"),
     Column("reason", pl.String, "torch's reason or message"),
@@ -249,9 +221,7 @@ CUDAGRAPH_EVENTS = table(
     raw=True,
 )
 
-AUTOTUNE_CHOICES = table(
-    "autotune_choices",
-    "one candidate of one autotuning table",
+AUTOTUNE_CHOICES = table("autotune_choices", "one candidate of one autotuning table",
     *COMPILE,
     Column("table_index", pl.Int32, "n-th table of the process"),
     Column("op", pl.String, "mm, addmm, conv, …"),
@@ -268,9 +238,7 @@ AUTOTUNE_CHOICES = table(
     raw=True,
 )
 
-WARNINGS = table(
-    "warnings",
-    "one warning of torch's or of Python's that reached stderr",
+WARNINGS = table("warnings", "one warning of torch's or of Python's that reached stderr",
     *COMPILE,
     Column("kind", pl.String, "recompile_limit, suppressed_failure, tf32, complex_fallback, item_break, cudagraph_skip, few_sms, python_warning, other"),
     Column("category", pl.String, "Python warning class, class of a suppressed exception, or log level"),
@@ -281,9 +249,7 @@ WARNINGS = table(
     raw=True,
 )
 
-SYMBOLS = table(
-    "symbols",
-    "one symbolic size created, or one specialised to a value",
+SYMBOLS = table("symbols", "one symbolic size created, or one specialised to a value",
     *COMPILE,
     Column("event", pl.String, "create, unbacked, specialize, guard"),
     Column("symbol", pl.String, "s77"),
@@ -294,9 +260,7 @@ SYMBOLS = table(
     raw=True,
 )
 
-LOG_RECORDS = table(
-    "log_records",
-    "one kind of record in one structured log, counted",
+LOG_RECORDS = table("log_records", "one kind of record in one structured log, counted",
     Column("pid", pl.Int64, "process id"),
     Column("key", pl.String, "envelope key: artifact, chromium_event, compilation_metrics, …"),
     Column("name", pl.String, "artifact name; null otherwise"),
@@ -306,9 +270,7 @@ LOG_RECORDS = table(
     Column("raw_file", pl.String, "the log, relative to the run folder"),
 )
 
-UNREADABLE = table(
-    "unreadable",
-    "one kind of damage in one file, counted",
+UNREADABLE = table("unreadable", "one kind of damage in one file, counted",
     Column("file", pl.String, "raw file relative to the run folder"),
     Column("kind", pl.String, "truncated, foreign_line, bad_json, bad_digest, bad_encoding, bad_event, not_gzip, unknown_format, …"),
     Column("times", pl.Int64, "how often"),

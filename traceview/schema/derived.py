@@ -12,9 +12,7 @@ from traceview.schema.columns import CODE, COMPILE, PHASES, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager")
 
-BLOCK_PAIRS = table(
-    "block_pairs",
-    "one eager block with the compiled block next to it",
+BLOCK_PAIRS = table("block_pairs", "one eager block with the compiled block next to it",
     Column("pid", pl.Int64, "process id"),
     Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps"),
     Column("pair_index", pl.Int32, "in order of running"),
@@ -28,9 +26,7 @@ BLOCK_PAIRS = table(
     Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
 )
 
-SPEEDUPS = table(
-    "speedups",
-    "the measured speedup of a step, per rank (rank of the verdict: the first)",
+SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of the verdict: the first)",
     Column("pid", pl.Int64, "process id"),
     Column("basis", pl.String, "paired_blocks, two_runs (a second, all-eager run), none"),
     Column("clock", pl.String, "device or host"),
@@ -52,9 +48,7 @@ SPEEDUPS = table(
     Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was compiled; null otherwise"),
 )
 
-ACCOUNTING = table(
-    "accounting",
-    "time per step of one category, from the profiler window",
+ACCOUNTING = table("accounting", "time per step of one category, from the profiler window",
     _STANCE,
     Column("category", pl.String, "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained"),
     Column("kind", pl.String, "busy, idle, overhead, other, machine_speed, unexplained"),
@@ -64,9 +58,7 @@ ACCOUNTING = table(
     Column("clock", pl.String, "device or host"),
 )
 
-STEP_COUNTS = table(
-    "step_counts",
-    "what one step of a stance does, from the profiler window",
+STEP_COUNTS = table("step_counts", "what one step of a stance does, from the profiler window",
     _STANCE,
     Column("steps", pl.Int32, "steps of the window that count: less the first fifth, in which the profiler settles, and on a CPU less those held up"),
     Column("step_ms", pl.Float64, "per step as profiled, less the collector's own work"),
@@ -93,9 +85,7 @@ STEP_COUNTS = table(
     Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
 )
 
-REGION_COSTS = table(
-    "region_costs",
-    "one region's part of a step",
+REGION_COSTS = table("region_costs", "one region's part of a step",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
     Column("name", pl.String, "see regions"),
@@ -108,9 +98,7 @@ REGION_COSTS = table(
     Column("compiles", pl.Int32, "compiles that belong to it"),
 )
 
-COMPILE_COSTS = table(
-    "compile_costs",
-    "compile seconds of one frame, phases exclusive (they add up)",
+COMPILE_COSTS = table("compile_costs", "compile seconds of one frame, phases exclusive (they add up)",
     *CODE,
     Column("user_file", pl.String, "user's own location"),
     Column("user_line", pl.Int32, "line there"),
@@ -120,9 +108,7 @@ COMPILE_COSTS = table(
     Column("first_started_us", pl.Float64, "Unix time of its first compile, µs"),
 )
 
-KERNEL_GROUPS = table(
-    "kernel_groups",
-    "all executions of one kernel (on a CPU: operator) in one stance",
+KERNEL_GROUPS = table("kernel_groups", "all executions of one kernel (on a CPU: operator) in one stance",
     _STANCE,
     Column("name", pl.String, "kernel or operator"),
     Column("category", pl.String, "as in kernels"),
@@ -136,9 +122,7 @@ KERNEL_GROUPS = table(
     Column("user_lines", pl.List(pl.String), "file:line, for generated kernels"),
 )
 
-SCRIPT_TIMERS = table(
-    "script_timers",
-    "one clock of the script's own that runs around calls of a region, read from its source",
+SCRIPT_TIMERS = table("script_timers", "one clock of the script's own that runs around calls of a region, read from its source",
     Column("region_id", pl.Int32, "see regions"),
     Column("file", pl.String, "user's file"),
     Column("start_line", pl.Int32, "where the clock is read first"),
@@ -154,34 +138,26 @@ SCRIPT_TIMERS = table(
     Column("calls", pl.Int64, "calls between the readings, if the source shows it; null: not known"),
 )
 
-SETTING_SITES = table(
-    "setting_sites",
-    "one line of the user's own that names a setting of torch's, in the source's order",
+SETTING_SITES = table("setting_sites", "one line of the user's own that names a setting of torch's, in the source's order",
     Column("name", pl.String, "as in environment"),
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("function", pl.String, "function around it, or <module>"),
 )
 
-SOURCE_LINES = table(
-    "source_lines",
-    "the user's own text at one line that calls torch.compile",
+SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("text", pl.String, "that line of the run's copy"),
 )
 
-BACKWARD_CALLS = table(
-    "backward_calls",
-    "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
+BACKWARD_CALLS = table("backward_calls", "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("call", pl.String, "what is called there: backward, grad, fit, torch.optim, …"),
 )
 
-DDP_BUCKETS = table(
-    "ddp_buckets",
-    "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
+DDP_BUCKETS = table("ddp_buckets", "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt in which it was cut"),
     Column("bucket", pl.Int32, "from 0, in the order of the forward; gradients are reduced from the last on"),
@@ -191,9 +167,7 @@ DDP_BUCKETS = table(
     raw=True,
 )
 
-RANK_WAITS = table(
-    "rank_waits",
-    "one compile during which another rank waited, and did not compile itself",
+RANK_WAITS = table("rank_waits", "one compile during which another rank waited, and did not compile itself",
     *COMPILE,
     Column("is_forward", pl.Boolean, "false for a backward compiled later"),
     Column("step", pl.Int64, "step that the compiling rank was in"),
@@ -204,9 +178,7 @@ RANK_WAITS = table(
     Column("found_in_cache", pl.Boolean, "that rank found the same graph in a cache; false: it compiled other code in that step, or none"),
 )
 
-HOST_READS = table(
-    "host_reads",
-    "one line of the user's own that copies from a GPU to the host outside of compiled code, and nothing the other way",
+HOST_READS = table("host_reads", "one line of the user's own that copies from a GPU to the host outside of compiled code, and nothing the other way",
     _STANCE,
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
@@ -216,9 +188,7 @@ HOST_READS = table(
     Column("waited_ms", pl.Float64, "host time a step in calls that wait, as profiled"),
 )
 
-READ_REPLAYS = table(
-    "read_replays",
-    "a step without a profiler, played again without the values that one place reads from the GPU",
+READ_REPLAYS = table("read_replays", "a step without a profiler, played again without the values that one place reads from the GPU",
     _STANCE,
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "the place's first line, as in host_reads"),
@@ -227,9 +197,7 @@ READ_REPLAYS = table(
     Column("without_ms", pl.Float64, "the same without the place's reads"),
 )
 
-SETTINGS = table(
-    "settings",
-    "one setting of the analysis",
+SETTINGS = table("settings", "one setting of the analysis",
     Column("name", pl.String, "job_steps, assumed_steps, …"),
     Column("value", pl.Float64, "its value"),
 )

@@ -15,9 +15,7 @@ _FILE = Column("file", pl.String, "user's own file")
 _LINE = Column("line", pl.Int32, "line there")
 _HOW = Column("how", pl.String, "what the join rests on")
 
-OP_SOURCES = table(
-    "op_sources",
-    "one operator of a timing window with the user's line that ran it",
+OP_SOURCES = table("op_sources", "one operator of a timing window with the user's line that ran it",
     _STANCE,
     Column("op_id", pl.Int64, "see cpu_ops"),
     Column("line_op_id", pl.Int64, "the same operator in line_ops; null if joined by its forward only"),
@@ -26,9 +24,7 @@ OP_SOURCES = table(
     Column("how", pl.String, "line (the lines window saw it), forward (backward operator: the line of its forward), frame (of a compiled frame: no line)"),
 )
 
-ACCOUNT_DETAILS = table(
-    "account_details",
-    "what one category of accounting consists of: a call, an operator or a line",
+ACCOUNT_DETAILS = table("account_details", "what one category of accounting consists of: a call, an operator or a line",
     _STANCE,
     Column("category", pl.String, "as in accounting"),
     Column("what", pl.String, "kernel, runtime call, operator, or words for Python time"),
@@ -41,9 +37,7 @@ ACCOUNT_DETAILS = table(
     Column("clock", pl.String, "device or host"),
 )
 
-MATCHED_KERNELS = table(
-    "matched_kernels",
-    "one kernel (on a CPU: operator) of one stance at one line, in its group",
+MATCHED_KERNELS = table("matched_kernels", "one kernel (on a CPU: operator) of one stance at one line, in its group",
     Column("group_id", pl.Int32, "see match_groups"),
     _STANCE,
     Column("name", pl.String, "as in kernel_groups"),
@@ -63,9 +57,7 @@ MATCHED_KERNELS = table(
     Column("how", pl.String, "outside compiled graphs: line (of the lines window), forward (line of the forward), operator (n-th of its name in the traced graph, or its name alone); inside: provenance, comment, name (all calls of the name), order (in a cudagraph), operator (shape alone); null: not traced to anything"),
 )
 
-MATCH_GROUPS = table(
-    "match_groups",
-    "eager kernels and the compiled ones that replaced them: the smallest sets that belong together",
+MATCH_GROUPS = table("match_groups", "eager kernels and the compiled ones that replaced them: the smallest sets that belong together",
     Column("group_id", pl.Int32, "numbered from 0, slowest first"),
     Column("kind", pl.String, "fused (generated kernels), library (GEMM, convolution, attention), same (unchanged operators outside graphs), eager_only, compiled_only"),
     Column("matched", pl.Boolean, "both sides are there"),
@@ -82,9 +74,7 @@ MATCH_GROUPS = table(
     Column("how", pl.String, "weakest join in the group: line, forward, provenance, comment, operator, name, order"),
 )
 
-WATERFALL = table(
-    "waterfall",
-    "one named effect between the eager median and the compiled one; their sum is the difference",
+WATERFALL = table("waterfall", "one named effect between the eager median and the compiled one; their sum is the difference",
     Column("order", pl.Int32, "as they are shown, from 0"),
     Column("effect", pl.String, "fusion, page_faults, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
@@ -94,9 +84,7 @@ WATERFALL = table(
     Column("confidence", pl.String, "measured (differences of accounting rows) or derived (rests on a match, a graph or a count)"),
 )
 
-WATERFALL_ROWS = table(
-    "waterfall_rows",
-    "one part of an effect of the waterfall",
+WATERFALL_ROWS = table("waterfall_rows", "one part of an effect of the waterfall",
     Column("effect", pl.String, "see waterfall"),
     Column("group_id", pl.Int32, "see match_groups; null where it is no kernel"),
     Column("what", pl.String, "kernels (eager → compiled), category of accounting, or launches"),
@@ -107,9 +95,7 @@ WATERFALL_ROWS = table(
     Column("ms", pl.Float64, "compiled less eager"),
 )
 
-KERNEL_LIMITS = table(
-    "kernel_limits",
-    "one kernel (on a CPU: operator) of one stance at one shape compared with what the device can do; the kernels of a library operator are one row, named after the longest",
+KERNEL_LIMITS = table("kernel_limits", "one kernel (on a CPU: operator) of one stance at one shape compared with what the device can do; the kernels of a library operator are one row, named after the longest",
     _STANCE,
     Column("name", pl.String, "as in kernel_groups"),
     Column("category", pl.String, "as in kernels"),
@@ -133,9 +119,7 @@ KERNEL_LIMITS = table(
     Column("ceiling", pl.String, "which ceiling decides: copy, l2_copy, matmul_<dtype>"),
 )
 
-STEP_LIMITS = table(
-    "step_limits",
-    "one stance's step compared with the limits of the device",
+STEP_LIMITS = table("step_limits", "one stance's step compared with the limits of the device",
     _STANCE,
     Column("step_ms", pl.Float64, "as timed"),
     Column("busy_ms", pl.Float64, "device busy (on a CPU: operators)"),
@@ -146,9 +130,7 @@ STEP_LIMITS = table(
     Column("launch_idle_ms", pl.Float64, "of it launch-bound"),
 )
 
-FUSION_NOTES = table(
-    "fusion_notes",
-    "one note on fusion in one graph, in the user's terms",
+FUSION_NOTES = table("fusion_notes", "one note on fusion in one graph, in the user's terms",
     *COMPILE,
     Column("kind", pl.String, "fused, refused, epilogue_ or prologue_ with fused, apart (tried, or lost to the library's GEMM), not_tried; fallback, hint"),
     Column("text", pl.String, "one sentence"),
@@ -161,9 +143,7 @@ FUSION_NOTES = table(
     Column("times", pl.Int32, "how often"),
 )
 
-GRAPH_PASSES = table(
-    "graph_passes",
-    "one pass over one graph: what it changed",
+GRAPH_PASSES = table("graph_passes", "one pass over one graph: what it changed",
     *COMPILE,
     Column("aot_id", pl.String, "0_inference, 0_forward, …; null where unknown"),
     Column("stage", pl.String, "capture, pre_grad, aot (functionalised, decomposed), joint, partition (forward and backward together), post_grad, fusion (operations to kernels)"),
@@ -176,9 +156,7 @@ GRAPH_PASSES = table(
     Column("added", pl.List(pl.String), "operations that came: op ×n"),
 )
 
-GUARD_COSTS = table(
-    "guard_costs",
-    "the guards of one compile, or one of them",
+GUARD_COSTS = table("guard_costs", "the guards of one compile, or one of them",
     *COMPILE,
     Column("co_name", pl.String, "code object"),
     Column("guard", pl.String, "as torch writes it where the row is about one alone, else which they are; null: the whole set, or a kind"),
@@ -191,9 +169,7 @@ GUARD_COSTS = table(
     _HOW,
 )
 
-CALL_PATH = table(
-    "call_path",
-    "one part of the way from the user's call to the generated code and back",
+CALL_PATH = table("call_path", "one part of the way from the user's call to the generated code and back",
     Column("region_id", pl.Int32, "see regions; null: all regions"),
     Column("compile_id", pl.String, "of the entered graph; null: all"),
     Column("part", pl.String, "cache_lookup, pregraph_bytecode, runtime_wrappers, generated_wrapper, compiled_region, …"),
@@ -206,9 +182,7 @@ CALL_PATH = table(
     Column("entries", pl.Int32, "compiled variants of the frame: a look-up tries them one after the other, the last one that fitted first"),
 )
 
-FIRST_CALLS = table(
-    "first_calls",
-    "one part of the first call's latency",
+FIRST_CALLS = table("first_calls", "one part of the first call's latency",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
     Column("part", pl.String, "dynamo, aot, inductor, scheduling, codegen, kernel_compile, autotune, cudagraph_recording, backward, first_run (running what was compiled, and Python between), unexplained"),

@@ -10,9 +10,7 @@ _STANCE = Column("stance", pl.String, "compiled or eager")
 _FILE = Column("file", pl.String, "user's own file; null: not known")
 _LINE = Column("line", pl.Int32, "line there")
 
-COMPILE_REGIONS = table(
-    "compile_regions",
-    "one compile and the region that it belongs to; compiles of no known region have no row",
+COMPILE_REGIONS = table("compile_regions", "one compile and the region that it belongs to; compiles of no known region have no row",
     *COMPILE,
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),
@@ -20,9 +18,7 @@ COMPILE_REGIONS = table(
     Column("started_us", pl.Float64, "see compiles"),
 )
 
-RECOMPILE_CAUSES = table(
-    "recompile_causes",
-    "one recompile, with the failed guard that decided it",
+RECOMPILE_CAUSES = table("recompile_causes", "one recompile, with the failed guard that decided it",
     *COMPILE,
     Column("cause_id", pl.Int32, "recompiles of one pass with the same number have one cause: the same function, kind and source"),
     *RECOMPILED,
@@ -39,9 +35,7 @@ RECOMPILE_CAUSES = table(
     raw=True,
 )
 
-BREAK_SITES = table(
-    "break_sites",
-    "one reason for graph breaks at one line, with all breaks of it",
+BREAK_SITES = table("break_sites", "one reason for graph breaks at one line, with all breaks of it",
     Column("file", pl.String, "user's own file, whose line breaks or calls what breaks; null: not known"),
     Column("line", pl.Int32, "line there"),
     Column("function", pl.String, "function there"),
@@ -69,9 +63,7 @@ BREAK_SITES = table(
     *RAW,
 )
 
-BREAK_COSTS = table(
-    "break_costs",
-    "what the graph breaks at one line cost, in the measured pass of the first rank",
+BREAK_COSTS = table("break_costs", "what the graph breaks at one line cost, in the measured pass of the first rank",
     Column("file", pl.String, "as in break_sites"),
     Column("line", pl.Int32, "as in break_sites"),
     Column("refused", pl.Boolean, "as in break_sites: a line may have a row for each"),
@@ -87,9 +79,7 @@ BREAK_COSTS = table(
     Column("clock", pl.String, "device or host"),
 )
 
-OUTSIDE_WORK = table(
-    "outside_work",
-    "what one line adds to a compiled step outside of compiled code, most expensive first within its kind",
+OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outside of compiled code, most expensive first within its kind",
     Column("kind", pl.String, "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them), operators (in no compiled graph)"),
     Column("what", pl.String, "of loading, the DataLoader's iterator; of operators, the optimizer whose step most of them are"),
     _FILE,
@@ -98,25 +88,19 @@ OUTSIDE_WORK = table(
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )
 
-STEP_SHARES = table(
-    "step_shares",
-    "where the time of a compiled step goes, as parts of it",
+STEP_SHARES = table("step_shares", "where the time of a compiled step goes, as parts of it",
     Column("compiled", pl.Float64, "of the host's time as profiled: in compiled callables and their backward, 0 to 1"),
     Column("waiting", pl.Float64, "of timed blocks: the step's thread wanted no processor, 0 to 1; null: not recorded"),
     Column("queued", pl.Float64, "of timed blocks: the step's thread was ready and had no processor, 0 to 1; null: not recorded"),
 )
 
-SCRIPT_ENDS = table(
-    "script_ends",
-    "how one process of the script ended",
+SCRIPT_ENDS = table("script_ends", "how one process of the script ended",
     Column("pid", pl.Int64, "process id"),
     Column("by_itself", pl.Boolean, "it came to its own end, without an error"),
     Column("after_calls_s", pl.Float64, "from the end of the last compiled call to the end of the script; null: it did not come to its own end, or not every call was recorded"),
 )
 
-READ_PLACES = table(
-    "read_places",
-    "one place of the user's own that reads values from a GPU in every step, where no graph breaks, most expensive first",
+READ_PLACES = table("read_places", "one place of the user's own that reads values from a GPU in every step, where no graph breaks, most expensive first",
     _STANCE,
     Column("file", pl.String, "user's own file"),
     Column("lines", pl.List(pl.Int64), "the place's lines that read, as in host_reads"),
@@ -128,9 +112,7 @@ READ_PLACES = table(
     Column("saved_ms", pl.Float64, "the step as timed less without_ms"),
 )
 
-OUTPUT_VERDICTS = table(
-    "output_verdicts",
-    "whether the outputs of one compiled callable agree with eager's",
+OUTPUT_VERDICTS = table("output_verdicts", "whether the outputs of one compiled callable agree with eager's",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
     Column("outcome", pl.String, "agree, random (they do with eager's random numbers), rounding (they do with eager's roundings too), differ, not_compared"),

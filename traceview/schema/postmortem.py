@@ -6,9 +6,7 @@ import polars as pl
 
 from traceview.schema.columns import Column, table
 
-INPUTS = table(
-    "inputs",
-    "one process in one log that was read (a log that names no process has one row)",
+INPUTS = table("inputs", "one process in one log that was read (a log that names no process has one row)",
     Column("name", pl.String, "the log, relative to what was named on the command line; a.tar.gz!/b.log in an archive"),
     Column("url", pl.String, "file or URL that it lies in"),
     Column("kind", pl.String, "structured, textlog, stderr, kineto, chromium, events, manifest, empty; skipped: nothing of torch's was seen in it"),
@@ -28,9 +26,7 @@ INPUTS = table(
     Column("error", pl.String, "why it was not read; null: it was"),
 )
 
-JOBS = table(
-    "jobs",
-    "one attempt of one job: a start of all its ranks",
+JOBS = table("jobs", "one attempt of one job: a start of all its ranks",
     Column("job", pl.Int32, "from 1; files that can't be of one job lie in several"),
     Column("attempt", pl.Int32, "from 1, in order of time: restarts"),
     Column("ranks", pl.Int32, "ranks with a log; null: no log names its rank"),
@@ -43,9 +39,7 @@ JOBS = table(
     Column("records", pl.Int64, "structured log records"),
 )
 
-TRACES = table(
-    "traces",
-    "one profiler trace that was read; its rows in other tables have its rank and stance",
+TRACES = table("traces", "one profiler trace that was read; its rows in other tables have its rank and stance",
     Column("name", pl.String, "the trace, as in inputs"),
     Column("pid", pl.Int64, "process whose events it has"),
     Column("stance", pl.String, "compiled: it has marks of torch.compile, or its name contains it; else eager"),

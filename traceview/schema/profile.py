@@ -17,9 +17,7 @@ _GRAPH = (
     Column("compile_id", pl.String, "of the innermost Torch-Compiled Region, or by graph_key"),
 )
 
-KERNELS = table(
-    "kernels",
-    "one execution on a device: kernel, copy or memset",
+KERNELS = table("kernels", "one execution on a device: kernel, copy or memset",
     _STANCE,
     _STEP,
     Column("name", pl.String, "kernel name as the profiler wrote it"),
@@ -43,9 +41,7 @@ KERNELS = table(
     Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
 )
 
-KERNEL_LAUNCHES = table(
-    "kernel_launches",
-    "one CUDA runtime or driver call on the host",
+KERNEL_LAUNCHES = table("kernel_launches", "one CUDA runtime or driver call on the host",
     _STANCE,
     _STEP,
     Column("name", pl.String, "cudaLaunchKernel, cuLaunchKernel, cudaGraphLaunch, cudaStreamSynchronize, …"),
@@ -58,9 +54,7 @@ KERNEL_LAUNCHES = table(
     *_GRAPH,
 )
 
-CPU_OPS = table(
-    "cpu_ops",
-    "one operator or mark on a host thread",
+CPU_OPS = table("cpu_ops", "one operator or mark on a host thread",
     _STANCE,
     _STEP,
     Column("op_id", pl.Int64, "row number within the window, in order of start"),
@@ -84,9 +78,7 @@ CPU_OPS = table(
     Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
 )
 
-LINE_OPS = table(
-    "line_ops",
-    "one host event of a lines window: one step under the profiler with the user's lines marked in it",
+LINE_OPS = table("line_ops", "one host event of a lines window: one step under the profiler with the user's lines marked in it",
     _STANCE,
     Column("op_id", pl.Int64, "row number within the step, in order of start"),
     Column("parent_id", pl.Int64, "enclosing event on the same thread; null at the top"),

@@ -16,9 +16,7 @@ _RANKS = Column("ranks", pl.String, "ranks that it is true of, as ranges: 0-16,1
 _COUNT = Column("rank_count", pl.Int32, "how many ranks")
 _BASIS = Column("basis", pl.String, "measured, derived or heuristic: how it is known")
 
-CACHE_COMPONENTS = table(
-    "cache_components",
-    "one component of a cache key that is not what it was at the process's look-up before",
+CACHE_COMPONENTS = table("cache_components", "one component of a cache key that is not what it was at the process's look-up before",
     *COMPILE,
     _PID,
     Column("cache", pl.String, "owner: fx_graph, aotautograd"),
@@ -31,9 +29,7 @@ CACHE_COMPONENTS = table(
     raw=True,
 )
 
-CONFIGS = table(
-    "configs",
-    "one set of versions or settings that a process logged, each distinct one once",
+CONFIGS = table("configs", "one set of versions or settings that a process logged, each distinct one once",
     *COMPILE,
     _PID,
     Column("section", pl.String, "versions, dynamo_config, inductor_config, functorch_config, compiler_config, world (world_size)"),
@@ -41,18 +37,14 @@ CONFIGS = table(
     raw=True,
 )
 
-COLLECTIVE_SCHEDULES = table(
-    "collective_schedules",
-    "the collectives of one compiled graph, in the order in which it runs them",
+COLLECTIVE_SCHEDULES = table("collective_schedules", "the collectives of one compiled graph, in the order in which it runs them",
     *COMPILE,
     _PID,
     Column("schedule", pl.List(pl.String), "operators"),
     raw=True,
 )
 
-COMPILE_DIGESTS = table(
-    "compile_digests",
-    "what keeps the compiles of two ranks apart, made while the whole log is at hand",
+COMPILE_DIGESTS = table("compile_digests", "what keeps the compiles of two ranks apart, made while the whole log is at hand",
     *COMPILE,
     _PID,
     Column("graph", pl.String, "digest of Dynamo's graphs, without device indexes and addresses"),
@@ -60,9 +52,7 @@ COMPILE_DIGESTS = table(
     Column("collectives", pl.String, "digest of the order of collectives"),
 )
 
-JOB_RANKS = table(
-    "job_ranks",
-    "one rank of a job: what it compiled",
+JOB_RANKS = table("job_ranks", "one rank of a job: what it compiled",
     _MEMBER,
     Column("pids", pl.List(pl.Int64), "its processes"),
     Column("seconds", pl.Float64, "host seconds of its compiles, nested ones counted once; null: no compile has a duration"),
@@ -78,9 +68,7 @@ JOB_RANKS = table(
     Column("last_us", pl.Float64, "Unix time at which its last compile ended, µs"),
 )
 
-JOB_FRAMES = table(
-    "job_frames",
-    "one code object, over all ranks of a job",
+JOB_FRAMES = table("job_frames", "one code object, over all ranks of a job",
     *CODE,
     Column("user_file", pl.String, "user's own location"),
     Column("user_line", pl.Int32, "line there"),
@@ -95,9 +83,7 @@ JOB_FRAMES = table(
     Column("failures", pl.Int32, "of them failed"),
 )
 
-JOB_WAITS = table(
-    "job_waits",
-    "one compile during which one other rank waited, and did not compile itself",
+JOB_WAITS = table("job_waits", "one compile during which one other rank waited, and did not compile itself",
     *COMPILE,
     _MEMBER,
     *CODE,
@@ -108,9 +94,7 @@ JOB_WAITS = table(
     _BASIS,
 )
 
-JOB_DIVERGENCE = table(
-    "job_divergence",
-    "one group of ranks that agree on something on which not all ranks do",
+JOB_DIVERGENCE = table("job_divergence", "one group of ranks that agree on something on which not all ranks do",
     Column("difference", pl.Int32, "number of the difference; its groups share it"),
     Column("kind", pl.String, "frames, graph, guards, collectives"),
     *CODE,
@@ -121,9 +105,7 @@ JOB_DIVERGENCE = table(
     Column("compile_key", pl.String, "a compile of the group's first rank"),
 )
 
-CACHE_KEY_DIFFERENCES = table(
-    "cache_key_differences",
-    "one side of a difference between the cache keys of the same compiles",
+CACHE_KEY_DIFFERENCES = table("cache_key_differences", "one side of a difference between the cache keys of the same compiles",
     Column("difference", pl.Int32, "number of the difference; its sides share it"),
     Column("cache", pl.String, "fx_graph"),
     Column("between", pl.String, "ranks, or attempts of the job"),
@@ -139,9 +121,7 @@ CACHE_KEY_DIFFERENCES = table(
     Column("seconds", pl.Float64, "of a side that missed: compile seconds beyond those of the sides that hit; null: no one hit"),
 )
 
-JOB_CONFIGS = table(
-    "job_configs",
-    "one side of a version or setting that is not the same on all ranks",
+JOB_CONFIGS = table("job_configs", "one side of a version or setting that is not the same on all ranks",
     Column("section", pl.String, "versions, dynamo_config, inductor_config, …"),
     Column("name", pl.String, "its name"),
     Column("value", pl.String, "its value on this side as JSON; null: not set"),
@@ -149,9 +129,7 @@ JOB_CONFIGS = table(
     _COUNT,
 )
 
-JOB_FAILURES = table(
-    "job_failures",
-    "compiles that failed alike",
+JOB_FAILURES = table("job_failures", "compiles that failed alike",
     Column("outcome", pl.String, "failed, limit (recompile limit) or unfinished"),
     Column("fail_type", pl.String, "CompilationMetrics.fail_type"),
     Column("reason", pl.String, "fail_reason, its first 2,000 characters"),
@@ -164,9 +142,7 @@ JOB_FAILURES = table(
     Column("first_us", pl.Float64, "Unix time of the first, µs"),
 )
 
-JOB_STRAGGLERS = table(
-    "job_stragglers",
-    "a part of what a rank compiled longer than the median of the others",
+JOB_STRAGGLERS = table("job_stragglers", "a part of what a rank compiled longer than the median of the others",
     _MEMBER,
     Column("seconds", pl.Float64, "the rank's compile seconds"),
     Column("median_seconds", pl.Float64, "median over the other ranks"),
@@ -177,9 +153,7 @@ JOB_STRAGGLERS = table(
     _BASIS,
 )
 
-LATE_COMPILES = table(
-    "late_compiles",
-    "one compile after the job's start",
+LATE_COMPILES = table("late_compiles", "one compile after the job's start",
     *COMPILE,
     _MEMBER,
     *CODE,
@@ -192,9 +166,7 @@ LATE_COMPILES = table(
     Column("reason", pl.String, "guard that failed; null: first compile of its code object, or not recorded"),
 )
 
-IDLE_ON_COMPILE = table(
-    "idle_on_compile",
-    "a profiler trace: how much of its idle time falls on compiles",
+IDLE_ON_COMPILE = table("idle_on_compile", "a profiler trace: how much of its idle time falls on compiles",
     _MEMBER,
     Column("file", pl.String, "the trace"),
     Column("window_s", pl.Float64, "seconds of the trace"),
