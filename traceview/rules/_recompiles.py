@@ -239,8 +239,8 @@ def _shown(value: str, digits: int) -> str:
 # Which recompiles
 
 
-def causes(tables: Tables, family: str) -> Iterator[Cause]:
-    """One cause per function and subject, of the recompiles of one family.
+def causes(tables: Tables, family: str, fewest_recompiles: float = 0) -> Iterator[Cause]:
+    """One cause per function and subject, with at least that many recompiles of one family.
 
     Code after a graph break counts as its function's, where only one function has that name. A
     state changes for all compiled functions below a region at once: there it is one per region.
@@ -268,7 +268,8 @@ def causes(tables: Tables, family: str) -> Iterator[Cause]:
             subject = str(row["kind"])  # of a tensor the property, whichever tensor shows it first
         return regions.get(function, function), subject
 
-    return _grouped(recompiles, group)
+    found = _grouped(recompiles, group)
+    return (cause for cause in found if cause.recompiles >= fewest_recompiles)
 
 
 def of_sizes(tables: Tables, *reasons: str) -> Iterator[Cause]:
@@ -297,6 +298,12 @@ def limited_frames(tables: Tables) -> set[Frame]:
         (row["file"], row["line"]) for row in rows(tables, "warnings", kind="recompile_limit")
     }
     return frames | warned
+
+
+def own_regions(tables: Tables, cause: Cause) -> list[Row]:
+    """The rows of ``regions`` whose callable is the very code that was recompiled."""
+    regions, code = first_rank(rows(tables, "regions")), frame_of(cause.row)
+    return [row for row in regions if (row["target_file"], row["target_line"]) == code]
 
 
 def recompile_limit(tables: Tables) -> str:
@@ -339,15 +346,13 @@ def severity_of(tables: Tables, seconds: float | None) -> Severity:
 
 def evidence(tables: Tables, cause: Cause) -> tuple[Evidence, ...]:
     """The guards that failed, and what finding one of several variants takes where profiled."""
+    code = frame_of(cause.row)
+    ids = {row["compile_id"] for row in rows(tables, "compiles") if frame_of(row) == code}
     found = [
         row
         for row in first_rank(rows(tables, "call_path", part="cache_lookup"))
-        if (row["entries"] or 0) > 1 and row["calls"] and row["ms"]
+        if row["compile_id"] in ids and (row["entries"] or 0) > 1 and row["calls"] and row["ms"]
     ]
-    if found:
-        code = frame_of(cause.row)
-        ids = {row["compile_id"] for row in rows(tables, "compiles") if frame_of(row) == code}
-        found = [row for row in found if row["compile_id"] in ids]
     if not found:
         return cause.evidence()
     each = sum(row["ms"] for row in found) / sum(row["calls"] for row in found)
@@ -405,24 +410,18 @@ def finding(
 # Where it is
 
 
-def place(cause: Cause, files: Collection[str] = ()) -> Location | None:
+def spot(tables: Tables, cause: Cause) -> Spot:
     """The line that reads what changed, where the log names it; else the function's.
 
-    torch cuts the front off paths in guards: ``files`` are the user's whole ones. The line may
-    still be a library's: a function that was inlined may stand around it.
+    Where that is a library's line, as of a function that was inlined, the user's own line that led
+    there. torch cuts the front off paths in guards.
     """
+    found = code_object(cause.row)
     named = next((row for row in cause.rows if row["user_line"] is not None), None)
-    if named is None or not named["user_file"]:
-        return code_object(cause.row)
-    file = named["user_file"]
-    if not PurePath(file).is_absolute():
-        file = whole_path(file, (cause.row["co_filename"], *files))
-    return Location(file, named["user_line"]) if file else code_object(cause.row)
-
-
-def spot(tables: Tables, cause: Cause) -> Spot:
-    """``place``; where that is a library's line, the user's own line that led there."""
-    found = place(cause, tables["sources"]["file"].to_list())
+    if named is not None and (file := named["user_file"]):
+        if not PurePath(file).is_absolute():
+            file = whole_path(file, (cause.row["co_filename"], *tables["sources"]["file"]))
+        found = Location(file, named["user_line"]) if file else found
     owners = tables.once(Owners)
     if found and owners.owns(StackFrame(found.file, found.line, found.function)):
         return Spot(found)

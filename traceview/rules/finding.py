@@ -6,18 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from traceview.derive.facts.places import Location
-
-__all__ = [
-    "SEVERITIES",
-    "Confidence",
-    "Cost",
-    "Evidence",
-    "Finding",
-    "Location",
-    "Severity",
-    "Snippet",
-]
+from traceview.derive.facts.places import Location as Location
 
 Severity = Literal["error", "warning", "info"]
 #: The gravest first.

@@ -44,9 +44,7 @@ from traceview.rules.kit import (
     Spot,
     Tables,
     compile_call,
-    first_rank,
     from_row,
-    rows,
     short,
     shorten,
     times,
@@ -112,11 +110,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 
 def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:
     """The line that called torch.compile on the function most often, and how often it did."""
-    regions = [
-        row
-        for row in first_rank(rows(tables, "regions"))
-        if (row["target_file"], row["target_line"]) == _recompiles.frame_of(cause.row)
-    ]
+    regions = _recompiles.own_regions(tables, cause)
     made: Counter[tuple[str | None, int | None]] = Counter()
     for row in regions:
         made[row["call_file"], row["call_line"]] += row["compile_calls"] or 1

@@ -51,9 +51,7 @@ _ADDS = re.compile(r"\.(?:append|appendleft|extend|insert|add|update|setdefault)
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and container."""
-    for cause in _recompiles.causes(tables, "length"):
-        if cause.recompiles < fewest_recompiles:
-            continue
+    for cause in _recompiles.causes(tables, "length", fewest_recompiles):
         named = (row for row in cause.rows if row["kind"] in ("keys", "value"))
         what = _KEYS if cause.row["kind"] == "keys" else _LENGTH
         if any(is_of_members(row["guard"] or "") for row in named):

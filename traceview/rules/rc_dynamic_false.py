@@ -84,7 +84,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
         )
 
         setting = f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
-        at, proof = Spot(_recompiles.place(cause)), Evidence(setting, "environment")
+        at, proof = _recompiles.spot(tables, cause), Evidence(setting, "environment")
         paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
         if region:
             setting, call = "dynamic=False", compile_call(region)

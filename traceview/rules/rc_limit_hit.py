@@ -44,6 +44,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     outcome,
+    region_of,
     rows,
     severity,
     shorten,
@@ -143,14 +144,9 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 def _later_calls(tables: Tables, compiles: list[Row]) -> int:
     """Calls of the callables that it was compiled for, beyond one for each of its compiles."""
-    mine = {row["compile_key"] for row in compiles}
-    owners = {
-        (row["pass"], row["pid"], row["region_id"])
-        for row in tables["compile_regions"].iter_rows(named=True)
-        if row["compile_key"] in mine
-    }
     regions = first_rank(rows(tables, "regions"))
-    own = [row for row in regions if (row["pass"], row["pid"], row["region_id"]) in owners]
+    owners = [region_of(tables, row["compile_key"]) for row in compiles]
+    own = [row for row in regions if row in owners]
     calls = sum(row["calls"] or 0 for row in own or regions)
     return max(0, calls - len(first_rank(compiles)))
 

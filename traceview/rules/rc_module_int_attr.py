@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
-from traceview.rules.kit import Finding, Tables, first_rank, rows, short
+from traceview.rules.kit import Finding, Tables, short
 
 CODE = "TV203"
 NEEDS = frozenset({"recompile_causes"})
@@ -61,8 +61,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     for cause in _recompiles.causes(tables, "module_int"):
         at, name = _recompiles.spot(tables, cause), _CHILD.sub(r".\1", cause.source)
         # How many callables with this very code torch.compile was given.
-        frame, regions = _recompiles.frame_of(cause.row), first_rank(rows(tables, "regions"))
-        own = (row for row in regions if (row["target_file"], row["target_line"]) == frame)
+        own = _recompiles.own_regions(tables, cause)
         instances = sum(max(1, row["compile_calls"] or 1) for row in own)
 
         paste = _SWITCH

@@ -30,6 +30,7 @@ makes it symbolic by itself, for one more compile.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from traceview.rules.kit import (
@@ -43,6 +44,7 @@ from traceview.rules.kit import (
     first_rank,
     from_row,
     plural,
+    region_of,
     rows,
 )
 
@@ -60,9 +62,22 @@ _INTEGER = re.compile(r"s\d+")
 
 def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Finding]:
     """One finding a torch.compile call."""
-    symbols = _symbols(tables)
+    symbols = [row for row in rows(tables, "symbols") if row["source_name"]]
+    # Those that the code set to one value are not symbolic any more.
+    pinned = {
+        (row["compile_key"], source)
+        for row in symbols
+        if row["event"] == "specialize"
+        for source in row["source_name"].split(", ")
+    }
+    created: dict[object, list[Row]] = defaultdict(list)
+    for row in symbols:
+        owner = region_of(tables, row["compile_key"])
+        integer = _INTEGER.fullmatch(row["symbol"] or "") and row["event"] == "create"
+        if owner and integer and (row["compile_key"], row["source_name"]) not in pinned:
+            created[owner["pid"], owner["region_id"]].append(row)
     for region in first_rank(rows(tables, "regions", dynamic="True")):
-        own = symbols.get((region["pass"], region["pid"], region["region_id"]), [])
+        own = created[region["pid"], region["region_id"]]
         met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
         only_sizes = all(_SIZE in row["source_name"] for row in own)
         if len(met) != 1 or (met[0]["calls"] or 0) < fewest_calls or not own or not only_sizes:
@@ -95,28 +110,3 @@ def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Findi
             ),
             about=about_region(region),
         )
-
-
-def _symbols(tables: Tables) -> dict[tuple[str, int | None, int], list[Row]]:
-    """Symbols of sizes and ints by the region for whose code they were created.
-
-    Those that the code set to one value are not symbolic any more.
-    """
-    named = [row for row in rows(tables, "symbols") if row["source_name"]]
-    pinned = {
-        (row["compile_key"], source)
-        for row in named
-        if row["event"] == "specialize"
-        for source in row["source_name"].split(", ")
-    }
-    created: dict[str, list[Row]] = {}
-    for row in named:
-        whole = _INTEGER.fullmatch(row["symbol"] or "") and row["event"] == "create"
-        if whole and (row["compile_key"], row["source_name"]) not in pinned:
-            created.setdefault(row["compile_key"], []).append(row)
-    found: dict[tuple[str, int | None, int], list[Row]] = {}
-    for row in tables["compile_regions"].iter_rows(named=True):
-        if row["is_forward"] is not False:
-            region = (row["pass"], row["pid"], row["region_id"])
-            found.setdefault(region, []).extend(created.get(row["compile_key"], ()))
-    return found

@@ -58,9 +58,7 @@ _FEW = 3
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and source."""
-    for cause in _recompiles.causes(tables, "identity"):
-        if cause.recompiles < fewest_recompiles:
-            continue
+    for cause in _recompiles.causes(tables, "identity", fewest_recompiles):
         source = cause.source.removesuffix(".__code__")  # a function is its code to torch
         what, why, remedy = _words(cause, source)
         if any("got deallocated" in (row["guard"] or "") for row in cause.rows):

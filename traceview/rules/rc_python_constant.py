@@ -49,9 +49,7 @@ _TYPE = re.compile(r"type=<(?:class|enum|flag) '([\w.<>]+)'>")
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a function and source."""
-    for cause in _recompiles.causes(tables, "constant"):
-        if cause.recompiles < fewest_recompiles:
-            continue
+    for cause in _recompiles.causes(tables, "constant", fewest_recompiles):
         changes, cost, at_most = cause.changes(), cause.cost(tables), ""
         # These remedies compile more, too: they save less than the recompiles took.
         if cause.is_learning_rate:

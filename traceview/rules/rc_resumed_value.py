@@ -45,9 +45,7 @@ FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:
     """One finding a break and value."""
-    for cause in _recompiles.causes(tables, "resumed"):
-        if cause.recompiles < fewest_recompiles:
-            continue
+    for cause in _recompiles.causes(tables, "resumed", fewest_recompiles):
         is_loop = "_range_iter(" in (cause.row["source_name"] or "")  # around the graph break
         what = "the place in its loop" if is_loop else cause.source
         yield _recompiles.finding(

@@ -37,6 +37,7 @@ from traceview.derive.facts.recompile_causes import keys_changed
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
 from traceview.rules.kit import Finding, Tables
+from traceview.torchtext.dtypes import dtype_of
 
 CODE = "TV208"
 NEEDS = frozenset({"recompile_causes"})
@@ -57,23 +58,6 @@ _REMEDY = {
     "dispatch_keys": "Bring {source} to one device and one tensor type before the compiled call",
     "alias": "Pass separate tensors, or always the same one",
 }
-#: C++ names of dtypes in guards → how Python spells them.
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "signed char": "int8",
-    "Byte": "uint8",
-    "unsigned char": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
 #: What to convert to where it was met: never to integers, which would lose the fractions.
 _FLOATS = ("float32", "bfloat16", "float16", "float64")
 
@@ -92,7 +76,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
         values, form = cause.values(), ""
         if kind == "dtype":
             met = (row[column] for row in cause.rows for column in ("old", "new"))
-            dtypes = dict.fromkeys(_DTYPES.get(name, name) for name in met if name)
+            dtypes = dict.fromkeys(dtype_of(name) or name for name in met if name)
             values = ", ".join(dtypes)
             form = next((f"to(torch.{known})" for known in _FLOATS if known in dtypes), "")
         elif kind == "dispatch_keys":
