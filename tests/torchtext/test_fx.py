@@ -128,7 +128,7 @@ def test_text_that_is_no_graph_gives_an_empty_one():
 
 def test_nodes_have_the_line_of_the_comment_above_them():
     found = node_lines(COMMENTED)
-    assert {name: found.place(name) for name in ("sin", "y", "iadd")} == {
+    assert {name: found[name] for name in ("sin", "y", "iadd")} == {
         "sin": "/home/me/train.py:7",
         "y": "/home/me/train.py:7",
         "iadd": "/home/me/train.py:8",
@@ -137,8 +137,8 @@ def test_nodes_have_the_line_of_the_comment_above_them():
 
 def test_a_node_behind_an_empty_line_or_of_a_package_has_no_line_of_the_user():
     found = node_lines(COMMENTED)
-    assert [found.place(name) for name in ("l_x_", "late", "relu", "unknown")] == [None] * 4
-    assert found.places == ["/home/me/train.py:7", "/home/me/train.py:8"]
+    assert [found.get(name) for name in ("l_x_", "late", "relu", "unknown")] == [None] * 4
+    assert list(dict.fromkeys(found.values())) == ["/home/me/train.py:7", "/home/me/train.py:8"]
 
 
 def test_operators_of_a_post_grad_graph_are_in_its_order():

@@ -131,16 +131,10 @@ def stack_json(stack: Sequence[StackFrame], *, with_code: bool = True) -> str | 
     """``stack`` as the tables keep it: a JSON list of objects; None for an empty stack."""
     if not stack:
         return None
-    rows: list[dict[str, str | int | None]] = []
-    for frame in stack:
-        row: dict[str, str | int | None] = {
-            "file": frame.file,
-            "line": frame.line,
-            "function": frame.function,
-        }
-        if with_code and frame.code is not None:
-            row["code"] = frame.code
-        rows.append(row)
+    rows = [msgspec.structs.asdict(frame) for frame in stack]
+    for row in rows:
+        if not with_code or row["code"] is None:
+            del row["code"]
     return msgspec.json.encode(rows).decode()
 
 

@@ -72,7 +72,7 @@ _NO_WORK = ("torch.ops.inductor.", "torch.ops._c10d_functional.wait_tensor")
 _NAMED_OPERATORS, _MOST_WORDS = 10, 8
 _FUSED_NAME = re.compile(r"fused_(\w+)_\d+$")
 
-_FUNCTION = re.compile(r"^(?P<indent> *)def (?P<name>call|partition_\d+)\(.*\n", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?P<indent> *)def (?:call|partition_\d+)\(.*\n", re.MULTILINE)
 _INPUT = re.compile(
     r"^    (?P<name>\w+) = rand_strided\(.*?dtype=torch\.(?P<dtype>\w+)\)", re.MULTILINE
 )
@@ -296,13 +296,83 @@ class Site:
 
 @dataclass(slots=True)
 class Function:
-    """``call()`` or a partition of it; ``reused`` leads from a buffer to the one it was made of."""
+    """``call()`` or a partition of it; ``reused`` leads from a buffer to the one it was made of.
 
-    name: str
+    ``dtypes`` are those of the module's inputs.
+    """
+
+    dtypes: dict[str, str]
     sites: list[Site] = field(default_factory=list)
     buffers: dict[str, Buffer] = field(default_factory=dict)
     reused: dict[str, str] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
+
+    def read(self, statement: ast.stmt) -> None:
+        """Take note of what one statement makes, calls or returns."""
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            names = (n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name))
+            self.returned.update(names)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            self._call(statement.value, None)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            self._assign(statement.targets[0].id, statement.value)
+
+    def _assign(self, name: str, value: ast.expr) -> None:
+        if isinstance(value, ast.Call):
+            buffer = self._made(value)
+            if buffer is None:
+                self._call(value, name)
+                return
+            self.buffers[name] = buffer
+            if value.args and isinstance(value.args[0], ast.Name):
+                self.reused[name] = value.args[0].id
+        elif isinstance(value, ast.Name):
+            self.reused[name] = value.id
+            if value.id in self.buffers:
+                self.buffers[name] = self.buffers[value.id]
+        elif isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
+            self.reused[name] = value.value.id
+
+    def _made(self, call: ast.Call) -> Buffer | None:
+        """The tensor that ``empty_strided_*`` or ``reinterpret_tensor`` gives."""
+        callee = ast.unparse(call.func)
+        if callee.startswith("empty_strided") and len(call.args) >= 3:
+            return _buffer(call.args[:2], dtype_of(ast.unparse(call.args[2])))
+        if callee == "reinterpret_tensor" and len(call.args) >= 3:
+            base = self._argument(call.args[0]).buffer
+            return _buffer(call.args[1:3], base.dtype if base else None)
+        return None
+
+    def _call(self, call: ast.Call, result: str | None) -> None:
+        callee = ast.unparse(call.func)
+        if callee == "assert_size_stride" and len(call.args) >= 3:
+            name = ast.unparse(call.args[0])
+            known = self.buffers.get(name)
+            dtype = known.dtype if known else self.dtypes.get(name)
+            self.buffers[name] = _buffer(call.args[1:3], dtype_of(dtype or ""))
+            return
+        library = callee.startswith(_LIBRARIES)
+        defined = callee.endswith(".run") or callee.startswith("cpp_")
+        if callee.startswith(_NO_WORK) or not (library or defined):
+            return
+        self.sites.append(
+            Site(
+                callee.removesuffix(".run"),
+                library,
+                tuple(map(self._argument, call.args)),
+                {k.arg: self._argument(k.value) for k in call.keywords if k.arg},
+                result,
+            )
+        )
+
+    def _argument(self, node: ast.expr) -> Argument:
+        if isinstance(node, ast.Name):
+            return Argument(node.id, self.buffers.get(node.id))
+        if isinstance(node, ast.Call) and (buffer := self._made(node)):
+            first = node.args[0]
+            return Argument(first.id if isinstance(first, ast.Name) else None, buffer)
+        text = ast.unparse(node)
+        return Argument(value="" if text == "None" else text)
 
 
 def read_program(text: str) -> list[Function]:
@@ -319,10 +389,9 @@ def read_program(text: str) -> list[Function]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if module.body and isinstance(module.body[0], ast.FunctionDef):
-            reader = _FunctionReader(Function(match["name"]), dtypes)
+            functions.append(Function(dtypes))
             for statement in _statements(module.body[0].body):
-                reader.statement(statement)
-            functions.append(reader.function)
+                functions[-1].read(statement)
     return functions
 
 
@@ -333,81 +402,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(statement.body)
         else:
             yield statement
-
-
-class _FunctionReader:
-    """Fills one function, statement by statement."""
-
-    def __init__(self, function: Function, dtypes: dict[str, str]) -> None:
-        self.function = function
-        self._dtypes = dtypes
-
-    def statement(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Return) and statement.value is not None:
-            names = (n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name))
-            self.function.returned.update(names)
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            self._call(statement.value, None)
-        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            self._assign(statement.targets[0].id, statement.value)
-
-    def _assign(self, name: str, value: ast.expr) -> None:
-        function = self.function
-        if isinstance(value, ast.Call):
-            buffer = self._made(value)
-            if buffer is None:
-                self._call(value, name)
-                return
-            function.buffers[name] = buffer
-            if value.args and isinstance(value.args[0], ast.Name):
-                function.reused[name] = value.args[0].id
-        elif isinstance(value, ast.Name):
-            function.reused[name] = value.id
-            if value.id in function.buffers:
-                function.buffers[name] = function.buffers[value.id]
-        elif isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
-            function.reused[name] = value.value.id
-
-    def _made(self, call: ast.Call) -> Buffer | None:
-        """The tensor that ``empty_strided_*`` or ``reinterpret_tensor`` gives."""
-        callee = ast.unparse(call.func)
-        if callee.startswith("empty_strided") and len(call.args) >= 3:
-            return _buffer(call.args[:2], dtype_of(ast.unparse(call.args[2])))
-        if callee == "reinterpret_tensor" and len(call.args) >= 3:
-            base = self._argument(call.args[0]).buffer
-            return _buffer(call.args[1:3], base.dtype if base else None)
-        return None
-
-    def _call(self, call: ast.Call, result: str | None) -> None:
-        callee = ast.unparse(call.func)
-        if callee == "assert_size_stride" and len(call.args) >= 3:
-            name = ast.unparse(call.args[0])
-            known = self.function.buffers.get(name)
-            dtype = known.dtype if known else self._dtypes.get(name)
-            self.function.buffers[name] = _buffer(call.args[1:3], dtype_of(dtype or ""))
-            return
-        library = callee.startswith(_LIBRARIES)
-        defined = callee.endswith(".run") or callee.startswith("cpp_")
-        if callee.startswith(_NO_WORK) or not (library or defined):
-            return
-        self.function.sites.append(
-            Site(
-                callee.removesuffix(".run"),
-                library,
-                tuple(map(self._argument, call.args)),
-                {k.arg: self._argument(k.value) for k in call.keywords if k.arg},
-                result,
-            )
-        )
-
-    def _argument(self, node: ast.expr) -> Argument:
-        if isinstance(node, ast.Name):
-            return Argument(node.id, self.function.buffers.get(node.id))
-        if isinstance(node, ast.Call) and (buffer := self._made(node)):
-            first = node.args[0]
-            return Argument(first.id if isinstance(first, ast.Name) else None, buffer)
-        text = ast.unparse(node)
-        return Argument(value="" if text == "None" else text)
 
 
 def _buffer(shape: list[ast.expr], dtype: str | None) -> Buffer:

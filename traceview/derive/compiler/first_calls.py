@@ -20,34 +20,28 @@ from traceview.tables import Tables
 from traceview.words.names import PHASES
 
 PARTS = tuple(PHASES)
-_EXACT = {
-    "dynamo": "dynamo",
-    "entire_frame_compile": "dynamo",
-    "build_guards": "dynamo",
-    "backend_compile": "aot",
-    "create_aot_dispatcher_function": "aot",
-    "min_cut_rematerialization_partition": "aot",
-    "entire_backward_compile": "aot",
-    "_recursive_joint_graph_passes": "inductor",
-    "_recursive_pre_grad_passes": "inductor",
-    "inductor_codecache_torch_key": "inductor",
-    "inductor_compile": "inductor",
-    "fx_codegen_and_compile": "inductor",
-    "GraphLowering.run": "inductor",
-    "Scheduler.__init__": "scheduling",
-    "code_gen": "codegen",
-    "GraphLowering.codegen": "codegen",
-    "GraphLowering.compile_to_fn": "codegen",
-    "Scheduler.codegen": "codegen",
-    "PythonWrapperCodegen.generate": "codegen",
-    "PyCodeCache.load_by_key_path": "codegen",
-    "compile_file": "kernel_compile",
-    "async_compile.wait": "kernel_compile",
-    "async_compile.precompile": "kernel_compile",
-    "TritonBundler.collect": "kernel_compile",
-    "benchmark_fused_nodes": "autotune",
-    "benchmark_codegened_module": "autotune",
+#: Part → names of its phases.
+_NAMES = {
+    "dynamo": "dynamo entire_frame_compile build_guards",
+    "aot": """
+        backend_compile create_aot_dispatcher_function min_cut_rematerialization_partition
+        entire_backward_compile
+    """,
+    "inductor": """
+        _recursive_joint_graph_passes _recursive_pre_grad_passes inductor_codecache_torch_key
+        inductor_compile fx_codegen_and_compile GraphLowering.run
+    """,
+    "scheduling": "Scheduler.__init__",
+    "codegen": """
+        code_gen GraphLowering.codegen GraphLowering.compile_to_fn Scheduler.codegen
+        PythonWrapperCodegen.generate PyCodeCache.load_by_key_path
+    """,
+    "kernel_compile": """
+        compile_file async_compile.wait async_compile.precompile TritonBundler.collect
+    """,
+    "autotune": "benchmark_fused_nodes benchmark_codegened_module",
 }
+_EXACT = {name: part for part, names in _NAMES.items() for name in names.split()}
 _PATTERNS = (
     (re.compile(r"^triton: "), "kernel_compile"),
     (re.compile(r"_template_(?:precompiling|autotuning)$"), "autotune"),

@@ -14,7 +14,7 @@ from traceview.parse.cutting import Record
 from traceview.parse.payloads.traces import Traces, traces
 from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Process, Reader, Row
-from traceview.torchtext.fx import NodeLines, lowered_operators, node_lines
+from traceview.torchtext.fx import lowered_operators, node_lines
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
@@ -139,19 +139,19 @@ class _Lines:
         """By the newest graph that knows it; graphs that are not needed are not read."""
         for at in graphs:
             for row in reversed(self._graphs.get(at, ())):
-                if place := lines_of(row).place(node):
+                if place := lines_of(row).get(node):
                     return place
             for lines in reversed(self._traced.get(at[0], ()) if at[1] is None else ()):
-                if place := lines.place(node):
+                if place := lines.get(node):
                     return place
         return None
 
 
-def lines_of(graph: Row) -> NodeLines:
+def lines_of(graph: Row) -> dict[str, str]:
     """The user's lines in a row of ``graphs``, read once."""
     if graph.get("lines") is None:
         graph["lines"] = node_lines(graph["text"])
-    lines: NodeLines = graph["lines"]
+    lines: dict[str, str] = graph["lines"]
     return lines
 
 

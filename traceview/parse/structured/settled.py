@@ -97,10 +97,10 @@ def _remember(process: Process, graphs: list[Row]) -> None:
     for row in graphs:
         if row["kind"] == "dynamo_output":
             process.traced.setdefault(row["compile_key"], []).append(kernels.lines_of(row))
-    kept = sum(len(lines.nodes) for graphs in process.traced.values() for lines in graphs)
+    kept = sum(len(lines) for graphs in process.traced.values() for lines in graphs)
     while kept > _TRACED_NODES:
         oldest = process.traced.pop(next(iter(process.traced)))
-        kept -= sum(len(lines.nodes) for lines in oldest)
+        kept -= sum(len(lines) for lines in oldest)
 
 
 # Rows to frames.

@@ -19,7 +19,6 @@ from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record, Stamp
 from traceview.parse.damage import Damage
 from traceview.torchtext.frames import StackFrame
-from traceview.torchtext.fx import NodeLines
 
 Row = dict[str, Any]
 _EPOCHS_BACK = 50
@@ -194,7 +193,7 @@ class Process(msgspec.Struct):
     loose: list[OpenPhase] = []
     phase_ids: Iterator[int] = msgspec.field(default_factory=count)
     tallies: dict[tuple[str, str | None], Tally] = {}
-    traced: dict[str | None, list[NodeLines]] = {}
+    traced: dict[str | None, list[dict[str, str]]] = {}
     autotune_tables: int = 0
     opening: Record | None = None
     components: dict[str, dict[str, None]] = {}
