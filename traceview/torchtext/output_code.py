@@ -154,7 +154,11 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
             end = text.find(quoted["quote"], quoted.end())
             source = text[quoted.end() : end] if end >= 0 else None
             at = end + 3 if end >= 0 else len(text)
-        name, above = match["name"], _comments_above(text, match.start())
+        name, above = match["name"], _Comments()
+        for line in map(str.strip, reversed(body[-1].split("\n")[-1 - _COMMENT_LINES : -1])):
+            if not line.startswith(("#", "//")):
+                break
+            above.read(line)
         category = category_of(name, match["how"])
         if name not in kernels:
             kernels[name] = Kernel(
@@ -176,19 +180,6 @@ def category_of(name: str, how: str) -> str | None:
     if match:
         return CATEGORIES[match["category"]]
     return "user_triton" if how == "triton" else None
-
-
-def _comments_above(text: str, end: int) -> _Comments:
-    """The comment lines directly above ``end``."""
-    above = _Comments()
-    for _ in range(_COMMENT_LINES):
-        start = text.rfind("\n", 0, max(0, end - 1)) + 1
-        line = text[start:end].strip()
-        if not line.startswith(("#", "//")):
-            break
-        above.read(line)
-        end = start
-    return above
 
 
 def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:

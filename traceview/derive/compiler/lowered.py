@@ -21,6 +21,8 @@ from traceview.torchtext.fx import Graph, read_graph
 
 Row = Mapping[str, Any]
 _OP = re.compile(r"op\d+")
+_BUFFER = re.compile(r"buf(\d+)")
+GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
 
 
 class Kernel(msgspec.Struct, frozen=True):
@@ -131,6 +133,43 @@ class Lowered(msgspec.Struct, dict=True):
             *((None, "extern", (n,)) for n in alone),
         ]
 
+    def scheduled(self, name: str) -> list[str]:
+        """Scheduler nodes of ``op1_op2``; of ``{'buf0'}`` where buffers are numbered as nodes are.
+
+        That is so while every node makes one buffer and none was taken out: numbers without a gap.
+        """
+        if buffers := _BUFFER.findall(name):
+            if set(self.candidates) != {f"op{at}" for at in range(len(self.candidates))}:
+                return []
+            return [f"op{number}" for number in buffers if f"op{number}" in self.candidates]
+        return _OP.findall(name)
+
+    def refusals(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[Row]]:
+        """Refusals by the two groups of the end that they are about, in order."""
+        final = {op: group for group in self.groups for op in group}
+        found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Row]] = {}
+        for row in self.decisions:
+            nodes = [_OP.findall(row[name] or "")[:1] for name in ("node1", "node2")]
+            groups = [final[op] for ops in nodes for op in ops if op in final]
+            if row["decision"] == "refused" and len(groups) == 2 and groups[0] != groups[1]:
+                found.setdefault((groups[0], groups[1]), []).append(row)
+        return found
+
+    def gemms_beside(self, nodes: tuple[str, ...], *, epilogue: bool) -> list[str]:
+        """GEMMs that ``nodes`` read, or that read them; any if nodes are not known."""
+        graph = self.graph
+        if not nodes:
+            return [node.name for node in graph.operations if node.op in GEMMS]
+        if epilogue:
+            found = [graph.base(i)[0] for n in nodes for i in graph.nodes[n].inputs]
+        else:
+            found = [user for n in nodes for user in graph.uses(n) if user in graph.nodes]
+        return [name for name in dict.fromkeys(found) if graph.nodes[name].op in GEMMS]
+
+    def traffic(self, nodes: Iterable[str], shared: Shared | None = None) -> int | None:
+        """Bytes that one kernel of ``nodes`` reads and writes; None if a size is not known."""
+        return traffic(self.graph, nodes, shared)
+
     def kernel_names(self, nodes: Iterable[str]) -> list[str]:
         """The named kernels that compute any of ``nodes``, each once."""
         return list(dict.fromkeys(name for node in nodes for name in self._holding.get(node, ())))
@@ -156,7 +195,7 @@ class Lowered(msgspec.Struct, dict=True):
 
     def fused_bytes(self) -> int | None:
         """Bytes that all kernels move; None without kernels or where a size is not known."""
-        moved = [traffic(self.graph, kernel.nodes, kernel.shared) for kernel in self.kernels]
+        moved = [self.traffic(kernel.nodes, kernel.shared) for kernel in self.kernels]
         return added(moved) if moved else None
 
 

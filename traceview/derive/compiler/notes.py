@@ -14,19 +14,16 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.compiler.lowered import Lowered, named
-from traceview.derive.compiler.traffic import added, traffic
+from traceview.derive.compiler.lowered import GEMMS, Lowered, named
+from traceview.derive.compiler.traffic import added
 from traceview.tables import Tables
 from traceview.torchtext.fx import Node, op_name
 
 Row = dict[str, Any]
 #: Refused pairs of one graph that are looked at; the rest is one note.
 MOST_PAIRS = 3000
-_OP = re.compile(r"op\d+")
 _NUMBERS = re.compile(r"\d+")
-_BUFFER = re.compile(r"buf(\d+)")
 NOTHING_SHARED = re.compile(r"^no shared data$")
-GEMMS = frozenset(f"aten.{op}" for op in ("mm", "addmm", "bmm", "baddbmm", "convolution"))
 #: GEMM templates exist only while autotuning chooses between them (use_triton_template, utils.py).
 _GPU_SETTING = "torch._inductor.config.max_autotune_gemm"
 #: C++ ones only for weights that are constants (use_cpp_gemm_template, utils.py): inference.
@@ -75,11 +72,10 @@ def _fused(graph: Lowered) -> Iterator[Row]:
         ]
         if len(mine) < 2 or kernel.category in ("extern", "fallback"):
             continue
-        apart = added(traffic(graph.graph, [name]) for name in mine)
-        together = traffic(graph.graph, kernel.nodes, kernel.shared)
         text = f"{len(mine)} operations of the lowered graph run as one kernel: {named(ops)}"
         kernels = [kernel.name] if kernel.name else []
-        saved = _less(apart, together)
+        apart = added(graph.traffic([name]) for name in mine)
+        saved = _less(apart, graph.traffic(kernel.nodes, kernel.shared))
         yield _note(graph, "fused", text, kernel.nodes, saved, kernels=kernels)
 
 
@@ -111,7 +107,7 @@ def _less(apart: int | None, together: int | None) -> int | None:
 
 def _refused(graph: Lowered) -> Iterator[Row]:
     """Groups that were left apart to the end: what another way joined is no refusal."""
-    pairs = _pairs(graph)
+    pairs = graph.refusals()
     if len(pairs) > MOST_PAIRS:
         left = len(pairs) - MOST_PAIRS
         text = f"{left:,} more pairs stay apart: they were not looked at"
@@ -126,8 +122,8 @@ def _refused(graph: Lowered) -> Iterator[Row]:
         elif nodes1 and nodes2:
             pair = (nodes1, nodes2)
             shared = graph.shared(pair)
-            alone = (traffic(graph.graph, *part) for part in zip(pair, shared, strict=True))
-            saved = _less(added(alone), traffic(graph.graph, (*nodes1, *nodes2)))
+            alone = added(graph.traffic(*part) for part in zip(pair, shared, strict=True))
+            saved = _less(alone, graph.traffic((*nodes1, *nodes2)))
         one, other = named(graph.ops(nodes1)), named(graph.ops(nodes2))
         text = (
             f"{one or row['node1']} and {other or row['node2']} stay apart: "
@@ -137,21 +133,6 @@ def _refused(graph: Lowered) -> Iterator[Row]:
         if not saved and len(note["kernels"]) == 1:
             continue  # two loops of one C++ kernel: not even a launch would be saved
         yield {**note, "setting": setting, "times": sum(r["times"] or 1 for r in rows)}
-
-
-def _pairs(graph: Lowered) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[Any]]:
-    """Refusals by the two groups of the end that they are about, in order."""
-    final = {op: group for group in graph.groups for op in group}
-    found: dict[Any, list[Any]] = {}
-    for row in graph.decisions:
-        if row["decision"] != "refused":
-            continue
-        first, second = (_OP.findall(row[name] or "") for name in ("node1", "node2"))
-        if first and second and first[0] in final and second[0] in final:
-            pair = final[first[0]], final[second[0]]
-            if pair[0] != pair[1]:
-                found.setdefault(pair, []).append(row)
-    return found
 
 
 def _hints(tables: Tables) -> Iterator[Row]:
@@ -197,14 +178,14 @@ def _decided(graph: Lowered) -> Iterator[Row]:
     """
     templates = {op for op, row in graph.candidates.items() if row["kind"] == "other"}
     for row in graph.decisions:
-        first, second = (_members(graph, row[name] or "") for name in ("node1", "node2"))
+        first, second = (graph.scheduled(row[name] or "") for name in ("node1", "node2"))
         before, after = bool(templates & set(first)), bool(templates & set(second))
         if row["decision"] == "refused" or before == after:
             continue
         fused = row["decision"] == "fused" or (row["speedup"] or 0.0) > 1.0
         side = "epilogue" if before else "prologue"
         nodes = graph.origins(" ".join(second if before else first))
-        gemms = _beside(graph, nodes, epilogue=before)
+        gemms = graph.gemms_beside(nodes, epilogue=before)
         if not gemms:
             continue
         speedup = row["speedup"]
@@ -221,38 +202,15 @@ def _decided(graph: Lowered) -> Iterator[Row]:
             f"{outcome}"
         )
         kind = f"{side}_{'fused' if fused else 'apart'}"
-        saved = _passed(graph, gemms[0], set(nodes)) if len(gemms) == 1 else None
+        saved = _passed(graph, gemms[0], nodes) if len(gemms) == 1 else None
         reason = f"benchmark: {timed}" if row["decision"] == "benchmarked" else None
         yield _note(graph, kind, text, nodes, saved, reason=reason)
 
 
-def _members(graph: Lowered, name: str) -> list[str]:
-    """Scheduler nodes of ``op1_op2``; of ``{'buf0'}`` only where buffers are numbered as nodes are.
-
-    That is so while every node makes one buffer and none was taken out: numbers without a gap.
-    """
-    if buffers := _BUFFER.findall(name):
-        if set(graph.candidates) != {f"op{at}" for at in range(len(graph.candidates))}:
-            return []
-        return [f"op{number}" for number in buffers if f"op{number}" in graph.candidates]
-    return _OP.findall(name)
-
-
-def _beside(graph: Lowered, nodes: tuple[str, ...], *, epilogue: bool) -> list[str]:
-    """The GEMMs that ``nodes`` read, or that read them; any of the graph if nodes are not known."""
-    if not nodes:
-        return [node.name for node in graph.graph.operations if node.op in GEMMS]
-    if epilogue:
-        found = [graph.graph.base(i)[0] for n in nodes for i in graph.graph.nodes[n].inputs]
-    else:
-        found = [u for n in nodes for u in graph.graph.uses(n) if u in graph.graph.nodes]
-    return [name for name in dict.fromkeys(found) if graph.graph.nodes[name].op in GEMMS]
-
-
-def _passed(graph: Lowered, gemm: str, inside: set[str]) -> int | None:
-    """Bytes of what passes between ``inside`` and the GEMM next to them."""
-    apart = added((traffic(graph.graph, [gemm]), traffic(graph.graph, inside)))
-    return _less(apart, traffic(graph.graph, {gemm, *inside}))
+def _passed(graph: Lowered, gemm: str, nodes: tuple[str, ...]) -> int | None:
+    """Bytes of what passes between ``nodes`` and the GEMM next to them."""
+    apart = added((graph.traffic([gemm]), graph.traffic(nodes)))
+    return _less(apart, graph.traffic([gemm, *nodes]))
 
 
 def _beside_library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Iterator[Row]:
@@ -284,7 +242,7 @@ def _beside_library_call(graph: Lowered, gemm: Node, tuned: pl.DataFrame) -> Ite
             setting = _CPU_SETTING
         text = f"{named(ops)} {where} {named([gemm.op])} {stay}: {why}"
         kind = f"{side}_apart" if lost else f"{side}_not_tried"
-        note = _note(graph, kind, text, nodes, _passed(graph, gemm.name, set(nodes)))
+        note = _note(graph, kind, text, nodes, _passed(graph, gemm.name, nodes))
         lines = list(dict.fromkeys(filter(None, (gemm.user_line, *note["lines"]))))
         yield {**note, "ops": [gemm.op, *ops], "lines": lines, "setting": setting}
 

@@ -115,7 +115,19 @@ def _named(pid: int, tid: int, what: str, name: str, order: int) -> list[Row]:
 
 
 def _spans(tables: Tables) -> Iterator[Span]:
-    yield from _phases(tables)
+    by_process: dict[Process, list[Row]] = defaultdict(list)
+    for row in tables["compile_phases"].sort("phase_id").iter_rows(named=True):
+        by_process[row["pass"], row["pid"]].append(row)
+    for process, rows in by_process.items():
+        parts = parts_of(rows)
+        for row in rows:
+            if row["started_us"] is None or row["duration_us"] is None:
+                continue  # Triton kernels in workers: torch gives no start
+            part = PHASES.get(parts[row["phase_id"]] or "", "compile")
+            track = TRACKS[1] if row["aside"] else TRACKS[0]
+            more = {"compile_id": row["compile_id"], "self_ms": (row["self_us"] or 0.0) / 1e3}
+            times = row["started_us"], row["duration_us"]
+            yield Span(process, track, row["name"], part, *times, more)
     for row in _timed(tables, "compile_intervals", "duration_ms"):
         name = f"{row['trigger'] or 'compile'} {row['compile_id'] or ''}".strip()
         yield _span(row, "compile intervals", name, "compile", "duration_ms", "step")
@@ -135,22 +147,6 @@ def _spans(tables: Tables) -> Iterator[Span]:
     for row in _timed(tables, "profile_windows", "host_ms"):
         name = f"profiler, {row['stance']} ({row['purpose'] or 'time'})"
         yield _span(row, "profiler windows", name, row["stance"], "host_ms", "steps")
-
-
-def _phases(tables: Tables) -> Iterator[Span]:
-    by_process: dict[Process, list[Row]] = defaultdict(list)
-    for row in tables["compile_phases"].sort("phase_id").iter_rows(named=True):
-        by_process[row["pass"], row["pid"]].append(row)
-    for process, rows in by_process.items():
-        parts = parts_of(rows)
-        for row in rows:
-            if row["started_us"] is None or row["duration_us"] is None:
-                continue  # Triton kernels in workers: torch gives no start
-            part = PHASES.get(parts[row["phase_id"]] or "", "compile")
-            track = TRACKS[1] if row["aside"] else TRACKS[0]
-            more = {"compile_id": row["compile_id"], "self_ms": (row["self_us"] or 0.0) / 1e3}
-            times = row["started_us"], row["duration_us"]
-            yield Span(process, track, row["name"], part, *times, more)
 
 
 def _timed(tables: Tables, name: str, duration: str) -> Iterator[Row]:

@@ -49,7 +49,15 @@ def idle_parts(
         if row["kind"] not in ("busy", "unexplained"):
             sides.setdefault(row["category"], {})[row["stance"]] = row["ms"]
             rows[row["category"]] = row
-    for line in _lines_of_both(details):
+    # What eager spends on a line between operators, the compiled step may spend on it between two
+    # graphs: it is the script's own Python, whatever the category is called.
+    lines: dict[tuple[str, int], list[Row]] = {}
+    for row in details:
+        if row["category"] in _PYTHON and row["file"] is not None and row["ms"] is not None:
+            lines.setdefault((row["file"], row["line"]), []).append(row)
+    for (file, number), line in lines.items():
+        if len({row["stance"] for row in line}) < 2:
+            continue
         for row in line:
             sides[row["category"]][row["stance"]] -= row["ms"]
         times = (
@@ -57,7 +65,7 @@ def idle_parts(
             sum(row["ms"] for row in line if row["stance"] == "compiled"),
         )
         part = Part.of(OTHER_IDLE, "Python", times, line[0]["clock"], derived=False)
-        yield replace(part, file=line[0]["file"], line=line[0]["line"])
+        yield replace(part, file=file, line=number)
     for category, ms in sides.items():
         eager, compiled = ms.get("eager"), ms.get("compiled")
         if not (eager or compiled):
@@ -74,19 +82,6 @@ def idle_parts(
         elif row["kind"] == "overhead" or category in _OVERHEADS:
             effect = OVERHEADS
         yield Part.of(effect, category, (eager, compiled), row["clock"], derived=False)
-
-
-def _lines_of_both(details: Sequence[Row]) -> list[list[Row]]:
-    """Rows of Python time by line, where both stances spend some there.
-
-    What eager spends on a line between operators, the compiled step may spend on it between two
-    graphs: it is the script's own, whatever the category is called.
-    """
-    lines: dict[tuple[str, int], list[Row]] = {}
-    for row in details:
-        if row["category"] in _PYTHON and row["file"] is not None and row["ms"] is not None:
-            lines.setdefault((row["file"], row["line"]), []).append(row)
-    return [rows for rows in lines.values() if len({row["stance"] for row in rows}) > 1]
 
 
 def _launches(times: Times, counts: Mapping[str, Row]) -> Iterator[Part]:

@@ -49,6 +49,12 @@ def step_limit(
     unlike = far_longer(
         *(counts.get(f"{name}_ms") for name in ("unexplained", "timed_step", "beside_step"))
     )
+    # Launches' idle time: 0 where the device idles for other reasons, None where causes lack names.
+    caused = [row for row in idle if row["ms"] is not None]
+    nameless = sum(row["ms"] for row in caused if row["category"] == UNLINKED)
+    launch_idle = None
+    if caused and nameless <= _NAMELESS * sum(row["ms"] for row in caused):
+        launch_idle = sum(row["ms"] for row in caused if row["category"] == LAUNCH_BOUND)
     known = [r["ms"] for r in rows if r["bytes"] is not None or r["flops"] is not None]
     gap_us = ceilings.gap_us or 0.0
     # Every kernel at its ceiling. One without a floor, or that was faster (its bytes were in a
@@ -68,17 +74,8 @@ def step_limit(
         "limit_ms": limit * scale if any_floor else None,
         "fusible_ms": None if spared is None else spared * scale,
         "idle_ms": _sum(row["ms"] for row in idle),
-        "launch_idle_ms": None if unlike else _launch_idle(idle),
+        "launch_idle_ms": None if unlike else launch_idle,
     }
-
-
-def _launch_idle(idle: Sequence[Row]) -> float | None:
-    """0 where the device idles for other reasons only; None where causes are not known."""
-    known = [row for row in idle if row["ms"] is not None]
-    nameless = sum(row["ms"] for row in known if row["category"] == UNLINKED)
-    if nameless > _NAMELESS * sum(row["ms"] for row in known):
-        return None
-    return sum(r["ms"] for r in known if r["category"] == LAUNCH_BOUND) if known else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
