@@ -57,9 +57,14 @@ def counts(tables: Tables, focus: Focus) -> dict[str, StanceCounts]:
 def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
     """The compiled callables of the process, those with the largest share of a step first."""
     costs = {row["region_id"]: row for row in focus.rows(tables["region_costs"])}
-    owners = dict(tables["compile_regions"].select("compile_key", "region_id").iter_rows())
-    breaks = _count(tables, "graph_breaks", owners)
-    recompiles = _count(tables, "recompiles", owners)
+    owners = tables["compile_regions"].select("compile_key", "region_id")
+    owners = owners.unique("compile_key", keep="last")
+    # Places that break; compiles that were made again.
+    sites = tables["break_sites"].filter(~pl.col("refused")).explode("compile_keys")
+    places = sites.join(owners, left_on="compile_keys", right_on="compile_key")
+    again = tables["recompiles"].select("compile_key").unique().join(owners, on="compile_key")
+    breaks = Counter(places.unique(["region_id", "file", "line", "gb_type"])["region_id"])
+    recompiles = Counter(again.unique(["region_id", "compile_key"])["region_id"])
     found = []
     for row in focus.rows(tables["regions"]):
         number = row["region_id"]
@@ -76,22 +81,12 @@ def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
                 share=cost.get("share"),
                 compile_seconds=cost.get("compile_s"),
                 compiles=cost.get("compiles"),
-                graph_breaks=None if breaks is None else breaks[number],
-                recompiles=None if recompiles is None else recompiles[number],
+                graph_breaks=breaks[number] if tables.has("break_sites") else None,
+                recompiles=recompiles[number] if tables.has("recompiles") else None,
             )
         )
     found.sort(key=lambda region: (-(region.share or 0.0), region.region_id))
     return tuple(found[:MOST_REGIONS])
-
-
-def _count(tables: Tables, name: str, owners: dict[str, int]) -> Counter[int] | None:
-    """Per region, how many places (breaks) or compiles (recompiles); None if not recorded."""
-    if not tables.has(name):
-        return None
-    what = ("user_file", "user_line", "gb_type") if name == "graph_breaks" else ("compile_key",)
-    rows = tables[name].select("compile_key", *(pl.col(key).alias(f"what_{key}") for key in what))
-    found = {(owners[row[0]], *row[1:]) for row in rows.iter_rows() if row[0] in owners}
-    return Counter(region for region, *_ in found)
 
 
 def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...]:

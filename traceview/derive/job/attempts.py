@@ -60,6 +60,15 @@ def with_member(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.coalesce(rank, process).alias("member"))
 
 
+def breaks(tables: Tables, name: str) -> pl.DataFrame:
+    """``break_sites`` of an attempt with ``member``, a row for each compile (``compile_key``).
+
+    Without those that ``fullgraph=True`` made errors: they are compiles that failed.
+    """
+    sites = tables["break_sites"].filter(pl.col("pass") == name, ~pl.col("refused"))
+    return with_member(sites.explode("compile_keys").rename({"compile_keys": "compile_key"}))
+
+
 def in_order(members: Iterable[str]) -> list[str]:
     """Ranks by number, then processes."""
     members = set(members)

@@ -20,6 +20,7 @@ from traceview.derive.job.attempts import (
     Code,
     Row,
     Span,
+    breaks,
     code_columns,
     phases_of,
     ranges,
@@ -53,12 +54,7 @@ Cells = Mapping[Code, Mapping[str, _Cell]]
 
 def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     """One row a rank, ranks that compiled nothing included."""
-    # One graph break a compile and line; None where none could be recorded.
-    breaks: Counter[str] | None = None
-    if tables.has("graph_breaks"):
-        mine = with_member(tables["graph_breaks"].filter(pl.col("pass") == job.name))
-        what = ["member", "compile_key", "user_file", "user_line", "gb_type"]
-        breaks = Counter(dict(mine.unique(what).group_by("member").len().iter_rows()))
+    broken = Counter(breaks(tables, job.name)["member"])
     # Look-ups in Inductor's graph cache by how they ended: what AOTAutograd's finds, Inductor's
     # reports as found once more, and one of them counts.
     events = tables["cache_events"].filter(
@@ -80,7 +76,7 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
             "seconds": 0.0 if timed is None and not spans else timed,
             **(phases_of(spans) if timed is not None else {}),
             **_counts(spans),
-            "graph_breaks": breaks[member] if breaks is not None else None,
+            "graph_breaks": broken[member] if tables.has("break_sites") else None,
             **lookups.get(member, {}),
             "first_us": min((start for start, _ in times), default=None),
             "last_us": max((end for _, end in times), default=None),

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import polars as pl
 
+from traceview.derive.job.attempts import breaks as breaks_of
 from traceview.diagnosis.focus import Code, Row, code_of, cut, struct_of
 from traceview.diagnosis.job.model import ChainLink, JobBreak, JobChain
 from traceview.diagnosis.job.subject import TEXT, VALUE, Subject
@@ -70,18 +71,15 @@ def breaks(subject: Subject) -> tuple[tuple[JobBreak, ...], int]:
     """(places where graphs break, the most frequent first; how many more)."""
     what = pl.coalesce("gb_type", pl.col("reason").str.split("\n").list.first())
     groups = (
-        subject.frame("graph_breaks")
-        .with_columns(reason=what, compile=pl.concat_str("member", "compile_key", separator=" "))
-        .group_by("user_file", "user_line", "reason", maintain_order=True)
+        breaks_of(subject.tables, subject.job.name)
+        .with_columns(reason=what, compile=pl.struct("member", "compile_key"))
+        .group_by("file", "line", "reason", maintain_order=True)
         .agg(
-            pl.col("user_function").drop_nulls().first().alias("function"),
-            pl.col("gb_id").drop_nulls().first(),
-            # The same break stands in the structured log, in the text log and once an attempt.
-            pl.max_horizontal(pl.col("compile").drop_nulls().n_unique(), 1).first().alias("times"),
+            pl.col("function", "gb_id").drop_nulls().first(),
+            pl.col("compile").n_unique().alias("times"),
             pl.col("member").unique(),
         )
         .sort("times", descending=True, maintain_order=True)
-        .rename({"user_file": "file", "user_line": "line"})
     )
     found = (
         struct_of(

@@ -9,6 +9,7 @@ import polars as pl
 
 from traceview.derive.compile_costs import PHASES
 from traceview.derive.intervals import Interval, length
+from traceview.derive.job.attempts import breaks
 from traceview.diagnosis.focus import Code, Row, code_of, struct_of
 from traceview.diagnosis.job.caches import misses, why
 from traceview.diagnosis.job.model import JobCause, JobChain, JobFrame, RankRow
@@ -55,15 +56,16 @@ class _Evidence:
                 self.lookups[found.code][_OUTCOMES[event]] += count
         # Graph breaks on all ranks, one a compile and line.
         self.breaks: Counter[Code] = Counter()
-        places = ["member", "compile_key", "user_file", "user_line"]
-        for member, key, *_ in subject.frame("graph_breaks").select(places).unique().iter_rows():
+        places = ["member", "compile_key", "file", "line"]
+        sites = breaks(subject.tables, subject.job.name)
+        for member, key, *_ in sites.select(places).unique().iter_rows():
             if found := subject.spans.get((member, key)):
                 self.breaks[found.code] += 1
 
     def frame(self, row: Row) -> JobFrame:
         code = code_of(row)
         looked = self.lookups.get(code)
-        known = self.subject.tables.has("graph_breaks")
+        known = self.subject.tables.has("break_sites")
         causes = sorted(self._causes(code, row), key=lambda cause: -(cause.seconds or 0.0))
         phases = {name: row[name] or 0.0 for name in PHASES}
         # The phase that fills most of it is where the time went, whatever the cause.
