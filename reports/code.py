@@ -39,7 +39,12 @@ def language_of(text: str) -> str:
 @lru_cache(256)  # findings of one rule say the same
 def highlight(text: str, language: str) -> tuple[Markup, ...]:
     """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
-    pieces = (_piece(token, value) for token, value in _lexer(language).get_tokens(clean(text)))
+    pieces = []
+    for token, value in _lexer(language).get_tokens(clean(text)):
+        name, lines = _class(token), str(escape(value)).split("\n")
+        if name:
+            lines = [f'<span class="{name}">{x}</span>' if x.strip() else x for x in lines]
+        pieces.append("\n".join(lines))
     return tuple(map(Markup, "".join(pieces).split("\n")[:-1]))  # a lexer adds a newline
 
 
@@ -57,13 +62,3 @@ def _lexer(language: str) -> Lexer:
 @cache
 def _class(token: _TokenType) -> str | None:
     return next((name for kind, name in _CLASSES if token in kind), None)
-
-
-def _piece(token: _TokenType, text: str) -> str:
-    name, escaped = _class(token), str(escape(text))
-    if not name:
-        return escaped
-    return "\n".join(
-        f'<span class="{name}">{line}</span>' if line.strip() else line
-        for line in escaped.split("\n")
-    )

@@ -50,29 +50,28 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 
 def render(diagnosis: Diagnosis) -> str:
     """The whole page. Where it would pass ``MAX_BYTES`` it is rendered again with less detail."""
-    page = ""
-    for limits in _LEVELS:
-        page = _render(diagnosis, limits)
-        if len(page.encode()) <= MAX_BYTES:
-            return page
-    return page
-
-
-def _render(diagnosis: Diagnosis, limits: Limits) -> str:
-    page, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
-    if diagnosis.job is not None:
-        limits = replace(limits, coloured=min(limits.coloured, _JOB_COLOURED))
+    name, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
     script = asset("report.js")
     # The Content-Security-Policy knows our one script by its hash.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = _environment(limits.text).get_template(page)
-    return template.render(
-        d=diagnosis,
-        view=View(diagnosis, limits),
-        style=Markup("".join(map(asset, styles))),
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
-    )
+    page = ""
+    for limits in _LEVELS:
+        if diagnosis.job is not None:
+            limits = replace(limits, coloured=min(limits.coloured, _JOB_COLOURED))
+        page = (
+            _environment(limits.text)
+            .get_template(name)
+            .render(
+                d=diagnosis,
+                view=View(diagnosis, limits),
+                style=Markup("".join(map(asset, styles))),
+                script=Markup(script),
+                script_hash=f"sha256-{digest}",
+            )
+        )
+        if len(page.encode()) <= MAX_BYTES:
+            break
+    return page
 
 
 @cache
@@ -99,9 +98,13 @@ def environment(package: str, most_text: int, known: Mapping[str, Any]) -> jinja
 
     made = templates(package, shown)
     made.globals.update(known)
-    made.filters["prose"] = lambda text: _prose(clean(text, most_text))
+    made.filters["prose"] = lambda text: Markup("").join(
+        Markup("<p>{}</p>").format(_inline(part))
+        for part in re.split(r"\n\s*\n", clean(text, most_text).strip())
+    )
     made.filters["inline"] = lambda text: _inline(clean(text, most_text))
-    made.filters["path"] = _breakable
+    # A path or a kernel's name may wrap after / and _.
+    made.filters["path"] = lambda text: Markup("<wbr>").join(re.split(r"(?<=[/_])(?=[^/_])", text))
     made.filters["short"] = lambda text, limit=120: one_line(str(text), limit)
     return made
 
@@ -115,7 +118,7 @@ def templates(
     """
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
-        bytecode_cache=_template_cache(),
+        bytecode_cache=_Cache.of_user(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=finalize,
@@ -136,6 +139,20 @@ def asset(name: str, package: str = "traceview.reports") -> str:
 class _Cache(jinja2.FileSystemBytecodeCache):
     """A cache in which a full disk or half a file only costs the time to compile again."""
 
+    @classmethod
+    def of_user(cls) -> _Cache | None:
+        """The one in the user's cache folder; None where nothing can be written there."""
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+        folder = home / "traceview" / "templates"
+        try:
+            if not home.is_absolute():
+                return None
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            return None
+        made_by = f"{sys.implementation.cache_tag}-jinja2-{jinja2.__version__}"
+        return cls(str(folder), f"%s.{made_by}.cache") if os.access(folder, os.W_OK) else None
+
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError, EOFError, ValueError, pickle.UnpicklingError):
             super().load_bytecode(bucket)
@@ -143,26 +160,6 @@ class _Cache(jinja2.FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             super().dump_bytecode(bucket)
-
-
-def _template_cache() -> jinja2.BytecodeCache | None:
-    """Compiled templates in the user's cache folder; None where nothing can be written there."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    folder = home / "traceview" / "templates"
-    try:
-        if not home.is_absolute():
-            return None
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return None
-    made_by = f"{sys.implementation.cache_tag}-jinja2-{jinja2.__version__}"
-    return _Cache(str(folder), f"%s.{made_by}.cache") if os.access(folder, os.W_OK) else None
-
-
-def _prose(text: str) -> Markup:
-    """Plain text as paragraphs; only \\`code\\` in backticks has a meaning of its own."""
-    paragraphs = re.split(r"\n\s*\n", text.strip())
-    return Markup("").join(Markup("<p>{}</p>").format(_inline(part)) for part in paragraphs)
 
 
 def _inline(text: str) -> Markup:
@@ -173,8 +170,3 @@ def _inline(text: str) -> Markup:
         for index, part in enumerate(parts)
     )
     return Markup("").join(coded)
-
-
-def _breakable(text: str) -> Markup:
-    """A path or a kernel's name that may wrap after ``/`` and ``_``."""
-    return Markup("<wbr>").join(re.split(r"(?<=[/_])(?=[^/_])", text))

@@ -46,14 +46,14 @@ def code(text: str, limit: int = CELL) -> str:
 
 def prose(text: str, limit: int = _PARAGRAPH) -> str:
     """Text whose `inline code` stays code and whose everything else is plain."""
-    pieces = re.split(r"`([^`\n]+)`", one_line(text, limit))
-    return "".join(code(p, limit) if i % 2 else _kept(p, limit) for i, p in enumerate(pieces))
-
-
-def _kept(text: str, limit: int) -> str:
-    """``escape`` that keeps one space at either end: the piece stands between two others."""
-    start, end = (" " if text[:1] == " " else ""), (" " if text[-1:] == " " else "")
-    return start + escape(text, limit) + end if text.strip() else text[:1]
+    shown = []
+    for index, piece in enumerate(re.split(r"`([^`\n]+)`", one_line(text, limit))):
+        if index % 2:
+            shown.append(code(piece, limit))
+        else:  # one space at either end stays: the piece stands between two others
+            bare = escape(piece, limit)
+            shown += (" " * piece.startswith(" "), bare, " " * (piece.endswith(" ") and bare != ""))
+    return "".join(shown)
 
 
 def fenced(text: str, language: str) -> str:

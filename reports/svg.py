@@ -20,6 +20,15 @@ HATCHED = dict.fromkeys(("idle", "idle-sync", "idle-py", "idle-call", "idle-data
     "over": "over",
     "unex": "unex",
 }
+#: Idle leans left, overhead right, unexplained is crossed. Ids belong to one picture.
+_HATCHES = Markup(
+    '<defs><pattern id="{n}-idle" width="6" height="6" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(45)"><path d="M0 0V6" class="hatch"/></pattern>'
+    '<pattern id="{n}-over" width="5" height="5" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(-45)"><path d="M0 0V5" class="hatch"/></pattern>'
+    '<pattern id="{n}-unex" width="7" height="7" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(45)"><path d="M0 0V7M0 0H7" class="hatch"/></pattern></defs>'
+)
 _THIN = 0.6  # percent
 LONGEST_TITLE, _LONGEST_WORDS = 300, 4000
 
@@ -42,7 +51,7 @@ def picture(
         n=name,
         t=one_line(title, LONGEST_TITLE),
         d=one_line(description, _LONGEST_WORDS),
-        hatches=_hatches(name),
+        hatches=_HATCHES.format(n=name),
         parts=EMPTY.join(parts),
     )
 
@@ -123,16 +132,3 @@ def ribbon(
         '<svg x="{:.3f}%" y="{:.1f}" width="{:.3f}%" height="{:.1f}" aria-hidden="true"'
         ' viewBox="0 0 100 {:.1f}" preserveAspectRatio="none"><path d="{}" class="{}"/></svg>'
     ).format(left, top, width, height, height, path, kind)
-
-
-def _hatches(name: str) -> Markup:
-    """Hatch patterns: idle leans left, overhead right, unexplained is crossed. Their ids belong to
-    this picture."""
-    return Markup(
-        '<defs><pattern id="{n}-idle" width="6" height="6" patternUnits="userSpaceOnUse"'
-        ' patternTransform="rotate(45)"><path d="M0 0V6" class="hatch"/></pattern>'
-        '<pattern id="{n}-over" width="5" height="5" patternUnits="userSpaceOnUse"'
-        ' patternTransform="rotate(-45)"><path d="M0 0V5" class="hatch"/></pattern>'
-        '<pattern id="{n}-unex" width="7" height="7" patternUnits="userSpaceOnUse"'
-        ' patternTransform="rotate(45)"><path d="M0 0V7M0 0H7" class="hatch"/></pattern></defs>'
-    ).format(n=name)

@@ -59,8 +59,13 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
     first = list(_verdict(diagnosis, screen))
     room = _SCREEN - len(first) - len(last)
     more: list[str] = []
+    # Seconds of the cold compile by phase, in the order in which they follow each other.
+    phases = [(name, s) for name, s in diagnosis.compile_time.phases.items() if fmt.given(s)]
+    least = _WORTH * sum(s for _, s in phases)
+    spent = [f"{names.phase(name)} {fmt.seconds(s)}" for name, s in phases if s > 0 and s >= least]
+    compiling = f"compile phases: {', '.join(spent)}" if spent else None
     # What is left out first, where there is no room, stands last.
-    for clause in (_unfused(diagnosis), _call_path(diagnosis), _compile_phases(diagnosis)):
+    for clause in (_unfused(diagnosis), _call_path(diagnosis), compiling):
         said = screen.say(clause, 400, "  ") if clause else []
         if len(more) + len(said) <= room:
             more += said
@@ -180,14 +185,6 @@ def _ms(part: CallPart) -> float:
 def _worth_saying(ms: float, diagnosis: Diagnosis) -> bool:
     step = diagnosis.verdict.compiled_ms
     return step is None or ms >= _WORTH * step
-
-
-def _compile_phases(diagnosis: Diagnosis) -> str | None:
-    """Seconds of the cold compile by phase, in the order in which they follow each other."""
-    phases = [(name, s) for name, s in diagnosis.compile_time.phases.items() if fmt.given(s)]
-    least = _WORTH * sum(s for _, s in phases)
-    said = [f"{names.phase(name)} {fmt.seconds(s)}" for name, s in phases if s > 0 and s >= least]
-    return f"compile phases: {', '.join(said)}" if said else None
 
 
 def _findings(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:

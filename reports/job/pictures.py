@@ -7,7 +7,7 @@ of the few ranks that the report names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from markupsafe import Markup
@@ -48,9 +48,21 @@ def by_rank(job: Job) -> Markup:
     if not rows or not any(row.seconds for row in rows):
         return svg.EMPTY
     title = "Compile seconds by rank"
-    if few(job):
-        return stacked("by-rank", title, [_bar(row) for row in rows], 14)
-    return _columns(rows, title)
+    if not few(job):
+        return _columns(rows, title)
+    bars = []
+    for row in rows:
+        parts = [
+            Segment(seconds, colours.phase(name), names.phase(name), fmt.seconds(seconds))
+            for name, seconds in row.phases.items()
+            if svg.drawable(seconds) and seconds > 0
+        ]
+        left = (row.seconds or 0.0) - sum(part.length for part in parts)
+        if left > 1e-3:
+            parts.append(Segment(left, "rest", "not divided", fmt.seconds(left)))
+        label = cut(one_line(row.rank), 20) + (" (straggler)" if row.straggler else "")
+        bars.append(Bar(label, fmt.seconds(row.seconds), tuple(parts)))
+    return stacked("by-rank", title, bars, 14)
 
 
 def phases(job: Job) -> list[tuple[str, str]]:
@@ -61,23 +73,10 @@ def phases(job: Job) -> list[tuple[str, str]]:
     return [(colours.phase(name), names.phase(name)) for name in known]
 
 
-def _bar(row: RankRow) -> Bar:
-    parts = [
-        Segment(seconds, colours.phase(name), names.phase(name), fmt.seconds(seconds))
-        for name, seconds in row.phases.items()
-        if svg.drawable(seconds) and seconds > 0
-    ]
-    left = (row.seconds or 0.0) - sum(part.length for part in parts)
-    if left > 1e-3:
-        parts.append(Segment(left, "rest", "not divided", fmt.seconds(left)))
-    mark = " (straggler)" if row.straggler else ""
-    return Bar(f"{cut(one_line(row.rank), 20)}{mark}", fmt.seconds(row.seconds), tuple(parts))
-
-
 def _columns(rows: Sequence[RankRow], title: str) -> Markup:
     """A column for every rank; above ``_COLUMNS`` ranks one for some neighbours, the longest."""
     size = -(-len(rows) // _COLUMNS)
-    bins = [list(part) for _, part in groupby(rows, key=lambda row: rows.index(row) // size)]
+    bins = [rows[at : at + size] for at in range(0, len(rows), size)]
     most = max(row.seconds or 0.0 for row in rows)
     wide = 100 / len(bins)
     parts = [svg.text(0, 12, f"{fmt.seconds(most)} at most", "tick")]
@@ -98,13 +97,10 @@ def _columns(rows: Sequence[RankRow], title: str) -> Markup:
     parts.append(svg.line(0, bottom, 100, bottom, "grid"))
     parts.append(svg.text(0, bottom + 14, cut(one_line(rows[0].rank), 20), "tick"))
     parts.append(svg.text(100, bottom + 14, cut(one_line(rows[-1].rank), 20), "tick", "end"))
-    return svg.picture("by-rank", bottom + 20, title, _spoken(rows), parts)
-
-
-def _spoken(rows: Sequence[RankRow]) -> str:
     slowest = sorted(rows, key=lambda row: -(row.seconds or 0.0))[:12]
     said = ", ".join(f"{row.rank} {fmt.seconds(row.seconds)}" for row in slowest)
-    return f"{fmt.plural(len(rows), 'rank')}; the longest: {said}"
+    spoken = f"{fmt.plural(len(rows), 'rank')}; the longest: {said}"
+    return svg.picture("by-rank", bottom + 20, title, spoken, parts)
 
 
 def banded(job: Job) -> bool:
@@ -118,8 +114,30 @@ def timeline(job: Job) -> Markup:
     if not line.lanes or not svg.drawable(line.seconds) or line.seconds <= 0:
         return svg.EMPTY
     lanes = sorted(line.lanes, key=lambda lane: words.order(lane.rank))
-    draw = _bands if banded(job) else _lanes
-    return draw(job, lanes)
+    parts: list[Markup] = []
+    left, bottom = 0.0, float(len(lanes) * _PITCH)
+    if banded(job):
+        left = _GUTTER
+        parts, bottom = _bands(job, lanes)
+    else:
+        for index, lane in enumerate(lanes):
+            parts += _lane(job, lane, index * _PITCH, left)
+    for tick in nice_ticks(line.seconds):  # round times below
+        share = tick / line.seconds
+        anchor = "start" if share < 0.03 else "end" if share > 0.94 else "middle"
+        x = left + share * (100 - left)
+        parts.append(svg.text(x, bottom + 14, f"{tick:.6g} s", "tick", anchor))
+    known, spoken = line.kinds, []
+    for lane in lanes[:40]:
+        sums: dict[str, float] = {}
+        for _, length, index in lane.spans:
+            name = words.span(known[index])[0] if index < len(known) else "other"
+            sums[name] = sums.get(name, 0.0) + length
+        said = ", ".join(f"{name} {fmt.seconds(total)}" for name, total in sums.items())
+        spoken.append(f"{lane.rank}: {said or 'nothing'}")
+    rest = f"; and {len(lanes) - 40:,} more ranks" if len(lanes) > 40 else ""
+    said = f"{fmt.seconds(line.seconds)} in all; {'; '.join(spoken)}{rest}"
+    return svg.picture("timeline", bottom + 18, "All ranks over time", said, parts)
 
 
 def kinds(job: Job) -> list[tuple[str, str]]:
@@ -129,35 +147,25 @@ def kinds(job: Job) -> list[tuple[str, str]]:
     return [(words.span(name)[1], words.span(name)[0]) for name in names]
 
 
-def _lanes(job: Job, lanes: Sequence[Lane]) -> Markup:
-    parts: list[Markup] = []
-    for index, lane in enumerate(lanes):
-        parts += _lane(job, lane, index * _PITCH, 0.0)
-    bottom = len(lanes) * _PITCH
-    parts += _axis(job.timeline.seconds, bottom, 0.0)
-    return svg.picture(
-        "timeline", bottom + 18, "All ranks over time", _lanes_in_words(job, lanes), parts
-    )
-
-
-def _bands(job: Job, lanes: Sequence[Lane]) -> Markup:
-    """How many ranks compile; lanes of those that the report names; bands of ranks."""
+def _bands(job: Job, lanes: Sequence[Lane]) -> tuple[list[Markup], float]:
+    """How many ranks compile; lanes of those that the report names; bands of ranks; their foot."""
     size = -(-len(lanes) // _BANDS)
     groups = [lanes[at : at + size] for at in range(0, len(lanes), size)]
     busy = [_shares(job, group, wait=False) for group in groups]
     parts = _activity(busy, groups, len(lanes))
     top = _TALL + 22.0
-    for lane in _named(job, lanes) if size > 1 else ():
+    # Stragglers, the longest rank and those that others waited for.
+    wanted = dict.fromkeys((*(s.rank for s in job.stragglers), job.compile.most_rank))
+    wanted |= dict.fromkeys(wait.rank for wait in job.waits)
+    by_rank = {lane.rank: lane for lane in lanes}
+    named = [by_rank[rank] for rank in wanted if rank in by_rank][:_NAMED]
+    for lane in named if size > 1 else ():
         parts += _lane(job, lane, top, _GUTTER)
         top += _PITCH
     for group, compiling in zip(groups, busy, strict=True):
-        waiting = _shares(job, group, wait=True)
-        parts += _band(group, compiling, waiting, top)
+        parts += _band(group, compiling, _shares(job, group, wait=True), top)
         top += _BAND
-    parts += _axis(job.timeline.seconds, top + 2, _GUTTER)
-    return svg.picture(
-        "timeline", top + 20, "All ranks over time", _lanes_in_words(job, lanes), parts
-    )
+    return parts, top + 2
 
 
 def _activity(
@@ -194,21 +202,13 @@ def _band(
         for share, wait in zip(compiling, waiting, strict=True)
     ]
     wide = (100 - _GUTTER) / _CELLS
-    for start, length, state in _runs(states):
-        place = (_GUTTER + start * wide, length * wide, top + 1, _BAND - 2)
+    for state, cells in groupby(range(len(states)), key=states.__getitem__):
+        run = list(cells)
+        place = (_GUTTER + run[0] * wide, len(run) * wide, top + 1, _BAND - 2)
         if state < 0:
             yield svg.filled(*place, "idle-sync", "timeline")
         elif state:
             yield svg.rect(*place, f"f-gemm thin shade{min(state, _SHADES)}")
-
-
-def _runs(states: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Start, length and state of every run of the same state."""
-    start = 0
-    for index in range(1, len(states) + 1):
-        if index == len(states) or states[index] != states[start]:
-            yield start, index - start, states[start]
-            start = index
 
 
 def _shares(job: Job, group: Sequence[Lane], *, wait: bool) -> list[float]:
@@ -225,14 +225,6 @@ def _shares(job: Job, group: Sequence[Lane], *, wait: bool) -> list[float]:
     return [min(1.0, share / len(group)) for share in found]
 
 
-def _named(job: Job, lanes: Iterable[Lane]) -> list[Lane]:
-    """Lanes of stragglers, of the longest rank and of those that others waited for."""
-    wanted = dict.fromkeys((*(s.rank for s in job.stragglers), job.compile.most_rank))
-    wanted |= dict.fromkeys(wait.rank for wait in job.waits)
-    by_rank = {lane.rank: lane for lane in lanes}
-    return [by_rank[rank] for rank in wanted if rank in by_rank][:_NAMED]
-
-
 def _lane(job: Job, lane: Lane, top: float, left: float) -> Iterator[Markup]:
     """A label, and the spans of one rank below it."""
     line, wide = job.timeline, 100 - left
@@ -247,26 +239,3 @@ def _lane(job: Job, lane: Lane, top: float, left: float) -> Iterator[Markup]:
         shape = svg.filled(at, width, top + _LABEL, _THICK, family, "timeline")
         tip = f"{lane.rank}: {said}, {fmt.seconds(length)} from {fmt.seconds(start)} on"
         yield svg.titled(tip, shape)
-
-
-def _axis(span: float, bottom: float, left: float) -> Iterator[Markup]:
-    """Round times below."""
-    for tick in nice_ticks(span):
-        share = tick / span
-        x = left + share * (100 - left)
-        anchor = "start" if share < 0.03 else "end" if share > 0.94 else "middle"
-        yield svg.text(x, bottom + 14, f"{tick:.6g} s", "tick", anchor)
-
-
-def _lanes_in_words(job: Job, lanes: Sequence[Lane]) -> str:
-    known = job.timeline.kinds
-    pieces = []
-    for lane in lanes[:40]:
-        sums: dict[str, float] = {}
-        for _, length, index in lane.spans:
-            name = words.span(known[index])[0] if index < len(known) else "other"
-            sums[name] = sums.get(name, 0.0) + length
-        said = ", ".join(f"{name} {fmt.seconds(total)}" for name, total in sums.items())
-        pieces.append(f"{lane.rank}: {said or 'nothing'}")
-    rest = f"; and {len(lanes) - 40:,} more ranks" if len(lanes) > 40 else ""
-    return f"{fmt.seconds(job.timeline.seconds)} in all; {'; '.join(pieces)}{rest}"
