@@ -82,7 +82,12 @@ def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
     findings = findings if isinstance(findings, Mapping) else {ALL: findings}
     _known(findings, (*SEVERITIES, ALL), "max-findings has no severity called", where)
     many = {key: number(value, "max-findings", where) for key, value in findings.items()}
-    words = _words(asked.get("no", ()), where)
+    given = asked.get("no", ())
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
+        raise _wrong("no must be a list of words", 'Write no = ["new-findings"].', where)
+    words = tuple(part.strip() for word in given for part in word.split(",") if part.strip())
+    _known(words, NO, "no does not take", where)
     missing = asked.get("missing", "fail")
     if missing not in ("fail", "skip"):
         fact = f"missing must be fail or skip, not {missing!r}"
@@ -153,15 +158,6 @@ def _figures(asked: Mapping[str, Any], option: str, where: str) -> dict[str, flo
     known = [kind.key for kind in kinds()]
     _known(rows, known, f"{option} has no figure called", where)
     return {key: number(value, f"{option} {key}", where) for key, value in rows.items()}
-
-
-def _words(given: Any, where: str) -> tuple[str, ...]:  # noqa: ANN401
-    words = [given] if isinstance(given, str) else given
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        raise _wrong("no must be a list of words", 'Write no = ["new-findings"].', where)
-    found = tuple(part.strip() for word in words for part in word.split(",") if part.strip())
-    _known(found, NO, "no does not take", where)
-    return found
 
 
 def _known(names: Iterable[str], known: Iterable[str], fact: str, where: str) -> None:

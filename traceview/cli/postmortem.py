@@ -76,7 +76,16 @@ def postmortem_command(
     from traceview.cli.pipeline import Wanted, explain
 
     def asked() -> tuple[Choice, Executor]:
-        return wanted.choice(), _executor(workers, scheduler)
+        from traceview.reading.executors import Dask, Processes, Serial
+
+        choice = wanted.choice()
+        if scheduler is not None and workers is not None:
+            fact = "--workers and --scheduler can't be combined."
+            remedy = "Leave --workers out: the cluster has its own."
+            raise UsageError(fact, remedy, slug="two-executors")
+        if scheduler is not None:
+            return choice, Dask(scheduler)
+        return choice, Serial() if workers == 1 else Processes(workers)
 
     wanted = Wanted(**reporting)
     # fail early if one is wrong
@@ -87,18 +96,6 @@ def postmortem_command(
         run, damaged = _read(folder, paths, found, executor, resume)
     code = explain(run, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
-
-
-def _executor(workers: int | None, scheduler: str | None) -> Executor:
-    from traceview.reading.executors import Dask, Processes, Serial
-
-    if scheduler is not None and workers is not None:
-        fact = "--workers and --scheduler can't be combined."
-        remedy = "Leave --workers out: the cluster has its own."
-        raise UsageError(fact, remedy, slug="two-executors")
-    if scheduler is not None:
-        return Dask(scheduler)
-    return Serial() if workers == 1 else Processes(workers)
 
 
 def _folder(out: Path | None, resume: bool) -> Path:

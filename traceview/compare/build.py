@@ -94,7 +94,8 @@ def _environments(before: Diagnosis, after: Diagnosis) -> Iterator[Difference]:
                 yield Difference(section, name, value_text(old[name]), value_text(new[name]))
     # without a collector, that nothing is set does not mean torch's defaults
     if all(found.get("settings") or found.get("variables") for found in (old, new)):
-        yield from _joined("variables", *(_variables(found) for found in (old, new)))
+        named = (found.get("variables") for found in (old, new))
+        yield from _joined("variables", *(v if isinstance(v, dict) else {} for v in named))
         # settings that differ from torch's default in at least one run
         ours, theirs = _settings(old), _settings(new)
         for key in sorted({*ours, *theirs}):
@@ -107,16 +108,9 @@ def _environments(before: Diagnosis, after: Diagnosis) -> Iterator[Difference]:
     yield from _joined("rules left out", *left)
 
 
-def _joined(
-    section: str, old: Mapping[str, str | None], new: Mapping[str, str | None]
-) -> Iterator[Difference]:
+def _joined(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
     for name in sorted({*old, *new}):
-        yield Difference(section, name, old.get(name), new.get(name))
-
-
-def _variables(environment: Mapping[str, Any]) -> Mapping[str, str | None]:
-    found = environment.get("variables")
-    return {k: value_text(v) for k, v in found.items()} if isinstance(found, dict) else {}
+        yield Difference(section, name, value_text(old.get(name)), value_text(new.get(name)))
 
 
 def _settings(environment: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:

@@ -70,20 +70,12 @@ _BLOCK = 1 << 20
 
 def settled(found: Found) -> Found:
     """``found`` in order of name, without what repeats something else in it."""
-    _run_folders(found)
-    _tlparse_folders(found)
-    found.sources.sort(key=lambda source: source.name)
-    _same_bytes(found)
-    return found
-
-
-def _run_folders(found: Found) -> None:
-    roots = [
+    runs = [
         source.name.removesuffix(MANIFEST)
         for source in found.sources
         if source.kind == "manifest" and source.name.rpartition("/")[2] == MANIFEST
     ]
-    for root in sorted(roots, key=len):
+    for root in sorted(runs, key=len):
         kept = []
         for source in found.sources:
             inside = source.name.removeprefix(root)
@@ -96,20 +88,22 @@ def _run_folders(found: Found) -> None:
         found.sources = kept
         found.skipped = [entry for entry in found.skipped if not entry.name.startswith(root)]
 
-
-def _tlparse_folders(found: Found) -> None:
     names = {*(s.name for s in found.sources), *(s.name for s in found.skipped)}
     for root in [n.removesuffix(_INDEX) for n in names if n.rpartition("/")[2] == _INDEX]:
-        kept = copied = root + _COPIED
+        log = copied = root + _COPIED
         if copied not in names:
             if root + _REWRITTEN not in names:
                 continue
             found.skip(copied, "tlparse's report is here, but not the log it was made of")
-            kept = root + "chromium_events.json"
-        found.sources = [s for s in found.sources if not s.name.startswith(root) or s.name == kept]
+            log = root + "chromium_events.json"
+        found.sources = [s for s in found.sources if not s.name.startswith(root) or s.name == log]
         found.skipped = [
             s for s in found.skipped if not s.name.startswith(root) or s.name == copied
         ]
+
+    found.sources.sort(key=lambda source: source.name)
+    _same_bytes(found)
+    return found
 
 
 def _same_bytes(found: Found) -> None:

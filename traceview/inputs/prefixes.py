@@ -111,34 +111,28 @@ _DOCKER_HEAD = re.compile(
 )
 
 
-def _unwrapped(line: bytes) -> bytes:
-    """The text of a line of JSON; what is no such line as it is."""
-    try:
-        found = _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return line
-    if found.log is not None:  # its line end, if any, is part of the text
-        return found.log.encode("utf-8", "replace")
-    text = found.message or found.msg or found.textPayload or found.line or ""
-    return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
-
-
 def _docker(lines: bytes) -> bytes:
     """Lines wrapped in JSON: docker's json-file driver and collectors that do the same."""
-    return b"".join(map(_unwrapped, lines.splitlines(keepends=True)))
+    found = []
+    for line in lines.splitlines(keepends=True):
+        try:
+            row = _DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found.append(line)
+            continue
+        if row.log is not None:  # its line end, if any, is part of the text
+            text = row.log
+        else:
+            bare = row.message or row.msg or row.textPayload or row.line or ""
+            text = bare.removesuffix("\n") + "\n"
+        found.append(text.encode("utf-8", "replace"))
+    return b"".join(found)
 
 
+#: Lines of the container runtimes under kubernetes: ``time stream F text``, P for a part of one.
 _CRI = rb"^\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) "
 _CRI_HEAD = re.compile(_CRI + rb"[PF] [^\n]{0,300}?" + STAMP, re.MULTILINE)
 _WHOLE_OR_PART = re.compile(_CRI + rb"(?:F |P ([^\n]*)\n)", re.MULTILINE)
-
-
-def _cri(lines: bytes) -> bytes:
-    """Lines of the container runtimes under kubernetes: ``time stream F text``, P for a part.
-
-    Parts of lines are put together again.
-    """
-    return _WHOLE_OR_PART.sub(rb"\1", lines)
 
 
 class _Collector(msgspec.Struct, frozen=True):
@@ -165,7 +159,9 @@ _RANKS = (
 )
 _COLLECTORS = {
     "docker": _Collector(re.compile(rb"\A\{"), _DOCKER_HEAD, _docker),
-    "cri": _Collector(re.compile(b" stdout | stderr "), _CRI_HEAD, _cri),
+    "cri": _Collector(
+        re.compile(b" stdout | stderr "), _CRI_HEAD, partial(_WHOLE_OR_PART.sub, rb"\1")
+    ),
 }
 #: Shapes that are believed: the most common, each before at least this share of torch's lines.
 _SHAPES, _LEAST_SHARE = 4, 0.1

@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from traceview.inputs import remote
-from traceview.inputs.archives import INSIDE, Archive, members
+from traceview.inputs.archives import INSIDE, members
 from traceview.inputs.found import NO_LOG, Found, settled
 from traceview.inputs.look import HEAD_BYTES, Look, look, look_at
 from traceview.inputs.packing import ALWAYS_BYTES, MOST_TIMES, unpacked
@@ -195,7 +195,9 @@ class Unpacking:
             head = stream.peek(HEAD_BYTES) or stream.read(1)  # raises what hides the first byte
             seen = look(head, place.name)
             if seen.archive and place.depth < DEEPEST:
-                self._members(place, unpacked(stream, seen.packed), seen.archive)
+                for member, inner in members(unpacked(stream, seen.packed), seen.archive):
+                    shown = (c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in member)
+                    self._take(place.inside("".join(shown)), Ahead(inner))
             elif seen.archive or seen.kind == "unknown":
                 self._found.skip(place.name, TOO_DEEP if seen.archive else NO_LOG)
             else:
@@ -214,11 +216,6 @@ class Unpacking:
                 self._found.add(source, seen.beginning)
         except READ_ERRORS as error:
             self._found.failed(place.name, error)
-
-    def _members(self, place: _Place, stream: Stream, archive: Archive) -> None:
-        for member, inner in members(stream, archive):
-            shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in member)
-            self._take(place.inside(shown), Ahead(inner))
 
     def _copy(self, place: _Place, stream: Stream) -> tuple[str | None, int | None]:
         """(the copy, its size); a stream that is cut leaves a copy of what there is."""
