@@ -230,11 +230,12 @@ def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
     """The ``fewest`` equal blocks or more that hold the most operations; None where none are."""
     if any("invoke_subgraph" in one.op for one in graph):
         return None  # blocks that are nested regions already
-    found = [one for one in (*_in_a_row(graph), *_calls(graph)) if one.count >= fewest]
+    found = [one for one in _blocks(graph) if one.count >= fewest]
     return max(found, key=lambda blocks: blocks.count * len(blocks.operations), default=None)
 
 
-def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
+def _blocks(graph: Sequence[Operation]) -> Iterator[Blocks]:
+    """What repeats in a row, and stretches of one function's own lines, wherever they stand."""
     # The commonest distances between an operation and the next one like it, short ones first.
     last: dict[Operation, int] = {}
     found: Counter[int] = Counter()
@@ -254,12 +255,9 @@ def _in_a_row(graph: Sequence[Operation]) -> Iterator[Blocks]:
             block = tuple(graph[start : start + distance])
             yield Blocks(block, len(longest) // distance + 1, len(graph))
 
-
-def _calls(graph: Sequence[Operation]) -> Iterator[Blocks]:
-    """Stretches of one function's own lines, wherever they stand."""
     stretches = (
-        tuple(found)
-        for _, found in groupby(
+        tuple(stretch)
+        for _, stretch in groupby(
             graph, key=lambda one: (one.place.file, one.place.function) if one.place else None
         )
     )

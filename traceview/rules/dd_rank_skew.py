@@ -140,6 +140,7 @@ def check(
     longest_wait: float = LONGEST_WAIT,
 ) -> Iterator[Finding]:
     """One finding a line that calls what is compiled."""
+    reasons = {row["compile_key"]: row for row in rows(tables, "recompile_causes")}
     for place, (ranks, turns) in _by_place(tables).items():
         # Every moment once, however many ranks compiled or waited in it.
         waits = [(int(row["started_us"]), row["wait_ms"]) for turn in turns for row in turn.waits]
@@ -172,6 +173,13 @@ def check(
         if len(turns) > _SHOWN:
             rest = f"{plural(len(turns) - _SHOWN, 'more compile')} that another rank waited for"
             evidence.append(Evidence(rest, "rank_waits"))
+        # What the slowest compile of each rank was for.
+        known = [turn for turn in turns if turn.compile["compile_key"] in reasons]
+        slowest = {turn.waits[0]["rank"]: turn for turn in reversed(known)}
+        for rank, turn in sorted(slowest.items())[:_SHOWN]:
+            row = reasons[turn.compile["compile_key"]]
+            text = f"rank {rank}, {row['compile_id']}: {shorten(row['guard'])}"
+            evidence.append(from_row(text, "recompiles", row))
         yield Finding(
             code=CODE,
             rule="dd-rank-skew",
@@ -184,7 +192,7 @@ def check(
             cost=Cost(seconds=lost, about="time in which a rank waited while another compiled"),
             confidence="measured",
             location=place,
-            evidence=(*evidence, *_changes(tables, turns)),
+            evidence=tuple(evidence),
             what_to_do=remedy,
             snippet=snippet,
             also_at=() if call is None or call == place else (call,),
@@ -227,15 +235,3 @@ def _remedy(
     )
     marks = next(filter(None, sizes), None) if region and region["dynamic"] != "False" else None
     return (f"{_STEPS} {_SYMBOLIC}", Snippet("python", marks)) if marks else (_STEPS, None)
-
-
-def _changes(tables: Tables, turns: list[_Turn]) -> tuple[Evidence, ...]:
-    """What the slowest compile of each rank was for."""
-    reasons = {row["compile_key"]: row for row in rows(tables, "recompile_causes")}
-    found: dict[int, Evidence] = {}
-    for turn in turns:
-        row, rank = reasons.get(turn.compile["compile_key"]), turn.waits[0]["rank"]
-        if row is not None and rank not in found:
-            text = f"rank {rank}, {row['compile_id']}: {shorten(row['guard'])}"
-            found[rank] = from_row(text, "recompiles", row)
-    return tuple(found[rank] for rank in sorted(found)[:_SHOWN])
