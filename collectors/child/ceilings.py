@@ -118,7 +118,8 @@ def write_ceilings(torch: Any, recorder: Recorder, *, device: bool) -> None:
 
 
 def _carry_out(task: Task, recorder: Recorder, device: str, deadline: float) -> None:
-    what, measure = f"ceiling of the device: {task[0]}", task[1]
+    name, measure = task
+    what = f"ceiling of the device: {name}"
     if time.monotonic() >= deadline:
         recorder.note(what, f"the time limit of {BUDGET_S:.0f} s was reached")
         return

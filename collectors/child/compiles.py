@@ -117,40 +117,36 @@ def _cpu_s() -> float:
     return time.process_time() + spent.children_user + spent.children_system
 
 
-class Passes:
-    """Writes one ``graph_pass`` event a pass, once Inductor is imported."""
+def count_patterns(recorder: Recorder) -> None:
+    """Write one ``graph_pass`` event a pass, once Inductor is imported; of those that torch has."""
+    inside = False
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._inside = False
-
-    def listen(self) -> None:
-        """Wait for Inductor; a pass that this torch does not have is left out."""
-        after_import("torch._inductor.compile_fx", self._watch)
-
-    def _watch(self, module: ModuleType) -> None:
-        for stage, name in _PASSES.items():
-            run = getattr(module, name, None)
-            if callable(run):
-                setattr(module, name, self._watched(stage, run))
-
-    def _watched(self, stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._inside:  # of a graph within the graph
+            nonlocal inside
+            if inside:  # of a graph within the graph
                 return run(*args, **kwargs)
-            before, self._inside = _matched(), True
+            before, inside = _matched(), True
             try:
                 made = run(*args, **kwargs)
             finally:
-                self._inside = False
+                inside = False
             after = _matched()
             if before is not None and after is not None:
                 keys = {"compile_id": current_compile_id(), "patterns": after - before}
-                self._recorder.write("graph_pass", stage=stage, **keys)
+                recorder.write("graph_pass", stage=stage, **keys)
             return made
 
         return call
+
+    def watch(module: ModuleType) -> None:
+        for stage, name in _PASSES.items():
+            run = getattr(module, name, None)
+            if callable(run):
+                setattr(module, name, counted(stage, run))
+
+    after_import("torch._inductor.compile_fx", watch)
 
 
 def _matched() -> int | None:

@@ -40,33 +40,32 @@ _NOTED_SINCE = (2, 9)
 Scope = Mapping[str, Any]
 
 
-class GuardTimer:
-    """Writes one ``guard_timing`` event a part, for each compile's guards as they are made."""
+def time_guards(recorder: Recorder) -> None:
+    """Write one ``guard_timing`` event a part, for each compile's guards as they are made.
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._left_s = PROCESS_S
+    By torch's hook, if it is free; on the first rank only.
+    """
+    left_s = PROCESS_S
 
-    def listen(self) -> None:
-        """Take torch's hook, if it is free; on the first rank only."""
-        guards: Any = sys.modules.get("torch._dynamo.guards")
-        if getattr(guards, _HOOK, self) is None and is_first_rank():
-            setattr(guards, _HOOK, self._made)
-
-    def _made(self, wrapper: Any, scope: Scope, _builder: object) -> None:
-        if self._left_s <= 0:
+    def made(wrapper: Any, scope: Scope, _builder: object) -> None:
+        nonlocal left_s
+        if left_s <= 0:
             return
         begin = time.perf_counter()
         try:
-            timed = _TimedSet(wrapper.root, scope, begin + min(SET_S, self._left_s))
+            timed = _TimedSet(wrapper.root, scope, begin + min(SET_S, left_s))
             whole = Part(None, timed.tree.guards, timed.us)
             shared = {"compile_id": current_compile_id(), "evaluations": EVALUATIONS}
             for part in (whole, *timed.parts()):
-                self._recorder.write("guard_timing", **part._asdict(), **shared)
+                recorder.write("guard_timing", **part._asdict(), **shared)
         except Exception as error:  # noqa: BLE001 - the user's compile must go on
-            self._left_s = 0.0
-            self._recorder.note("cost of guards", error)
-        self._left_s -= time.perf_counter() - begin
+            left_s = 0.0
+            recorder.note("cost of guards", error)
+        left_s -= time.perf_counter() - begin
+
+    guards: Any = sys.modules.get("torch._dynamo.guards")
+    if getattr(guards, _HOOK, made) is None and is_first_rank():
+        setattr(guards, _HOOK, made)
 
 
 class Part(NamedTuple):

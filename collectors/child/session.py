@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from .clock import BlockTimer, gpu_in_use
-from .compiles import Compiles, Passes
+from .compiles import Compiles, count_patterns
 from .config import Config, is_first_rank
 from .driver import Driver, Parts
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames, Sources
 from .gate import region_of
-from .guards import GuardTimer, keep_guard_lines
+from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
@@ -69,16 +69,17 @@ class Session:
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
         self._parts.compiles.listen()
-        self._try("counting patterns of graph passes", Passes(self._parts.recorder).listen)
+        recorder = self._parts.recorder
+        self._try("counting patterns of graph passes", lambda: count_patterns(recorder))
         if self._config.pass_name == "cold":
-            self._try("cost of guards", GuardTimer(self._parts.recorder).listen)
+            self._try("cost of guards", lambda: time_guards(recorder))
         self._try("source lines of guards", lambda: keep_guard_lines(self._parts.torch))
         self._parts.compiles.watch_resets()
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
         if disabled is not None:
-            self._parts.recorder.write("disabled", by=disabled)
+            recorder.write("disabled", by=disabled)
 
     def _steady(self) -> None:
         """Write what is known by now: the environment once, each region's counts."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from traceview.collectors.child import guards as guard_timings
-from traceview.collectors.child.guards import GuardTimer
+from traceview.collectors.child.guards import time_guards
 
 GUARDS = "torch._dynamo.guards"
 
@@ -69,7 +69,7 @@ def made(monkeypatch):
     still = SimpleNamespace(perf_counter=time.perf_counter, perf_counter_ns=lambda: clock.now)
     monkeypatch.setattr(guard_timings, "time", still)
     heard = Heard()
-    GuardTimer(heard).listen()
+    time_guards(heard)
 
     def make(root):
         torch_guards.guard_manager_testing_hook_fn(SimpleNamespace(root=root), {}, None)
@@ -128,7 +128,7 @@ def test_an_error_ends_it_and_is_noted_once(made):
 def test_a_hook_of_others_stays(monkeypatch, taken):
     """And a torch that has none, or was not imported, is left as it is."""
     monkeypatch.setitem(sys.modules, GUARDS, taken)
-    GuardTimer(Heard()).listen()
+    time_guards(Heard())
     assert taken is None or taken.guard_manager_testing_hook_fn is print
 
 
@@ -136,5 +136,5 @@ def test_one_rank_measures_for_all(monkeypatch):
     torch_guards = SimpleNamespace(guard_manager_testing_hook_fn=None)
     monkeypatch.setitem(sys.modules, GUARDS, torch_guards)
     monkeypatch.setenv("RANK", "1")
-    GuardTimer(Heard()).listen()
+    time_guards(Heard())
     assert torch_guards.guard_manager_testing_hook_fn is None
