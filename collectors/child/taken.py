@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .memory import MEMINFO, proc_bytes
-from .recorder import Recorder
 from .state import Gate
 
 #: Callables whose calls are kept; every one keeps the user's module alive until the end.
@@ -51,9 +50,8 @@ class Taken:
 class Taker:
     """Keeps one call of a callable: a steady one, or the first where none came."""
 
-    def __init__(self, torch: Any, recorder: Recorder) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._recorder = recorder
         self.taken: dict[int, Taken] = {}
         self.left_out: dict[int, str] = {}
 
@@ -67,13 +65,11 @@ class Taker:
             self.left_out[key] = f"only {MOST_CALLABLES} compiled callables are compared"
             return
         try:
-            self._take(gate, args, kwargs, cold=phase == "cold")
+            self._take(gate, args, kwargs, phase == "cold")
         except Exception as error:  # noqa: BLE001 - the user's call must be made whatever fails here
             self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
 
-    def _take(
-        self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], *, cold: bool
-    ) -> None:
+    def _take(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], cold: bool) -> None:
         key = gate.region.region_id
         from torch.utils._pytree import tree_leaves
 
@@ -84,14 +80,12 @@ class Taker:
             copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
             return
-        mode = Mode.now(self._torch)
+        mode, call = Mode.now(self._torch), gate.original
         args, kwargs = cloned((args, kwargs), self._torch)
-        module = getattr(gate.original, "__self__", gate.original)
+        module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
         training = tuple(each.training for each in modules)
-        self.taken[key] = Taken(
-            key, gate.original, gate.how, args, kwargs, mode, training, cold=cold
-        )
+        self.taken[key] = Taken(key, call, gate.how, args, kwargs, mode, training, cold)
 
 
 def cloned(values: Any, torch: Any) -> Any:

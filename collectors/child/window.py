@@ -219,7 +219,7 @@ class Window:
         error: Exception | None = None,
     ) -> None:
         lines, self._lines = self._lines, None
-        marked: dict[str, object] = {}
+        marked: dict[str, Any] = {}
         if lines is not None:
             for each in lines.files:
                 self._sources.keep(each)
