@@ -138,19 +138,15 @@ def _changes(installed: Installed, asked: Asked) -> Iterator[Changed]:
             raise UsageError(fact, did_you_mean(installed.rules, word), slug="no-such-rule")
         for name, value in settings.items():
             if name not in rule.settings:
-                raise _no_such_setting(rule, name, asked.where)
+                near = get_close_matches(name, rule.settings, 1, 0.5)
+                has = f"It has {', '.join(rule.settings) or 'no settings'}."
+                raise UsageError(
+                    f"{rule.name} has no setting called {name} ({asked.where}).",
+                    f"{_or(near)} {has}" if near else has,
+                    slug="no-such-setting",
+                )
             default = rule.settings[name]
             yield Changed(rule.name, name, _typed(rule, name, value, asked.where), default)
-
-
-def _no_such_setting(rule: Rule, name: str, where: str) -> UsageError:
-    near = get_close_matches(name, rule.settings, 1, 0.5)
-    remedy = "It has no settings." if not rule.settings else f"It has {', '.join(rule.settings)}."
-    return UsageError(
-        f"{rule.name} has no setting called {name} ({where}).",
-        f"{_or(near)} {remedy}" if near else remedy,
-        slug="no-such-setting",
-    )
 
 
 def _typed(rule: Rule, name: str, value: object, where: str) -> Setting:

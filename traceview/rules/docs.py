@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from traceview.errors import UsageError
@@ -54,7 +54,14 @@ def page(rule: Rule, choice: Choice | None = None) -> str:
 
     With a ``choice``, its settings are those in force there.
     """
-    facts = list(_facts(rule))
+    facts = [f"Severity: {_grades(rule)}.", f"Reads {in_words(sorted(rule.needs))[0]}."]
+    if rule.gpu_only:
+        facts.append("Only where the steps run on a GPU.")
+    if rule.follows:
+        causes = ", ".join(f"`{name}`" for name in sorted(rule.follows))
+        facts.append(f"About the same function, a finding of {causes} is its cause.")
+    if rule.origin != OWN:
+        facts.append(f"A rule of {rule.origin}.")
     defaults: dict[str, Setting] = {}
     if choice is not None:
         rule = next(one for one in (*choice.rules, *choice.left_out) if one.name == rule.name)
@@ -100,19 +107,6 @@ def write(docs: Path) -> None:
             old.unlink()
     for name, text in made.items():
         (docs / name).write_text(text, encoding="utf-8")
-
-
-def _facts(rule: Rule) -> Iterator[str]:
-    yield f"Severity: {_grades(rule)}."
-    words, _ = in_words(sorted(rule.needs))
-    yield f"Reads {words}."
-    if rule.gpu_only:
-        yield "Only where the steps run on a GPU."
-    if rule.follows:
-        causes = ", ".join(f"`{name}`" for name in sorted(rule.follows))
-        yield f"About the same function, a finding of {causes} is its cause."
-    if rule.origin != OWN:
-        yield f"A rule of {rule.origin}."
 
 
 def _settings(rule: Rule, defaults: Mapping[str, Setting]) -> str:

@@ -137,7 +137,10 @@ def _comments(file: str, text: str | None) -> Iterator[_Ignore]:
     try:
         for token in tokens:
             if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
-                found.append((token.start[0], _words(match[1])))
+                # No brackets name no rule and so mean all; an empty pair names nothing.
+                parts = dict.fromkeys(filter(None, map(str.strip, (match[1] or "").split(","))))
+                words = tuple(parts)[:_MOST_WORDS] or (() if match[1] is None else ("",))
+                found.append((token.start[0], words))
             if token.type in _LINE_ENDS:
                 last = token.start[0]
                 yield from (
@@ -152,11 +155,3 @@ def _comments(file: str, text: str | None) -> Iterator[_Ignore]:
                 found = []
     except (tokenize.TokenError, SyntaxError):
         yield from (_Ignore(file, line, line, line, words) for line, words in found)
-
-
-def _words(text: str | None) -> tuple[str, ...]:
-    """The names in the brackets, none where there are no brackets; an empty pair names nothing."""
-    if text is None:
-        return ()
-    words = dict.fromkeys(word.strip() for word in text.split(",") if word.strip())
-    return tuple(words)[:_MOST_WORDS] or ("",)

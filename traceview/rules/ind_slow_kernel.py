@@ -38,7 +38,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.limits.ceilings import in_tf32
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -95,6 +94,11 @@ def check(
 ) -> Iterator[Finding]:
     """One finding for each kernel."""
     step = step_ms(tables, "compiled")
+    rates = [
+        found["value"]
+        for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
+        if found["unit"] == "TFLOP/s" and "tf32 on" not in (found["detail"] or "")
+    ]
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and not in a cache.
         known = row["bytes"] and row["bytes_kind"] in ("exact", "at_most") and row["of_ceiling"]
@@ -106,22 +110,13 @@ def check(
         code = first(
             tables, "generated_kernels", kernel_name=row["name"], compile_id=row["compile_id"]
         )
-        if code is not None and _has_time(tables, row, code["source_code"] or ""):
+        executed = instructions(code["source_code"] or "") if code else None
+        if code is None or executed is None or not rates or row["dtype"] == "float64":
+            continue
+        # And arithmetic is no reason for its time.
+        each_ms = executed / (rates[0] / 2 * 1e9)
+        if each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"]:
             yield _finding(tables, row, code, row["ms"] / step)
-
-
-def _has_time(tables: Tables, row: Row, source: str) -> bool:
-    """Whether arithmetic is no reason for the kernel's time; False also where it isn't known."""
-    rates = [
-        found["value"]
-        for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
-        if found["unit"] == "TFLOP/s" and not in_tf32(found)
-    ]
-    executed = instructions(source)
-    if executed is None or not rates or row["dtype"] == "float64":
-        return False
-    each_ms = executed / (rates[0] / 2 * 1e9)
-    return bool(each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"])
 
 
 def _finding(tables: Tables, row: Row, code: Row, share: float) -> Finding:

@@ -120,11 +120,13 @@ def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
     """The rule that ``module`` is."""
     parts = _HEADING.split(inspect.cleandoc(module.__doc__ or ""))
     sections = dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
-    settings = {
-        parameter.name: _default(parameter)
-        for parameter in inspect.signature(module.check).parameters.values()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+    settings: dict[str, Setting] = {}
+    for parameter in inspect.signature(module.check).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            default = settings[parameter.name] = parameter.default
+            # A whole number that stands for a float is one, so that 0.5 may replace it.
+            if parameter.annotation in (float, "float") and type(default) is int:
+                settings[parameter.name] = float(default)
     return Rule(
         name,
         module.CODE,
@@ -140,13 +142,6 @@ def rule_of(module: ModuleType, name: str, origin: str = OWN) -> Rule:
         settings=settings,
         origin=origin,
     )
-
-
-def _default(parameter: inspect.Parameter) -> Setting:
-    """Its default; a whole number that stands for a float is one, so that 0.5 may replace it."""
-    default: Setting = parameter.default
-    is_float = parameter.annotation in (float, "float") and type(default) is int
-    return float(default) if is_float else default
 
 
 def run_rules(

@@ -57,12 +57,13 @@ def rules_used(
 def _notes(
     choice: Choice, silenced: Sequence[Silenced], unused: Sequence[UnusedIgnore]
 ) -> Iterator[str]:
-    where = " and ".join(
-        dict.fromkeys(one.where for one in choice.asked if one.select or one.ignore)
-    )
     if choice.left_out:
+        chosen = (one.where for one in choice.asked if one.select or one.ignore)
+        where = " and ".join(dict.fromkeys(chosen))
         names = _few(rule.name for rule in choice.left_out)
-        yield f"{_rules(len(choice.left_out))} not asked for ({where}): {names}."
+        count = len(choice.left_out)
+        were = "1 rule was" if count == 1 else f"{count} rules were"
+        yield f"{were} not asked for ({where}): {names}."
     if choice.changed:
         files = " and ".join(dict.fromkeys(one.where for one in choice.asked if one.settings))
         changes = _few(
@@ -80,10 +81,6 @@ def _notes(
     if len(unused) > _FEW:
         yield f"{len(unused) - _FEW} more comments in the source silence nothing."
     yield from (rule.sentence for rule in choice.installed.refused)
-
-
-def _rules(count: int) -> str:
-    return "1 rule was" if count == 1 else f"{count} rules were"
 
 
 def _place(row: Silenced | UnusedIgnore) -> str:
