@@ -36,6 +36,7 @@ class Record(NamedTuple):
     why: str
 
 
+_STEPS = "eager and compiled steps"
 _NO_STEPS = "this run has none, usually because it had too few steps"
 
 
@@ -50,28 +51,21 @@ def _logged(what: str, name: str) -> Record:
     return Record(f"a log of {what}", f"TORCH_LOGS={name} python SCRIPT", f"a log of {what}", why)
 
 
-def _collected(words: str) -> Record:
-    return Record(words, DIAGNOSE, words, "this run has none")
+def _collected(words: str, command: str = DIAGNOSE, why: str = "this run has none") -> Record:
+    return Record(words, command, words, why)
 
 
 STRUCTURED = _compiled("torch's structured log", "TORCH_TRACE=DIR python SCRIPT")
-TIMED = Record(
-    "timed blocks of eager and compiled steps", DIAGNOSE,
-    "timed blocks of both stances", _NO_STEPS,
-)  # fmt: skip
-PROFILED = Record(
-    "profiler windows of eager and compiled steps", DIAGNOSE, "profiler windows", _NO_STEPS
+TIMED = Record(f"timed blocks of {_STEPS}", DIAGNOSE, "timed blocks of both stances", _NO_STEPS)
+PROFILED = Record(f"profiler windows of {_STEPS}", DIAGNOSE, "profiler windows", _NO_STEPS)
+POSTMORTEM = _collected(
+    "the logs of a job, read together", "traceview postmortem PATH", "a single run was diagnosed"
 )
-
-POSTMORTEM = Record(
-    "the logs of a job, read together", "traceview postmortem PATH",
-    "the logs of a job, read together", "a single run was diagnosed",
-)  # fmt: skip
-
-COMPARED = Record(
-    "a comparison of eager and compiled outputs", "traceview diagnose --compare-outputs SCRIPT",
-    "a comparison of eager and compiled outputs", "only --compare-outputs makes one",
-)  # fmt: skip
+COMPARED = _collected(
+    "a comparison of eager and compiled outputs",
+    "traceview diagnose --compare-outputs SCRIPT",
+    "only --compare-outputs makes one",
+)
 
 _TABLES = {
     STRUCTURED: (
@@ -185,7 +179,7 @@ class _Need(NamedTuple):
             return "a second start on the warm cache", DIAGNOSE_WARM
         record = RECORD_OF[self.table]
         stances = self.rest if self.mark == ":" else "eager and compiled"
-        return record.words.replace("eager and compiled steps", f"{stances} steps"), record.command
+        return record.words.replace(_STEPS, f"{stances} steps"), record.command
 
     def lack(self, tables: Tables) -> _Lack:
         """What is missing, in a run that traceview collected."""
