@@ -78,13 +78,8 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     total = float(account.filter(pl.col("category").is_in(_LOADING))["ms"].sum())
     if total <= 0:
         return []
-    of_loader = details.filter(pl.col("what").str.starts_with(marks.DATA_LOADER))
-    kind = {
-        "kind": "loading",
-        "what": str(of_loader["what"][0]).removeprefix(marks.DATA_LOADER)
-        if of_loader.height
-        else None,
-    }
+    named = details.filter(pl.col("what").str.starts_with(marks.DATA_LOADER))["what"]
+    what = named[0].removeprefix(marks.DATA_LOADER) if len(named) else None
     lines = events.filter(pl.col("kind") == "line").sort("start_ns")
     fetches = events.filter(pl.col("name").str.starts_with(marks.DATA_LOADER)).sort("start_ns")
     # The user's line that began last before a mark is the loop's.
@@ -102,18 +97,16 @@ def _loading(account: pl.DataFrame, details: pl.DataFrame, events: pl.DataFrame)
     )
     asked = _by_line(asking, "duration_ns")
     whole = sum(row["duration_ns"] for row in asked)
-    found = [
-        {**kind, "file": row["file"], "line": row["line"], "ms": total * row["duration_ns"] / whole}
-        for row in asked
-        if whole
-    ]
-    at = {(row["file"], row["line"]) for row in found}
-    found = found or [{**kind, "file": None, "line": None, "ms": total}]
-    more = [row for row in _by_line(inside, "self_ns") if row["file"] is not None]
-    return found + [
-        {**kind, "file": row["file"], "line": row["line"], "ms": None}
-        for row in more
-        if (row["file"], row["line"]) not in at
+    found = {
+        (row["file"], row["line"]): total * row["duration_ns"] / whole for row in asked if whole
+    }
+    places: dict[tuple[str | None, int | None], float | None] = dict(found or {(None, None): total})
+    for row in _by_line(inside, "self_ns"):
+        if row["file"] is not None:
+            places.setdefault((row["file"], row["line"]), None)
+    return [
+        {"kind": "loading", "what": what, "file": file, "line": line, "ms": ms}
+        for (file, line), ms in places.items()
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import polars as pl
@@ -47,9 +47,6 @@ class _Cell(msgspec.Struct):
     seconds: float = 0.0
     compiles: int = 0
     misses: int = 0
-
-
-Cells = Mapping[Code, Mapping[str, _Cell]]
 
 
 def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
@@ -175,30 +172,27 @@ def straggler_rows(job: Attempt, found: Iterable[LookUp]) -> Iterator[Row]:
         cell.compiles += span.forward
     for look_up in found:
         cells[look_up.span.code][look_up.member].misses += look_up.outcome == "miss"
-    for value, others, member in sorted(slow, reverse=True)[:_RANKS]:
-        for part in _parts(member, list(timed), cells):
-            head = {"pass": job.name, "member": member, "seconds": value, "median_seconds": others}
-            yield head | part
-
-
-def _parts(member: str, members: list[str], cells: Cells) -> Iterator[Row]:
-    """What it did longer than the median of the others, by function, longest first."""
-    parts = []
-    for code, by_member in cells.items():
-        mine = by_member.get(member)
-        if mine is not None:
-            others = [by_member.get(name, _Cell()) for name in members if name != member]
-            usual = statistics.median(cell.seconds for cell in others)
-            parts.append((mine.seconds - usual, code, mine, others))
-    parts.sort(key=lambda part: -part[0])
-    for excess, code, mine, others in parts[:_PARTS]:
-        if excess > 0:
-            more = mine.compiles > statistics.median_high(cell.compiles for cell in others)
-            missed = mine.misses > statistics.median(cell.misses for cell in others)
-            yield {
-                "part": "more_compiles" if more else "cache_miss" if missed else "slower",
-                "part_seconds": excess,
-                **code_columns(code),
-                "compiles": mine.compiles,
-                "basis": "derived",
-            }
+    for value, median, member in sorted(slow, reverse=True)[:_RANKS]:
+        # What it did longer than the median of the others, by function.
+        parts = []
+        for code, by_member in cells.items():
+            if mine := by_member.get(member):
+                rest = [by_member.get(name, _Cell()) for name in timed if name != member]
+                usual = statistics.median(cell.seconds for cell in rest)
+                parts.append((mine.seconds - usual, code, mine, rest))
+        parts.sort(key=lambda part: -part[0])
+        for excess, code, mine, rest in parts[:_PARTS]:
+            if excess > 0:
+                more = mine.compiles > statistics.median_high(cell.compiles for cell in rest)
+                missed = mine.misses > statistics.median(cell.misses for cell in rest)
+                yield {
+                    "pass": job.name,
+                    "member": member,
+                    "seconds": value,
+                    "median_seconds": median,
+                    "part": "more_compiles" if more else "cache_miss" if missed else "slower",
+                    "part_seconds": excess,
+                    **code_columns(code),
+                    "compiles": mine.compiles,
+                    "basis": "derived",
+                }

@@ -6,6 +6,7 @@ import polars as pl
 
 from traceview.derive import causes
 from traceview.derive.time.accounting import Account
+from traceview.derive.time.host_line import first_case
 from traceview.derive.time.lines import graph_lines, loader_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
@@ -77,19 +78,14 @@ def _stretches(
     plain |= pl.col("name").str.starts_with(marks.REGION)
     elsewhere = pl.col("row").is_null()
     held = pl.col("cause").is_in(_CALLS)
-    what = (
-        pl.when("arriving")
-        .then(pl.lit("launch latency"))
-        .when(elsewhere)
-        .then(pl.lit("device"))
-        .when(held & pl.col("call_name").is_not_null())
-        .then("call_name")
-        .when(plain & pl.col("cause").is_in(_GC))
-        .then(pl.lit("garbage collection"))
-        .when(plain & pl.col("call_name").is_null())
-        .then(pl.lit("Python"))
-        .otherwise(pl.coalesce("name", "call_name"))
+    cases: tuple[tuple[pl.Expr, pl.Expr | str], ...] = (
+        (pl.col("arriving"), "launch latency"),
+        (elsewhere, "device"),
+        (held, pl.col("call_name")),
+        (plain & pl.col("cause").is_in(_GC), "garbage collection"),
+        (plain & pl.col("call_name").is_null(), "Python"),
     )
+    what = pl.coalesce(first_case(cases), "name", "call_name")
     seen = pl.when(plain & pl.col("file_python").is_not_null())
     place = (
         seen.then(f"{key}_python")

@@ -196,7 +196,7 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     held = sync | pl.col("call_name").is_in(_HOLDING)
     held |= copied.contains("Pageable") & (pl.col("copied_at") <= pl.col("end"))
     return line.with_columns(
-        cause=_first(cases).fill_null(causes.LAUNCH_BOUND), waits=held.fill_null(False)
+        cause=first_case(cases).fill_null(causes.LAUNCH_BOUND), waits=held.fill_null(False)
     ).drop("stretch")
 
 
@@ -218,11 +218,11 @@ def host_causes(line: pl.DataFrame, window: Window, *, graphs_hold_kernels: bool
         (_PYTHON & _in_marks(line, window, _OPTIMIZER), causes.HOST_OPTIMIZER),
         (_PYTHON, causes.PYTHON),
     )
-    cause = pl.coalesce(_first(cases), "category", pl.lit("other"))
+    cause = pl.coalesce(first_case(cases), "category", pl.lit("other"))
     return line.with_columns(cause=cause, waits=False, call_name=pl.lit(None, dtype=pl.String))
 
 
-def _first(cases: Iterable[tuple[Any, pl.Expr | str]]) -> pl.Expr:
+def first_case(cases: Iterable[tuple[Any, pl.Expr | str]]) -> pl.Expr:
     """The value of the first case (a condition and a value) that holds; null where none does."""
     return pl.coalesce(
         *(
