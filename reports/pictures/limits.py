@@ -59,12 +59,13 @@ def roofline(diagnosis: Diagnosis) -> Markup:
     left, right = math.floor(math.log10(min(xs) / 2)), math.ceil(math.log10(max(xs) * 2))
     low = max(min(ys) / 2, max(ys) * 1e-6)
     plot = _Plot(LogScale(10.0**left, 10.0**right, 100.0), LogScale(low, max(ys) * 2.5, _HEIGHT))
-    slanted, rate_names = _slanted(plot, rates, tops[0].value if tops else plot.y.high)
-    flat, top_names = _flat(plot, rates, tops)
-    parts = [*_grid(plot), *slanted, *flat, *_dots(plot, points), *rate_names, *top_names]
-    said = "; ".join(_said(point) for point in points[:40])
+    lines, said = _ceilings(plot, rates, tops)
+    parts = [*_grid(plot), *lines, *_dots(plot, points), *said]
+    spoken = "; ".join(_said(point) for point in points[:40])
     ceilings = ", ".join(phrases.ceiling(c) for c in (*rates, *tops)) or "no ceiling was measured"
-    return svg.picture("roofline", _HEIGHT + _FOOT, _TITLE, f"Ceilings: {ceilings}. {said}", parts)
+    return svg.picture(
+        "roofline", _HEIGHT + _FOOT, _TITLE, f"Ceilings: {ceilings}. {spoken}", parts
+    )
 
 
 def on_roofline(kernel: KernelLimit) -> bool:
@@ -104,23 +105,16 @@ def _grid(plot: _Plot) -> Iterable[Markup]:
     yield svg.text(50, _HEIGHT + 32, "floating-point operations per byte", "tick", "middle")
 
 
-def _flat(plot: _Plot, rates: Sequence[Ceiling], tops: Sequence[Ceiling]) -> tuple[Parts, Parts]:
-    """Lines of matrix rates and their words; of lines that lie close, the highest has words."""
+def _ceilings(
+    plot: _Plot, rates: Sequence[Ceiling], tops: Sequence[Ceiling]
+) -> tuple[Parts, Parts]:
+    """Lines and their words: bandwidths slant up to the highest matrix rate, matrix rates are flat.
+
+    The words of the fastest bandwidth stand left of its upper end, the others' right of the line,
+    further down; of flat lines that lie close, the highest has words.
+    """
     lines, said, named = [], [], [-99.0]
-    for top in tops:
-        begin = top.value * 1000 / rates[0].value if rates else plot.x.low
-        x, y = plot.place(max(plot.x.low, begin), top.value)
-        lines.append(svg.line(x, y, 100, y, "ceiling"))
-        if y - named[-1] > 13:
-            said.append(svg.text(100, y - 4, phrases.ceiling(top), "ceilingname halo", "end"))
-            named.append(y)
-    return lines, said
-
-
-def _slanted(plot: _Plot, rates: Sequence[Ceiling], roof: float) -> tuple[Parts, Parts]:
-    """Lines of bandwidths, up to the highest matrix rate, and their words: the fastest one's stand
-    left of its upper end, the others' right of the line, further down."""
-    lines, said = [], []
+    roof = tops[0].value if tops else plot.y.high
     for index, rate in enumerate(rates):
         start = max(plot.x.low, plot.y.low * 1000 / rate.value)
         end = min(plot.x.high, roof * 1000 / rate.value)
@@ -135,6 +129,13 @@ def _slanted(plot: _Plot, rates: Sequence[Ceiling], roof: float) -> tuple[Parts,
         room = " tight" if left and x2 < 52 else ""  # a phone has none further left
         style = f"ceilingname halo{room}"
         said.append(svg.text(x + shift, y + 4, phrases.ceiling(rate), style, anchor))
+    for top in tops:
+        begin = top.value * 1000 / rates[0].value if rates else plot.x.low
+        x, y = plot.place(max(plot.x.low, begin), top.value)
+        lines.append(svg.line(x, y, 100, y, "ceiling"))
+        if y - named[-1] > 13:
+            said.append(svg.text(100, y - 4, phrases.ceiling(top), "ceilingname halo", "end"))
+            named.append(y)
     return lines, said
 
 

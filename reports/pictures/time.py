@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from traceview.diagnosis.explanation import ProfilerCost, StepTimeline, TimelineSpan
+from traceview.diagnosis.explanation import StepTimeline, TimelineSpan
 from traceview.diagnosis.model import AccountRow, Diagnosis
 from traceview.reports import colours, phrases, svg, words
 from traceview.reports.pictures.bars import (
@@ -73,7 +73,13 @@ def accounts(diagnosis: Diagnosis) -> Markup:
         over = -sum(row.ms for row in rows if svg.drawable(row.ms) and row.ms < 0)
         if over > FAINT * total:
             excess = Segment(over, "unex", "more than the step is long", fmt.milliseconds(over))
-        profiler = _profiler(costs.get(stance))
+        cost, profiler = costs.get(stance), None
+        if cost and svg.drawable(cost.profiled_step_ms) and svg.drawable(cost.timed_step_ms):
+            beside = cost.beside_step_ms
+            plain = beside if svg.drawable(beside) else cost.timed_step_ms
+            if (more := cost.profiled_step_ms - plain) > 0:
+                said = f"+{fmt.milliseconds(more)}"
+                profiler = Segment(more, "profiler", "the profiler's own cost", said)
         bars.append(Bar(stance, fmt.milliseconds(total), tuple(parts), profiler, excess))
     title = "Milliseconds per step by category, eager and compiled"
     return stacked("accounts", title, bars, 34)
@@ -87,21 +93,6 @@ def _drawable(row: AccountRow) -> bool:
 def _total(rows: Iterable[AccountRow]) -> float:
     """Milliseconds of a step: the sum of its categories."""
     return sum(row.ms for row in rows if svg.drawable(row.ms))
-
-
-def _profiler(cost: ProfilerCost | None) -> Segment | None:
-    """How much longer the step was under the profiler."""
-    if (
-        cost is None
-        or not svg.drawable(cost.profiled_step_ms)
-        or not svg.drawable(cost.timed_step_ms)
-    ):
-        return None
-    beside = cost.beside_step_ms
-    more = cost.profiled_step_ms - (beside if svg.drawable(beside) else cost.timed_step_ms)
-    if more <= 0:
-        return None
-    return Segment(more, "profiler", "the profiler's own cost", f"+{fmt.milliseconds(more)}")
 
 
 def waterfall(diagnosis: Diagnosis) -> Markup:

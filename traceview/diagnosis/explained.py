@@ -170,11 +170,29 @@ def matching(tables: Tables, focus: Focus) -> Matching:
     matched = [row for row in groups if row["matched"]]
     compiled = [row for rows in kernels.values() for row in rows if row["stance"] == "compiled"]
     sourced = [row for row in compiled if row["graph_key"] and row["ops"]]
+    shown = []
+    same = ("stance", "name", "cpu_op", "file", "line", "compile_id")
+    for group in groups[:MOST_GROUPS]:
+        # Kernels of each stance, the largest first; calls of one kernel at one line are added up.
+        alike: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+        for row in kernels[group["group_id"]]:
+            alike[tuple(row[column] for column in same)].append(row)
+        found = [
+            struct_of(
+                GroupKernel,
+                mine[0],
+                ops=tuple(dict.fromkeys(op for row in mine for op in row["ops"] or ())),
+                count=sum(row["count"] or 0.0 for row in mine),
+                ms=sum(row["ms"] or 0.0 for row in mine),
+            )
+            for mine in alike.values()
+        ]
+        found.sort(key=lambda kernel: -kernel.ms)
+        eager, other = ([k for k in found if k.stance == stance] for stance in STANCES)
+        largest = (*eager[:MOST_GROUP_KERNELS], *other[:MOST_GROUP_KERNELS])
+        shown.append(struct_of(MatchGroup, group, kernels=largest))
     return Matching(
-        groups=tuple(
-            struct_of(MatchGroup, row, kernels=_group_kernels(kernels[row["group_id"]]))
-            for row in groups[:MOST_GROUPS]
-        ),
+        groups=tuple(shown),
         eager_share=_share(groups, matched, "eager_ms") if both else None,
         compiled_share=_share(groups, matched, "compiled_ms") if both else None,
         sourced_share=_share(compiled, sourced, "ms"),
@@ -185,27 +203,6 @@ def matching(tables: Tables, focus: Focus) -> Matching:
 def _share(whole: Sequence[Row], part: Sequence[Row], column: str) -> float | None:
     total = sum(row[column] or 0.0 for row in whole)
     return sum(row[column] or 0.0 for row in part) / total if total else None
-
-
-def _group_kernels(rows: Sequence[Row]) -> tuple[GroupKernel, ...]:
-    """Kernels of each stance, the largest first; calls of one kernel at one line are added up."""
-    alike: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        same = ("stance", "name", "cpu_op", "file", "line", "compile_id")
-        alike[tuple(row[column] for column in same)].append(row)
-    found = [
-        struct_of(
-            GroupKernel,
-            mine[0],
-            ops=tuple(dict.fromkeys(op for row in mine for op in row["ops"] or ())),
-            count=sum(row["count"] or 0.0 for row in mine),
-            ms=sum(row["ms"] or 0.0 for row in mine),
-        )
-        for mine in alike.values()
-    ]
-    found.sort(key=lambda kernel: -kernel.ms)
-    eager, compiled = ([k for k in found if k.stance == stance] for stance in STANCES)
-    return (*eager[:MOST_GROUP_KERNELS], *compiled[:MOST_GROUP_KERNELS])
 
 
 # Kernels and steps next to what the device can do

@@ -137,24 +137,24 @@ def _host_events(ops: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Event]:
     shown = shown.join(parents, on="parent_id", how="left")
     columns = ("start_ns", "end_ns", "name", "category", "inner")
     for start, end, name, category, inner in shown.select(columns).iter_rows():
-        if not inner:
-            yield Event(start, end, *_host_label(name, category))
-        elif category != "other":
-            yield Event(start, end, "", category, drawn=False)
+        marked = next(
+            ((said, cause) for mark, said, cause in _MARKS if name.startswith(mark)), None
+        )
+        if inner:
+            if category != "other":
+                yield Event(start, end, "", category, drawn=False)
+        elif marked:
+            yield Event(start, end, *marked)
+        elif name.endswith(marks.COMPILING):
+            yield Event(start, end, cut(name, LABEL), causes.HOST_COMPILE)
+        elif category == "overhead":
+            yield Event(start, end, cut(name, LABEL), overhead_category(name))
+        else:
+            label = cut(_PREFIX.sub("", name), LABEL)
+            yield Event(start, end, label, causes.PYTHON if category == "mark" else category)
     calls = calls.filter(pl.col("kind").is_in(CALLS))
     for start, end, name, kind in calls.select("start_ns", "end_ns", "name", "kind").iter_rows():
         yield Event(start, end, cut(name, LABEL), kind)
-
-
-def _host_label(name: str, category: str) -> tuple[str, str]:
-    known = next(((label, cause) for mark, label, cause in _MARKS if name.startswith(mark)), None)
-    if known is not None:
-        return known
-    if name.endswith(marks.COMPILING):
-        return cut(name, LABEL), causes.HOST_COMPILE
-    if category == "overhead":
-        return cut(name, LABEL), overhead_category(name)
-    return cut(_PREFIX.sub("", name), LABEL), causes.PYTHON if category == "mark" else category
 
 
 def kernel_label(name: str, cpu_op: str | None, category: str | None) -> str:

@@ -59,20 +59,15 @@ def differences(subject: Subject) -> dict[int, KeyDifference]:
         known = struct_of(
             KeyDifference, mine[-1], sides=sides, functions=functions[:MOST_FUNCTIONS], text=""
         )
-        found[number] = replace(known, text=_text(known))
+        name, usual, missed = names.cache(known.cache), sides[0], sides[-1]
+        if known.between == "attempts":
+            head = f"{missed.ranks.text} missed in the {name} what the start before had stored"
+        elif usual.outcome == "hit" and missed.outcome == "miss":
+            head = f"{missed.ranks.text} missed in the {name} where {usual.ranks.text} hit"
+        else:
+            head = f"{missed.ranks.text} used other keys for the {name} than {usual.ranks.text}"
+        found[number] = replace(known, text=f"{head}: {why(known)}")
     return found
-
-
-def _text(found: KeyDifference) -> str:
-    """Who missed what, and why."""
-    name, missed, usual = names.cache(found.cache), found.sides[-1], found.sides[0]
-    if found.between == "attempts":
-        head = f"{missed.ranks.text} missed in the {name} what the start before had stored"
-    elif usual.outcome == "hit" and missed.outcome == "miss":
-        head = f"{missed.ranks.text} missed in the {name} where {usual.ranks.text} hit"
-    else:
-        head = f"{missed.ranks.text} used other keys for the {name} than {usual.ranks.text}"
-    return f"{head}: {why(found)}"
 
 
 def why(found: KeyDifference) -> str:

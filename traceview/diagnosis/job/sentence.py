@@ -115,7 +115,18 @@ def notes(subject: Subject) -> Iterator[str]:
         yield f"{of} logged no rank: shown by process id."
     if len(members) > 1:
         yield from _clocks(subject)
-        yield from _waiting(subject)
+        waits = subject.frame("job_waits")
+        if waits.is_empty() and subject.frame("steps").is_empty():
+            yield (
+                "Whether ranks waited for one another's compiles is not recorded: without steps, "
+                "logs show a wait only between two compiles of the rank that waits."
+            )
+        elif "heuristic" in set(waits["basis"]):
+            yield (
+                "Waits are inferred from gaps between a rank's own compiles that end when another "
+                "rank's compile does. That is likely, not certain, and does not show a wait for "
+                "the last compile of all."
+            )
     if not subject.tables.has("compiles") or not spans:
         yield (
             "There is no structured log (TORCH_TRACE): compile times, caches and settings are not "
@@ -158,19 +169,3 @@ def _clocks(subject: Subject) -> Iterator[str]:
                 f"{member_name(member)} compiled {seconds(apart)} apart from all others: its clock "
                 "differs, or its log is of another start."
             )
-
-
-def _waiting(subject: Subject) -> Iterator[str]:
-    """How sure the waits of ranks for one another are."""
-    waits = subject.frame("job_waits")
-    if waits.is_empty() and subject.frame("steps").is_empty():
-        yield (
-            "Whether ranks waited for one another's compiles is not recorded: without steps, logs "
-            "show a wait only between two compiles of the rank that waits."
-        )
-    elif "heuristic" in set(waits["basis"]):
-        yield (
-            "Waits are inferred from gaps between a rank's own compiles that end when another "
-            "rank's compile does. That is likely, not certain, and does not show a wait for the "
-            "last compile of all."
-        )

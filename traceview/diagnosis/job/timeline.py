@@ -84,22 +84,18 @@ def timeline(subject: Subject) -> JobTimeline:
     zero = int(subject.zero_us or 0)
     lanes = []
     for member in job.members[:MOST_LANES]:
-        spans = [
-            (round((start - zero) / 1e6, 3), round((end - start) / 1e6, 3), number)
-            for number, found in enumerate(kinds)
-            for start, end in _joined(merge(found.get(member, ())), int(resolution * 1e6))
-        ]
+        spans = []
+        for number, found in enumerate(kinds):
+            joined: list[Interval] = []
+            for start, end in merge(found.get(member, ())):
+                if joined and start - joined[-1][1] < int(resolution * 1e6):
+                    joined[-1] = (joined[-1][0], end)
+                else:
+                    joined.append((start, end))
+            spans += [
+                (round((start - zero) / 1e6, 3), round((end - start) / 1e6, 3), number)
+                for start, end in joined
+            ]
         lanes.append(Lane(member_name(member), tuple(spans)))
     left = max(0, len(job.members) - MOST_LANES)
     return JobTimeline(total_s, resolution, SPAN_KINDS, tuple(lanes), left)
-
-
-def _joined(intervals: list[Interval], least: int) -> list[Interval]:
-    """Intervals whose gaps are at least so long."""
-    found: list[Interval] = []
-    for start, end in intervals:
-        if found and start - found[-1][1] < least:
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((start, end))
-    return found
