@@ -15,6 +15,8 @@ from traceview.tables import Tables
 
 RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
 NAMES = frozenset(path.name.removesuffix(".tar.xz") for path in RUNS.glob("*.tar.xz"))
+#: torch then does not try its C++ compiler before the first kernel: half of a cold start.
+QUICK_STARTS = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 #: Runs that stay in memory: the tests of one follow each other.
 FEW = 12
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+from recordings import QUICK_STARTS
+
 CHILD = Path(__file__).resolve().parents[2] / "collectors" / "child"
 
 
@@ -40,7 +42,7 @@ def write_script(folder: Path, text: str, name: str = "script.py") -> Path:
 def environment(**extra: str) -> dict[str, str]:
     drop = ("TORCH", "PYTHONPATH", "TRACEVIEW", "COV_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(drop)}
-    return {**kept, "OMP_NUM_THREADS": "1", **extra}
+    return {**kept, **QUICK_STARTS, "OMP_NUM_THREADS": "1", **extra}
 
 
 def run_bare(script: Path, *args: str, stdin: str = "", cwd: Path | None = None):
