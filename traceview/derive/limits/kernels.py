@@ -189,13 +189,12 @@ def _generated(
         return Execution(shapes=_shapes(inputs.arguments) if inputs else None)
     # Tensors of the real launch; none where they are not those that the source names.
     launched = [inputs.tensor(n) for n in range(len(inputs.arguments))] if inputs else []
-    tensors = launched
     for pointer in source.pointers:
         tensor = launched[pointer.position] if pointer.position < len(launched) else None
         if tensor is None or pointer.dtype not in (None, tensor.dtype):
-            tensors = []
-    if any(tensors):
-        return Execution(kernel_work(source, tensors), "generated_code", _shapes(tensors))
+            launched = []
+    if any(launched):
+        return Execution(kernel_work(source, launched), "generated_code", _shapes(launched))
     sites = [site] if site else code.sites(pass_name, name, *places)
     work = common_work(sites, source) if sites else kernel_work(source, [])
     shapes = _shapes(site_tensors(sites[0].arguments)) if sites and work else None
@@ -229,7 +228,7 @@ def replayed_sites(kernels: pl.DataFrame, code: GeneratedCode) -> tuple[pl.Serie
     )
     sites: list[Site] = []
     known: dict[tuple[object, ...], list[int | None]] = {}
-    at: list[tuple[int, int]] = []
+    column: list[int | None] = [None] * kernels.height
     for pass_name, _, graph_key, compile_id, names, numbers in replays.iter_rows():
         key = (pass_name, graph_key, compile_id, *names)
         if key not in known:
@@ -241,16 +240,9 @@ def replayed_sites(kernels: pl.DataFrame, code: GeneratedCode) -> tuple[pl.Serie
                     at_site[id(site)] = len(sites)
                     sites.append(site)
             known[key] = [None if site is None else at_site[id(site)] for site in calls]
-        found = zip(numbers, known[key], strict=True)
-        at += [(row, number) for row, number in found if number is not None]
-    column = pl.DataFrame(
-        {"row": [r for r, _ in at], "site": [s for _, s in at]},
-        schema={"row": pl.UInt32, "site": pl.Int32},
-    )
-    joined = kernels.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row")).join(
-        column, on="row", how="left", maintain_order="left"
-    )
-    return joined["site"], sites
+        for row, number in zip(numbers, known[key], strict=True):
+            column[row] = number
+    return pl.Series("site", column, dtype=pl.Int32), sites
 
 
 def aligned(names: Sequence[str], functions: Sequence[Function]) -> list[Site | None]:

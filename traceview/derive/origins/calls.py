@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from traceview.derive.origins.tree import spelled
 from traceview.parse.kineto.categories import operator_category
 from traceview.torchtext.fx import operator_word
 from traceview.torchtext.output_code import library_operator
@@ -124,18 +125,14 @@ def _library(inside: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     direct = ops.filter(
         (pl.col("parent_row") == pl.col("graph_row")) & (pl.col("row") == pl.col("top_row"))
     )
-    words = {name: operator_word(name) for name in direct["name"].unique()}
-    direct = direct.sort("start_ns").select(
-        pl.col("row").alias("direct_row"),
-        "graph_row",
-        pl.col("name").replace_strict(words, default=None, return_dtype=pl.String).alias("site"),
-    )
+    direct = direct.sort("start_ns")
+    direct = direct.select("graph_row", direct_row="row", site=spelled(direct["name"]))
     direct = direct.with_columns(
         n=pl.int_range(pl.len()).over("graph_row", "site"),
         times=pl.len().over("graph_row", "site"),
     ).drop("graph_row")
     return (
-        inside.select("at", pl.col("top_row").alias("direct_row"))
+        inside.select("at", direct_row="top_row")
         .join(direct, on="direct_row", how="inner")
         .drop("direct_row")
     )

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 import msgspec
 import polars as pl
 
-from traceview.derive.origins.tree import nearest, parents
+from traceview.derive.origins.tree import nearest, parents, spelled
 from traceview.derive.windows import Window
 from traceview.tables import Tables
-from traceview.torchtext.fx import operator_lines, operator_word
+from traceview.torchtext.fx import operator_lines
 
 
 class _Frame(msgspec.Struct):
@@ -181,10 +181,7 @@ def _outermost(ops: pl.DataFrame) -> pl.DataFrame:
         & pl.col("graph_row").is_null()
         & pl.col("step").is_not_null()
     )
-    words = {name: operator_word(name) for name in tops["name"].unique()}
-    return tops.with_columns(
-        word=pl.col("name").replace_strict(words, default=None, return_dtype=pl.String)
-    )
+    return tops.with_columns(word=spelled(tops["name"]))
 
 
 def _references(

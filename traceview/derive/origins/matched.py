@@ -20,11 +20,11 @@ from traceview.derive.origins.groups import (
     with_leftovers,
 )
 from traceview.derive.origins.lines import op_sources, places, region_lines, traced_lines
+from traceview.derive.origins.tree import spelled
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
-from traceview.torchtext.fx import operator_word
 from traceview.torchtext.output_code import named_operators
 
 Row = dict[str, Any]
@@ -103,8 +103,7 @@ def _rows(
     kernel_calls = window.own(tables["kernel_calls"])
     work = with_graphs(executions(window, ops), kernel_calls)
     backward = names.gather(work["backward_row"]).str.strip_prefix(marks.AUTOGRAD)
-    known = {name: operator_word(name) for name in ops["name"].unique()}
-    spelt = names.replace_strict(known, default=None, return_dtype=pl.String)
+    spelt = spelled(names)
     top = spelt.gather(work["top_row"])
     work = work.with_columns(
         word=pl.coalesce(backward, top, "plain"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.torchtext import marks
+from traceview.torchtext.fx import operator_word
 
 #: Every jump doubles the levels that it spans: more than any stack is deep.
 _JUMPS = 24
@@ -27,6 +28,13 @@ def nearest(flags: pl.Series, above: pl.Series) -> pl.Series:
             break
         found = pl.select(pl.coalesce(found, found.gather(above))).to_series()
         above = above.gather(above)
+    return found
+
+
+def spelled(names: pl.Series) -> pl.Series:
+    """The operator's word of every name: ``add`` for ``aten::add_``."""
+    words = {name: operator_word(name) for name in names.unique()}
+    found: pl.Series = names.replace_strict(words, default=None, return_dtype=pl.String)
     return found
 
 
