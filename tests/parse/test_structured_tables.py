@@ -379,3 +379,12 @@ def test_what_writing_the_log_took_is_parted_where_torch_adds_it_up(tmp_path):
     log += record("compilation_metrics", {"duration_us": 700}, **at(2))
     tables, _ = read(tmp_path, log)
     assert tables["compiles"]["logging_us"].to_list() == [10.0, 6.0, None]
+
+
+@pytest.mark.parametrize("choice", ["decompose_k_mm_3", "ck_gemm_1", "cutlass_gemm_2"])
+def test_a_choice_has_the_backend_that_the_text_log_gives_it(tmp_path, choice):
+    stats = json.dumps({"best_kernel": choice, "best_time": 0.03})
+    event = {"name": "mm_template_autotuning", "ts": 1.0, "ph": "E",
+             "args": {"autotune_choices_stats": stats}}  # fmt: skip
+    tables, _ = read(tmp_path, record("chromium_event", {}, payload=json.dumps(event), **at(0)))
+    assert tables["autotune_choices"]["backend"].to_list() == ["other"]

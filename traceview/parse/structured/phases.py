@@ -18,6 +18,7 @@ from traceview.parse.payloads.metrics import FIELDS, Event, dynamo_row
 from traceview.parse.structured.caches import disabled_cache
 from traceview.parse.structured.decode import decode, json_object
 from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
+from traceview.torchtext.autotuning import best_choices
 
 
 class _Arguments(msgspec.Struct):
@@ -28,6 +29,7 @@ _ARGUMENTS = msgspec.json.Decoder(_Arguments)
 _DYNAMO = "dynamo"
 _WHOLE = frozenset((_DYNAMO, "entire_frame_compile"))
 _OPENINGS = _WHOLE | MAY_REPEAT | {"compile_attempt_0"}
+_AUTOTUNED = "_template_autotuning"
 _SEARCHED = 1000  # open phases looked at: real logs nest some thirty deep
 
 
@@ -64,7 +66,7 @@ def chromium_event(reader: Reader, record: Record) -> None:
             compile.dynamo_event = event.row or {}
             if compile.started_us is not None and event.ts >= compile.started_us:
                 compile.dynamo_event.setdefault("duration_us", event.ts - compile.started_us)
-        elif event.name.endswith("_template_autotuning"):
+        elif event.name.endswith(_AUTOTUNED):
             autotuned(reader, record, compile, _arguments(reader, record), event.name)
 
 
@@ -150,18 +152,10 @@ def _arguments(reader: Reader, record: Record) -> dict[str, Any]:
     return json_object(reader, record, found.args) if found else {}
 
 
-# Autotuning as chromium events have it: the winner, and how many were tried. E args of
-# ``OP_template_autotuning``: ``autotune_shape``, ``autotune_dtypes``, ``autotune_strides``, and in
-# ``autotune_choices_stats`` a JSON string: num_choices, best_kernel, best_time in ms, … The whole
-# ranking goes to stderr alone.
-
-_SUFFIX = "_template_autotuning"
-
-
 def autotuned(
     reader: Reader, record: Record, compile: Compile | None, args: dict[str, Any], name: str
 ) -> None:
-    """One row of ``autotune_choices`` for each choice that the event names."""
+    """``OP_template_autotuning``: one row of ``autotune_choices`` for each choice that it names."""
     process = reader.process
     stats = args.get("autotune_choices_stats")
     if isinstance(stats, str):
@@ -171,38 +165,15 @@ def autotuned(
         stats = {}
     table = {
         "table_index": process.autotune_tables,
-        "op": name.removesuffix(_SUFFIX),
+        "op": name.removesuffix(_AUTOTUNED),
         "shapes": _text(args.get("autotune_shape")),
         "dtypes": _text(args.get("autotune_dtypes")),
         "strides": _text(args.get("autotune_strides")),
     }
     process.autotune_tables += 1
-    best = stats.get("best_kernel")
-    if isinstance(best, str):
-        details = stats.get("best_kernel_desc")
-        row = {"choice": best, "is_best": True, "time_ms": _number(stats.get("best_time"))}
-        row |= {"backend": backend_of(best), "details": _text(details)}
+    for row in best_choices(stats):
         process.add("autotune_choices", record, compile, table | row)
-    triton = stats.get("best_triton_kernel")
-    if isinstance(triton, str) and triton != best:
-        row = {"choice": triton, "is_best": False, "backend": "triton"}
-        row |= {"time_ms": _number(stats.get("best_triton_time"))}
-        row |= {"details": _text(stats.get("best_triton_kernel_desc"))}
-        process.add("autotune_choices", record, compile, table | row)
-
-
-def backend_of(choice: str) -> str:
-    """Whose kernel a choice is, by torch's way of naming it."""
-    if choice.startswith(("triton_", "triton::")):
-        return "triton"
-    if choice.startswith(("cpp_", "CppTemplate", "CppGemm")):
-        return "cpp"
-    return "other" if choice.startswith(("cutlass", "cutedsl", "ck", "rocm")) else "aten"
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else (None if value is None else str(value))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and value == value else None

@@ -23,6 +23,7 @@ import msgspec
 from traceview.parse.damage import Damage
 from traceview.parse.messages.shapes import Foreign, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink
+from traceview.torchtext.autotuning import backend_of, best_choices
 
 _HEAD = re.compile(r"(?:^|\s)AUTOTUNE (?P<op>[\w.:]{1,200})\((?P<shapes>.*)\)\s*$")
 _CHOICE = re.compile(
@@ -34,7 +35,6 @@ _TAIL = re.compile(
     r"(?: and (?P<precompile>\d+\.\d+) seconds precompiling)?"
 )
 _STATS = "Autotune Choices Stats:"
-_OTHER = re.compile(r"^(?:cutlass|cuda_|ck_|ck-|rocm_|decompose_k|contiguous_|nv_universal)", re.I)
 CHOICES_PER_TABLE = 10_000
 
 
@@ -78,7 +78,10 @@ class Autotune:
     def end(self) -> None:
         """The open table is complete; statistics without a table make one of their own."""
         if self._head is None and self._stats is not None:
-            self._stats_only(self._stats)
+            head, line = self._begin(), self._stats["line"]
+            for row in best_choices(self._stats):
+                if row["time_ms"] is not None:
+                    self._sink.raw("autotune_choices", line, **head, **row)
         self._head, self._rows, self._stats = None, [], None
 
     def _title(self, text: str) -> None:
@@ -136,24 +139,3 @@ class Autotune:
             "compile_id": name.compile_id if name else None,
             "table_index": self._tables - 1,
         }
-
-    def _stats_only(self, stats: dict[str, Any]) -> None:
-        """Best kernel, and best Triton kernel where another won: all that the statistics name."""
-        head = self._begin()
-        for prefix, best in (("best_kernel", True), ("best_triton_kernel", False)):
-            choice = stats.get(prefix)
-            time = stats.get(prefix.replace("kernel", "time"))
-            if isinstance(choice, str) and choice and isinstance(time, float):
-                detail = stats.get(f"{prefix}_desc")
-                columns = {"choice": choice, "backend": backend_of(choice), "time_ms": time}
-                columns |= {"is_best": best, "details": detail if isinstance(detail, str) else None}
-                self._sink.raw("autotune_choices", stats["line"], **head, **columns)
-
-
-def backend_of(choice: str) -> str:
-    """aten, triton, cpp or other, by the candidate's name."""
-    if choice.startswith("triton_"):
-        return "triton"
-    if choice.startswith(("cpp_", "Cpp")):
-        return "cpp"
-    return "other" if _OTHER.match(choice) else "aten"
