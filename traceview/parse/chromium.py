@@ -32,7 +32,7 @@ def read_stream(
     stream: Stream, name: str, damage: Damage, *, pass_name: str = "logs"
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Tables compile_phases, compiles and autotune_choices of an unpacked stream of events."""
-    records = _Records(_events(stream, name, damage))
+    records = _Records(stream, name, damage)
     for table, frame in structured.read_stream(records, name, damage, pass_name=pass_name):
         if table in _TOLD and not frame.is_empty():
             yield table, frame
@@ -41,8 +41,9 @@ def read_stream(
 class _Records:
     """A stream of records, made of events."""
 
-    def __init__(self, events: Iterator[dict[str, Any]]) -> None:
-        self._lines = map(_record, events)
+    def __init__(self, stream: Stream, name: str, damage: Damage) -> None:
+        self._stream, self._name, self._damage = stream, name, damage
+        self._lines = map(_record, self._events())
         self._left = b""
 
     def read(self, size: int, /) -> bytes:
@@ -52,23 +53,23 @@ class _Records:
         given, self._left = self._left[:size], self._left[size:]
         return given
 
-
-def _events(stream: Stream, name: str, damage: Damage) -> Iterator[dict[str, Any]]:
-    """Those with a name, a phase and a time; what cannot be read is counted."""
-    try:
-        for part in Splitter(pieces(stream, name, damage)):
-            for data in objects(part.data):
-                event: dict[str, Any] = {}
-                with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                    event = _ANY.decode(data)
-                if all(isinstance(event.get(name), kind) for name, kind in _NEEDED.items()):
-                    yield event
-                elif part.whole:
-                    damage.count(name, "bad_json", None, data[:200].decode(errors="replace"))
-            if not part.whole:
-                damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
-    except UnknownLayout as error:
-        damage.count(name, "unknown_format", None, str(error))
+    def _events(self) -> Iterator[dict[str, Any]]:
+        """Those with a name, a phase and a time; what cannot be read is counted."""
+        name, damage = self._name, self._damage
+        try:
+            for part in Splitter(pieces(self._stream, name, damage)):
+                for data in objects(part.data):
+                    event: dict[str, Any] = {}
+                    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                        event = _ANY.decode(data)
+                    if all(isinstance(event.get(name), kind) for name, kind in _NEEDED.items()):
+                        yield event
+                    elif part.whole:
+                        damage.count(name, "bad_json", None, data[:200].decode(errors="replace"))
+                if not part.whole:
+                    damage.count(name, "truncated", None, part.data[:200].decode(errors="replace"))
+        except UnknownLayout as error:
+            damage.count(name, "unknown_format", None, str(error))
 
 
 def _record(event: dict[str, Any]) -> bytes:

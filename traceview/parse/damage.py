@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -12,16 +13,11 @@ from traceview.tables import from_rows
 EXAMPLE_CHARACTERS = 200
 
 
-class _Entry(msgspec.Struct):
-    times: int
-    first_line: int | None
-    example: str
-
-
 class Damage(msgspec.Struct):
     """Counts of damage, kept while files are read; ``frame`` makes the table ``unreadable``."""
 
-    _entries: dict[tuple[str, str], _Entry] = {}
+    #: By file and kind: columns of the table.
+    _entries: dict[tuple[str, str], dict[str, Any]] = {}
 
     def count(
         self, file: str, kind: str, first_line: int | None, example: str, *, times: int = 1
@@ -29,34 +25,22 @@ class Damage(msgspec.Struct):
         """``times`` more pieces of damage of ``kind`` in ``file`` (relative to the run folder)."""
         entry = self._entries.get((file, kind))
         if entry is None:
-            self._entries[file, kind] = _Entry(times, first_line, example[:EXAMPLE_CHARACTERS])
+            entry = {"file": file, "kind": kind, "times": times, "first_line": first_line}
+            self._entries[file, kind] = entry | {"example": example[:EXAMPLE_CHARACTERS]}
         else:
-            entry.times += times
+            entry["times"] += times
 
     def kinds(self) -> Iterator[tuple[str, int, str]]:
         """Kind, times and example of each kind of every file."""
-        for (_, kind), entry in self._entries.items():
-            yield kind, entry.times, entry.example
+        for entry in self._entries.values():
+            yield entry["kind"], entry["times"], entry["example"]
 
     @property
     def total(self) -> int:
         """Pieces of damage of every kind."""
-        return sum(entry.times for entry in self._entries.values())
+        return sum(entry["times"] for entry in self._entries.values())
 
     def frame(self, pass_name: str, rank: int | None = None) -> pl.DataFrame:
         """Table ``unreadable``."""
-        return from_rows(
-            "unreadable",
-            (
-                {
-                    "pass": pass_name,
-                    "rank": rank,
-                    "file": file,
-                    "kind": kind,
-                    "times": entry.times,
-                    "first_line": entry.first_line,
-                    "example": entry.example,
-                }
-                for (file, kind), entry in self._entries.items()
-            ),
-        )
+        head = {"pass": pass_name, "rank": rank}
+        return from_rows("unreadable", (head | entry for entry in self._entries.values()))

@@ -152,7 +152,17 @@ def starts_of(processes: Sequence[Process]) -> list[Start]:
             nearest.take(start.members)
         else:
             starts.append(start)
-    _number(starts)
+    ordered = sorted(starts, key=_when)
+    chief = max(ordered, key=lambda start: (len(start.ranks), start.records), default=None)
+    numbers = iter(range(2, len(starts) + 1))
+    jobs: list[list[Start]] = []
+    for start in ordered:
+        start.pass_name = "logs" if start is chief else f"logs.{next(numbers)}"
+        job = next((job for job in jobs if job[-1].is_restarted_as(start)), [])
+        if not job:
+            jobs.append(job)
+        job.append(start)
+        start.job, start.attempt = jobs.index(job) + 1, len(job)
     return starts
 
 
@@ -164,26 +174,6 @@ def nearness(one: str, other: str) -> int:
             break
         common += 1
     return common
-
-
-def _number(starts: list[Start]) -> None:
-    """Jobs and attempts in order of time; pass names, ``logs`` for the start that has most."""
-    jobs: list[list[Start]] = []
-    for start in sorted(starts, key=_when):
-        for job in jobs:
-            if job[-1].is_restarted_as(start):
-                job.append(start)
-                break
-        else:
-            jobs.append([start])
-    ordered = sorted(starts, key=_when)
-    chief = max(ordered, key=lambda start: (len(start.ranks), start.records), default=None)
-    numbers = iter(range(2, len(starts) + 1))
-    for start in ordered:
-        start.pass_name = "logs" if start is chief else f"logs.{next(numbers)}"
-    for number, job in enumerate(jobs, 1):
-        for attempt, start in enumerate(job, 1):
-            start.job, start.attempt = number, attempt
 
 
 def _when(of: Process | Start) -> float:

@@ -87,7 +87,15 @@ def parse(log: Log) -> Batches:
         case "structured":
             yield from _structured(log)
         case "textlog" | "stderr":
-            yield from _text(log)
+            # For a large one another process finds the messages.
+            size = (log.source.size or 0) * (_PACKED_TIMES if log.source.packed else 1)
+            if log.source.local is not None and size >= AHEAD_BYTES:
+                found, name = log.pieces_ahead, log.name
+                yield from textlogs.read_pieces(found, name, log.damage, pass_name=log.part)
+            else:
+                with log.open() as stream:
+                    read = textlogs.read_stream
+                    yield from read(stream, log.name, log.damage, pass_name=log.part)
         case "kineto":
             yield from _kineto(log)
         case "chromium":
@@ -111,17 +119,6 @@ def _structured(log: Log) -> Batches:
             digests.see(name, frame)
             yield name, frame
     yield "compile_digests", digests.frame()
-
-
-def _text(log: Log) -> Batches:
-    """For a large one another process finds the messages."""
-    size = (log.source.size or 0) * (_PACKED_TIMES if log.source.packed else 1)
-    if log.source.local is not None and size >= AHEAD_BYTES:
-        read = textlogs.read_pieces(log.pieces_ahead, log.name, log.damage, pass_name=log.part)
-        yield from read
-        return
-    with log.open() as stream:
-        yield from textlogs.read_stream(stream, log.name, log.damage, pass_name=log.part)
 
 
 def _kineto(log: Log) -> Batches:

@@ -34,6 +34,11 @@ _CALLS = (
 )
 _WORKLESS = ("other", "mark", "overhead")
 _CONTEXT = ("region", "graph_key", "compile_id")
+#: Columns of table kernel_launches, but for pass, rank and stance.
+_LAUNCH = (
+    *("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation", "kernels"),
+    *("graph_key", "compile_id"),
+)
 Batches = Iterator[tuple[str, pl.DataFrame]]
 
 
@@ -58,8 +63,16 @@ def link(raw: RawFrames) -> Batches:
     del calls
     for batch in _batches(linked):
         yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
+    names = raw.host.whats["name"]
+    kinds = pl.Series("kind", [call_kind(name or "") for name in names], dtype=pl.String)
     for batch in _batches(launches):
-        yield "kernel_launches", _launches(batch, raw.host.whats, contexts)
+        named = batch.with_columns(
+            *_words(batch["what"], raw.host.whats, "name", "tid"),
+            *_words(batch["context"], contexts, "graph_key", "compile_id"),
+            kinds.gather(batch["what"]),
+            pl.col("kernels").fill_null(0).cast(pl.Int32),
+        )
+        yield "kernel_launches", named.select(_LAUNCH)
     del linked, launches, batch
     yield from _operators(ops, raw.host, contexts)
 
@@ -166,21 +179,6 @@ def _kernels(
     categories = [categorize(name or "", *key) for name, *key in keys.iter_rows()]
     keys = keys.with_columns(category=pl.Series(categories, dtype=pl.String))
     return named.join(keys, on=known, how="left", nulls_equal=True, maintain_order="left")
-
-
-def _launches(calls: pl.DataFrame, whats: pl.DataFrame, contexts: pl.DataFrame) -> pl.DataFrame:
-    """Table kernel_launches."""
-    kinds = pl.Series("kind", [call_kind(name or "") for name in whats["name"]], dtype=pl.String)
-    named = calls.with_columns(
-        *_words(calls["what"], whats, "name", "tid"),
-        *_words(calls["context"], contexts, "graph_key", "compile_id"),
-        kinds.gather(calls["what"]),
-    )
-    return named.select(
-        *("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation"),
-        *("graph_key", "compile_id"),
-        pl.col("kernels").fill_null(0).cast(pl.Int32),
-    )
 
 
 def step_marks(host: Events) -> pl.DataFrame:

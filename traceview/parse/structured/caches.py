@@ -118,15 +118,8 @@ def components(
         "key": look_up["key"],
     }
     process.look_ups[cache] += 1
-    changed = _changed(found, process.components.setdefault(cache, {}))
-    if changed:
-        names, digests, values = map(list, zip(*changed, strict=True))
-        columns = {"name": names, "digest": digests, "value": values}
-        process.add_block("cache_components", head, columns)
-
-
-def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
-    """What is not as it was, then the names of what is gone; ``last`` becomes ``found``."""
+    # What is not as it was, then the names of what is gone; ``last`` becomes ``found``.
+    last = process.components.setdefault(cache, {})
     now = dict.fromkeys(found)
     new = {line: _parts(line) for line in now if line not in last}
     changed: list[_Parts] = [new[line] for line in found if line in new] if new else []
@@ -137,7 +130,10 @@ def _changed(found: list[str], last: dict[str, None]) -> list[_Parts]:
         if name not in present:
             changed.append((name, None, None))
     last.update(now)
-    return changed
+    if changed:
+        names, digests, values = map(list, zip(*changed, strict=True))
+        columns = {"name": names, "digest": digests, "value": values}
+        process.add_block("cache_components", head, columns)
 
 
 def _parts(line: str) -> _Parts:

@@ -51,7 +51,14 @@ def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
             taken, left[:] = left[:], []
         if taken:
             yield table, _taken(process, taken)
-    _remember(process, of_code["graphs"])
+    # A backward that is compiled later needs the lines; they are not kept without end.
+    for row in of_code["graphs"]:
+        if row["kind"] == "dynamo_output":
+            process.traced.setdefault(row["compile_key"], []).append(kernels.lines_of(row))
+    kept = sum(len(lines) for graphs in process.traced.values() for lines in graphs)
+    while kept > _TRACED_NODES:
+        oldest = process.traced.pop(next(iter(process.traced)))
+        kept -= sum(len(lines) for lines in oldest)
 
 
 def all_rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
@@ -90,17 +97,6 @@ def _first_open_line(process: Process) -> float:
         compile.waiting = [row for row in compile.waiting if row["raw_line"] >= oldest[0]]
     made_of = (row for s in sections[-_SECTIONS_KEPT:] for row in (s.graph, *s.lowered))
     return min((*oldest, *(row["raw_line"] for row in made_of)), default=inf)
-
-
-def _remember(process: Process, graphs: list[Row]) -> None:
-    """Keep the lines that a backward needs which is compiled later; not without end."""
-    for row in graphs:
-        if row["kind"] == "dynamo_output":
-            process.traced.setdefault(row["compile_key"], []).append(kernels.lines_of(row))
-    kept = sum(len(lines) for graphs in process.traced.values() for lines in graphs)
-    while kept > _TRACED_NODES:
-        oldest = process.traced.pop(next(iter(process.traced)))
-        kept -= sum(len(lines) for lines in oldest)
 
 
 # Rows to frames.
