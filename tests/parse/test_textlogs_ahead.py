@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from textlog_runs import HEAD, lines, recorded
+from textlog_runs import HEAD, lines, read_stream, recorded
 
 from traceview.inputs import Source, find
 from traceview.parse import beside
@@ -17,7 +17,6 @@ from traceview.parse.damage import Damage
 from traceview.parse.messages.ahead import pieces_ahead
 from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Foreign, Lines, Wanted
-from traceview.parse.textlogs import read_stream
 from traceview.reading import parsers
 from traceview.reading.parsers import Log, parse
 

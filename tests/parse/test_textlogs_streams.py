@@ -7,11 +7,11 @@ import random
 
 import polars as pl
 import pytest
-from textlog_runs import HEAD, lines, recorded
+from textlog_runs import HEAD, lines, read_stream, recorded
 
 from traceview.inputs.streams import DamagedInput
 from traceview.parse.damage import Damage
-from traceview.parse.textlogs import read_stream, sink
+from traceview.parse.textlogs import sink
 
 FOREIGN = (
     b"[trainer.py:88][INFO] step=7 loss=2.3\n", b"\r 37%|###7      | 3/10\r\n", b"\n",

@@ -1,10 +1,12 @@
 """Runs made of recorded or written text, for the tests of the text logs."""
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 from traceview.parse.damage import Damage
-from traceview.parse.textlogs import read_pass
+from traceview.parse.messages.finding import pieces
+from traceview.parse.textlogs import read_pass, read_pieces
 from traceview.run import Manifest, PassRecord, Run
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "textlogs"
@@ -34,6 +36,11 @@ def read(folder, **files):
     run, record = make(folder, **files)
     damage = Damage()
     return read_pass(run, record, damage), damage
+
+
+def read_stream(stream, name, damage, **options):
+    """Batches of tables of a text log from anywhere."""
+    return read_pieces(partial(pieces, stream), name, damage, **options)
 
 
 def read_recorded(folder, name):

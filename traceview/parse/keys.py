@@ -45,7 +45,12 @@ class CompileKeys:
         self._known: dict[tuple[int, str], list[tuple[float, int]]] = {}
         self._offset: float | None = None
         if compiles is not None:
-            self._learn(compiles.filter(pl.col("pass") == pass_name))
+            mine = compiles.filter(pl.col("pass") == pass_name).drop_nulls("epoch")
+            columns = mine.select("pid", "compile_id", "started_us", "epoch")
+            for pid, compile_id, started_us, epoch in columns.iter_rows():
+                self._known.setdefault((pid, compile_id), []).append((started_us or 0.0, epoch))
+        for starts in self._known.values():
+            starts.sort()
 
     @property
     def tell_times_apart(self) -> bool:
@@ -71,13 +76,6 @@ class CompileKeys:
         _, compile_id = _parsed(text)
         epoch = self._epoch(self._known.get((pid, compile_id), []), clock_us)
         return _named(self._pass, pid, epoch, text)
-
-    def _learn(self, compiles: pl.DataFrame) -> None:
-        columns = compiles.select("pid", "compile_id", "started_us", "epoch").drop_nulls("epoch")
-        for pid, compile_id, started_us, epoch in columns.iter_rows():
-            self._known.setdefault((pid, compile_id), []).append((started_us or 0.0, epoch))
-        for starts in self._known.values():
-            starts.sort()
 
     def _epoch(self, starts: list[tuple[float, int]], clock_us: float | None) -> int:
         if not starts:

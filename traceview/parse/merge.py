@@ -13,8 +13,7 @@ _STRUCTURED_FIRST = ("graph_breaks", "recompiles", "generated_kernels")
 # Text has cudagraph events of run time too, the structured log each compile's last skip reason.
 _TEXT_FIRST = ("cudagraph_events",)
 _DEVICE = ("kernels", "kernel_launches")
-_KEY_PARTS = pl.col("compile_key").str.split(":")
-_PID = _KEY_PARTS.list.get(1, null_on_oob=True).cast(pl.Int64, strict=False)
+_PID = pl.col("compile_key").str.extract(r"^[^:]*:(\d+):").cast(pl.Int64, strict=False)
 
 
 def combine(structured: Frames, text: Frames) -> Frames:
@@ -26,16 +25,16 @@ def combine(structured: Frames, text: Frames) -> Frames:
     for name in structured.keys() & text.keys():
         first, second = structured[name], text[name]
         if name in _STRUCTURED_FIRST:
-            merged[name] = concat([first, _of_other_processes(second, first)])
+            merged[name] = pl.concat([first, _of_other_processes(second, first)])
         elif name in _TEXT_FIRST:
-            merged[name] = concat([second, _of_other_processes(first, second)])
+            merged[name] = pl.concat([second, _of_other_processes(first, second)])
         elif name == "graphs":
             code = first.filter(pl.col("kind") == "output_code")
-            merged[name] = concat([first, _of_other_processes(second, code)])
+            merged[name] = pl.concat([first, _of_other_processes(second, code)])
         elif name == "autotune_choices":
             merged[name] = autotune(first, second)
         else:
-            merged[name] = concat([first, second])
+            merged[name] = pl.concat([first, second])
     return merged
 
 
@@ -49,7 +48,7 @@ def gathered(batches: Iterable[tuple[str, pl.DataFrame]]) -> Frames:
     parts: dict[str, list[pl.DataFrame]] = {}
     for name, frame in batches:
         parts.setdefault(name, []).append(frame)
-    return {name: concat(frames) for name, frames in parts.items()}
+    return {name: pl.concat(frames) for name, frames in parts.items()}
 
 
 def without_device(profile: Frames) -> Frames:
@@ -76,21 +75,19 @@ def fill_ranks(frame: pl.DataFrame, ranks: Mapping[int, int]) -> pl.DataFrame:
     """
     if not ranks or frame.is_empty():
         return frame
-    if "pid" in frame.columns:
-        pid = pl.col("pid")
-    elif "compile_key" in frame.columns:
-        pid = _PID
-    else:
+    if not {"pid", "compile_key"} & {*frame.columns}:
         only = next(iter(ranks.values())) if len(set(ranks.values())) == 1 else None
         return frame.with_columns(pl.col("rank").fill_null(pl.lit(only, dtype=pl.Int32)))
     pids, found = list(ranks), list(ranks.values())
-    known = pid.replace_strict(pids, found, default=None, return_dtype=pl.Int32)
+    known = pid_of(frame).replace_strict(pids, found, default=None, return_dtype=pl.Int32)
     return frame.with_columns(pl.coalesce(pl.col("rank"), known).alias("rank"))
 
 
-def concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of all, in order; every one must have the same declared columns."""
-    return pl.concat(frames, how="vertical", rechunk=False)
+def pid_of(frame: pl.DataFrame) -> pl.Expr:
+    """The process that each row of a table is of; null where the table does not tell."""
+    if "pid" in frame.columns:
+        return pl.col("pid")
+    return _PID if "compile_key" in frame.columns else pl.lit(None, dtype=pl.Int64)
 
 
 def _of_other_processes(rows: pl.DataFrame, covered: pl.DataFrame) -> pl.DataFrame:
@@ -119,4 +116,4 @@ def autotune(structured: pl.DataFrame, text: pl.DataFrame) -> pl.DataFrame:
         pl.coalesce("compile_id", "_id").alias("compile_id"),
     )
     unheard = structured.join(text.select(same).unique(), on=same, how="anti")
-    return concat([named.select(text.columns), unheard])
+    return pl.concat([named.select(text.columns), unheard])

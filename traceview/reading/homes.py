@@ -71,22 +71,29 @@ class Places:
         return known
 
     def _known(self, part: Part, seen: Seen) -> Process | None:
-        same = self._of_pid.get(seen.pid, []) if seen.pid is not None else self._all()
-        fitting = [p for p in same if _may_be(p, part, seen)]
-        if seen.pid is None:
-            fitting = [p for p in fitting if seen.rank is not None or p.folder == part.folder]
-            if seen.rank is None and len(fitting) > 1:
-                return None
-        ranked = seen.rank is not None
-        return max(
-            fitting,
-            key=lambda p: (
-                ranked and p.rank == seen.rank,
-                nearness(p.folder, part.folder),
-                p.records,
-            ),
-            default=None,
-        )
+        """The likeliest of the known processes that ``seen`` may be."""
+        fitting: list[Process] = []
+        for process in self._of_pid.get(seen.pid, []) if seen.pid is not None else self._all():
+            if part.kind == "structured" and process.log is not None:
+                continue  # torch opens one log a process
+            if None not in (process.rank, seen.rank) and process.rank != seen.rank:
+                continue
+            if process.host and seen.host and process.host != seen.host:
+                continue
+            if seen.pid is None:
+                elsewhere = seen.rank is None and process.folder != part.folder
+                if elsewhere or (seen.rank is not None and process.rank is None):
+                    continue
+            if process.overlaps(seen.began_us, seen.ended_us):
+                fitting.append(process)
+        if seen.pid is None and seen.rank is None and len(fitting) > 1:
+            return None
+
+        def likeness(process: Process) -> tuple[bool, int, int]:
+            same_rank = seen.rank is not None and process.rank == seen.rank
+            return same_rank, nearness(process.folder, part.folder), process.records
+
+        return max(fitting, key=likeness, default=None)
 
     def _all(self) -> list[Process]:
         return [process for same in self._of_pid.values() for process in same]
@@ -98,15 +105,3 @@ class Places:
             self.starts,
             key=lambda s: (max(nearness(folder, f) for f in s.folders), s.pass_name == "logs"),
         )
-
-
-def _may_be(process: Process, part: Part, seen: Seen) -> bool:
-    if part.kind == "structured" and process.log is not None:
-        return False  # torch opens one log a process
-    if None not in (process.rank, seen.rank) and process.rank != seen.rank:
-        return False
-    if seen.pid is None and process.rank is None and seen.rank is not None:
-        return False
-    if process.host and seen.host and process.host != seen.host:
-        return False
-    return process.overlaps(seen.began_us, seen.ended_us)

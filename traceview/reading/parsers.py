@@ -16,6 +16,7 @@ from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
 from traceview.parse.files import rank_in_name
 from traceview.parse.messages.ahead import pieces_ahead
+from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Piece, Wanted
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
@@ -47,12 +48,17 @@ class Log:
             stream = self._counted = Counted(stream)
         return stream
 
-    def pieces_ahead(self, wanted: Wanted) -> Iterator[Piece]:
-        """A text log taken apart by another process, which also counts its bytes."""
-        for piece in pieces_ahead(self.source, wanted):
-            if isinstance(piece, End):
-                self.told = piece.bytes_read
-            yield piece
+    def pieces(self, wanted: Wanted) -> Iterator[Piece]:
+        """A text log taken apart; a large one by another process, which also counts its bytes."""
+        size = (self.source.size or 0) * (_PACKED_TIMES if self.source.packed else 1)
+        if self.source.local is not None and size >= AHEAD_BYTES:
+            for piece in pieces_ahead(self.source, wanted):
+                if isinstance(piece, End):
+                    self.told = piece.bytes_read
+                yield piece
+        else:
+            with self.open() as stream:
+                yield from pieces(stream, wanted)
 
     @contextmanager
     def local(self) -> Iterator[Path]:
@@ -87,15 +93,8 @@ def parse(log: Log) -> Batches:
         case "structured":
             yield from _structured(log)
         case "textlog" | "stderr":
-            # For a large one another process finds the messages.
-            size = (log.source.size or 0) * (_PACKED_TIMES if log.source.packed else 1)
-            if log.source.local is not None and size >= AHEAD_BYTES:
-                found, name = log.pieces_ahead, log.name
-                yield from textlogs.read_pieces(found, name, log.damage, pass_name=log.part)
-            else:
-                with log.open() as stream:
-                    read = textlogs.read_stream
-                    yield from read(stream, log.name, log.damage, pass_name=log.part)
+            read = textlogs.read_pieces(log.pieces, log.name, log.damage, pass_name=log.part)
+            yield from read
         case "kineto":
             yield from _kineto(log)
         case "chromium":

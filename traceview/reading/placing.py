@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
+from traceview.parse.merge import pid_of
 from traceview.reading import parts
 from traceview.reading.parts import Home, Part, Placed
-from traceview.reading.processes import pid_of
 
 _KEY = pl.col("compile_key")
 

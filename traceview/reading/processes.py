@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview.inputs import Source
 from traceview.parse.files import rank_in_name
+from traceview.parse.merge import pid_of
 from traceview.reading.parts import Seen
 
 #: As torch's tensorboard_trace_handler names a trace: HOST_PID.TIME.pt.trace.json.
@@ -20,7 +21,6 @@ _SPANS = {  # table: (start, length, µs in a unit of the length)
     "steps": ("started_us", "host_ms", 1e3),
     "runs": ("started_us", "wall_s", 1e6),
 }
-_KEY_PID = pl.col("compile_key").str.extract(r"^[^:]*:(\d+):").cast(pl.Int64, strict=False)
 
 
 def host_in_name(name: str, pid: int | None) -> str | None:
@@ -115,13 +115,6 @@ def world_sizes(table: str, frame: pl.DataFrame) -> pl.DataFrame | None:
         return None
     number = size.cast(pl.Int32, strict=False).alias("world_size")
     return frame.select(pid_of(frame).alias("pid"), "rank", number)
-
-
-def pid_of(frame: pl.DataFrame) -> pl.Expr:
-    """The process that each row of a table is of; null where the table does not tell."""
-    if "pid" in frame.columns:
-        return pl.col("pid")
-    return _KEY_PID if "compile_key" in frame.columns else pl.lit(None, dtype=pl.Int64)
 
 
 def least(*moments: float | None) -> float | None:

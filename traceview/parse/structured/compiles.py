@@ -22,7 +22,7 @@ def dynamo_start(reader: Reader, record: Record) -> None:
     stack = process.stack(json_object(reader, record, record.body).get("stack"))
     user = first_user_frame(stack)
     row = compile.forward
-    row.update(process.base(record))
+    row.update(process.head(record, compile))
     row["stack"] = stack_json(stack, with_code=False)
     row["user_file"] = user.file if user else None
     row["user_line"] = user.line if user else None
@@ -58,9 +58,9 @@ def compilation_metrics(reader: Reader, record: Record) -> None:
         first = not compile.forward
         compile.forward.update(row)
         if first:
-            compile.forward.update(process.base(record))
+            compile.forward.update(process.head(record, compile))
     elif compile.backward is None:
-        compile.backward = process.base(record) | row
+        compile.backward = process.head(record, compile) | row
     if (started := row.get("started_us")) and not process.clock.fixed:
         process.clock.observe(record.stamp, started)
     if row.get("cudagraph_skip_reason"):

@@ -202,18 +202,8 @@ class Process(msgspec.Struct):
     config_numbers: dict[str, int] = {}
     versions: dict[str, str] = {}
 
-    def base(self, record: Record) -> Row:
-        """The columns that every row of ``record`` has."""
-        rank = record.context.rank
-        return {
-            "pass": self.pass_name,
-            "rank": self.rank if rank is None else rank,
-            "raw_file": self.raw_file,
-            "raw_line": record.line,
-        }
-
     def head(self, record: Record, compile: Compile | None) -> Row:
-        """The same with the compile."""
+        """The columns that every row of ``record`` has, and its compile."""
         rank = record.context.rank
         return {
             "pass": self.pass_name,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import polars as pl
 
-from traceview.inputs.streams import Stream
 from traceview.parse.damage import Damage
 from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
@@ -96,15 +95,6 @@ def read_pass(
     return sink.frames()
 
 
-def read_stream(stream: Stream, name: str, damage: Damage, *, pass_name: str = "logs") -> Batches:
-    """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
-
-    Everything is looked for: what was captured with torch's messages, and other people's lines
-    between them, which are no damage. A table that no message has rows for is absent.
-    """
-    return read_pieces(partial(pieces, stream), name, damage, pass_name=pass_name)
-
-
 def read_pieces(
     found: Callable[[Wanted], Iterator[Piece]],
     name: str,
@@ -112,7 +102,12 @@ def read_pieces(
     *,
     pass_name: str = "logs",
 ) -> Batches:
-    """The same of a log that ``found`` takes apart, here or in another process."""
+    """Tables of a text log or a capture of stderr from anywhere, in batches of rows.
+
+    ``found`` takes the log apart, here or in another process. Everything is looked for: what was
+    captured with torch's messages, and other people's lines between them, which are no damage. A
+    table that no message has rows for is absent.
+    """
     sink = Sink(pass_name, CompileKeys(pass_name))
     sink.raw_file = name
     readers, raw = _Readers(sink), RawLines(sink, damage)

@@ -101,30 +101,27 @@ class Autotune:
         assert self._head is not None
         choice = _CHOICE.match(text)
         if choice is not None:
-            if len(self._rows) < CHOICES_PER_TABLE:
-                self._choice(choice, number)
+            if len(self._rows) >= CHOICES_PER_TABLE:
+                return
+            time = float(choice["time"])
+            best = not self._rows
+            stats = self._stats or {}
+            exact = stats.get("best_time")
+            if best and isinstance(exact, float) and stats.get("best_kernel") == choice["choice"]:
+                time = exact  # the table rounds to 0.1 µs
+            row = {
+                **self._head,
+                "choice": choice["choice"],
+                "backend": backend_of(choice["choice"]),
+                "time_ms": time if math.isfinite(time) else None,
+                "is_best": best,
+                "details": choice["details"].strip() or None,
+            }
+            self._rows.append(self._sink.raw("autotune_choices", number, **row))
         elif text.startswith("strides: "):
             self._head["strides"] = text.removeprefix("strides: ")
         elif text.startswith("dtypes: "):
             self._head["dtypes"] = text.removeprefix("dtypes: ")
-
-    def _choice(self, match: re.Match[str], number: int) -> None:
-        assert self._head is not None
-        time = float(match["time"])
-        best = not self._rows
-        stats = self._stats or {}
-        exact = stats.get("best_time")
-        if best and isinstance(exact, float) and stats.get("best_kernel") == match["choice"]:
-            time = exact  # the table rounds to 0.1 µs
-        row = {
-            **self._head,
-            "choice": match["choice"],
-            "backend": backend_of(match["choice"]),
-            "time_ms": time if math.isfinite(time) else None,
-            "is_best": best,
-            "details": match["details"].strip() or None,
-        }
-        self._rows.append(self._sink.raw("autotune_choices", number, **row))
 
     def _begin(self) -> Row:
         """Head columns of a new table."""
