@@ -83,21 +83,21 @@ def of_chosen(tables: Tables) -> Tables:
     """The tables with rows of chosen ranks only: what rules, which look at each rank, are given."""
     if not tables.has("inputs"):
         return tables
-    chosen = _ranks(tables["inputs"])
+    chosen, key = _ranks(tables["inputs"]), ("pass", "rank")
+
+    def rows(name: str) -> pl.DataFrame:
+        """Those of chosen ranks; the table itself where it has no others."""
+        frame = tables[name]
+        others = frame.select(key).unique().join(chosen, on=key, how="anti", nulls_equal=True)
+        if others.is_empty():
+            return frame
+        return frame.join(chosen, on=key, how="semi", nulls_equal=True)
+
     kept = tables.copy()
     for name in tables:
         if name not in _OF_ALL and "rank" in all_tables()[name].polars_schema:
-            kept.put_later(name, partial(_of_ranks, tables, name, chosen))
+            kept.put_later(name, partial(rows, name))
     return kept
-
-
-def _of_ranks(tables: Tables, name: str, ranks: pl.DataFrame) -> pl.DataFrame:
-    """The rows of these passes and ranks; the table itself where it has no others."""
-    frame, key = tables[name], ("pass", "rank")
-    others = frame.select(key).unique().join(ranks, on=key, how="anti", nulls_equal=True)
-    if others.is_empty():
-        return frame
-    return frame.join(ranks, on=key, how="semi", nulls_equal=True)
 
 
 def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:

@@ -34,11 +34,6 @@ _CALLS = (
 )
 _WORKLESS = ("other", "mark", "overhead")
 _CONTEXT = ("region", "graph_key", "compile_id")
-#: Columns of table kernel_launches, but for pass, rank and stance.
-_LAUNCH = (
-    *("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation", "kernels"),
-    *("graph_key", "compile_id"),
-)
 Batches = Iterator[tuple[str, pl.DataFrame]]
 
 
@@ -63,16 +58,17 @@ def link(raw: RawFrames) -> Batches:
     del calls
     for batch in _batches(linked):
         yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
-    names = raw.host.whats["name"]
-    kinds = pl.Series("kind", [call_kind(name or "") for name in names], dtype=pl.String)
+    whats = raw.host.whats
+    kinds = pl.Series("kind", [call_kind(name or "") for name in whats["name"]], dtype=pl.String)
     for batch in _batches(launches):
         named = batch.with_columns(
-            *_words(batch["what"], raw.host.whats, "name", "tid"),
+            *_words(batch["what"], whats, "name", "tid"),
             *_words(batch["context"], contexts, "graph_key", "compile_id"),
             kinds.gather(batch["what"]),
             pl.col("kernels").fill_null(0).cast(pl.Int32),
         )
-        yield "kernel_launches", named.select(_LAUNCH)
+        columns = ("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation")
+        yield "kernel_launches", named.select(*columns, "kernels", "graph_key", "compile_id")
     del linked, launches, batch
     yield from _operators(ops, raw.host, contexts)
 

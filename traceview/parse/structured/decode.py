@@ -59,3 +59,8 @@ def told(record: Record, kind: type[_T], read: Callable[[], _Read]) -> _T | _Rea
     """What the payload alone shows, read here if the process that cut the file did not."""
     found = record.told
     return found if isinstance(found, kind) else read()
+
+
+def as_text(value: object) -> str | None:
+    """What a field holds, as a column of texts has it."""
+    return None if value is None else str(value)

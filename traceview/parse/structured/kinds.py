@@ -29,7 +29,7 @@ class _Artifact(msgspec.Struct):
     name: str
 
 
-_ARTIFACT = msgspec.json.Decoder(_Artifact)
+ARTIFACT = msgspec.json.Decoder(_Artifact)
 _STRING = msgspec.json.Decoder(tuple[str, int])
 
 
@@ -105,12 +105,6 @@ PATTERNS: tuple[tuple[re.Pattern[str], Parser], ...] = (
     (settings.WORLD_ARTIFACTS, settings.world_size),
     (re.compile(r".*_(?:ORIGINAL|MODIFIED)_BYTECODE"), counted),
 )
-
-
-def artifact_name(reader: Reader, record: Record) -> str | None:
-    """The name of an artifact record; None, and ``bad_json`` counted, where it has none."""
-    artifact = decode(reader, record, record.body, _ARTIFACT)
-    return artifact.name if artifact else None
 
 
 def parser_of(key: str, name: str | None) -> Parser | None:

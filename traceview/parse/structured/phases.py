@@ -16,7 +16,7 @@ import msgspec
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.metrics import FIELDS, Event, dynamo_row
 from traceview.parse.structured.caches import disabled_cache
-from traceview.parse.structured.decode import decode, json_object
+from traceview.parse.structured.decode import as_text, decode, json_object
 from traceview.parse.structured.state import MAY_REPEAT, Compile, OpenPhase, Process, Reader
 from traceview.torchtext.autotuning import best_choices
 
@@ -166,14 +166,10 @@ def autotuned(
     table = {
         "table_index": process.autotune_tables,
         "op": name.removesuffix(_AUTOTUNED),
-        "shapes": _text(args.get("autotune_shape")),
-        "dtypes": _text(args.get("autotune_dtypes")),
-        "strides": _text(args.get("autotune_strides")),
+        "shapes": as_text(args.get("autotune_shape")),
+        "dtypes": as_text(args.get("autotune_dtypes")),
+        "strides": as_text(args.get("autotune_strides")),
     }
     process.autotune_tables += 1
     for row in best_choices(stats):
         process.add("autotune_choices", record, compile, table | row)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else (None if value is None else str(value))

@@ -14,6 +14,7 @@ from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ah
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened, rank_in_name
 from traceview.parse.structured import breaks, compiles, kinds, settled
+from traceview.parse.structured.decode import decode
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
 from traceview.tables import empty
@@ -119,7 +120,8 @@ class _Reading:
         if record.context.rank is not None:
             process.rank = record.context.rank
         if record.key == "artifact" and record.name is None:
-            record.name = kinds.artifact_name(reader, record)
+            artifact = decode(reader, record, record.body, kinds.ARTIFACT)
+            record.name = artifact.name if artifact else None
         kind = record.key, record.name
         tally = process.tallies.get(kind)
         if tally is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceview.parse.cutting import Record
 from traceview.parse.payloads import TREE_LIMIT
 from traceview.parse.payloads.guard_tree import Guards, guards
-from traceview.parse.structured.decode import json_object, text_of, told
+from traceview.parse.structured.decode import as_text, json_object, text_of, told
 from traceview.parse.structured.state import Reader
 from traceview.torchtext.frames import user_columns
 
@@ -28,20 +28,16 @@ def symbol(reader: Reader, record: Record) -> None:
     if event == "create" and compile is not None:
         compile.symbols += 1
     sources = fields.get("source") or fields.get("sources")
-    named = ", ".join(map(str, sources)) if isinstance(sources, list) else _text(sources)
+    named = ", ".join(map(str, sources)) if isinstance(sources, list) else as_text(sources)
     row = {
         "event": event,
-        "symbol": _text(fields.get("symbol")),
+        "symbol": as_text(fields.get("symbol")),
         "source_name": named,
-        "value": _text(fields.get(value)) if value else None,
-        "expr": _text(fields.get(expr)),
+        "value": as_text(fields.get(value)) if value else None,
+        "expr": as_text(fields.get(expr)),
         **user_columns(process.stack(fields.get("user_stack"))),
     }
     process.add("symbols", record, compile, row)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def guard_tree(reader: Reader, record: Record) -> None:

@@ -5,7 +5,7 @@ Partition lines are written even where cudagraphs are off and prove nothing; a `
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import asdict
 
 from traceview.parse.messages.shapes import Message, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink, heads, split_at
@@ -97,7 +97,4 @@ def cudagraph_event(text: str) -> Row | None:
     """Columns of one message without its origin; None for an empty one."""
     if not text.strip():
         return None
-    return {
-        **msgspec.structs.asdict(read_event(text)),
-        **user_columns(parse_traceback(text)),
-    }
+    return asdict(read_event(text)) | user_columns(parse_traceback(text))
