@@ -189,7 +189,23 @@ def bandwidth(diagnosis: Diagnosis) -> Markup:
 
     Empty where next to all of the time is on the roofline, or of unknown bytes.
     """
-    strips = [strip for stance in _STANCES if (strip := _strip(diagnosis, stance)).moved]
+    limits, strips = diagnosis.explanation.limits, []
+    for stance in _STANCES:
+        rows = [
+            (number, kernel)
+            for number, kernel in enumerate(limits, 1)
+            if kernel.stance == stance and svg.drawable(kernel.ms) and kernel.ms > 0
+        ]
+        below = [(n, k) for n, k in rows if not on_roofline(k)]
+        moved = [(n, k) for n, k in below if svg.drawable(k.gb_s) and k.gb_s > 0]
+        above = sum(kernel.ms for _, kernel in rows if on_roofline(kernel))
+        known = above + sum(kernel.ms for _, kernel in moved)
+        steps = diagnosis.explanation.step_limits
+        busy = next((step.busy_ms for step in steps if step.stance == stance), None)
+        whole = max(busy if svg.drawable(busy) else 0.0, sum(kernel.ms for _, kernel in rows))
+        ordered = sorted(moved, key=lambda row: -row[1].ms)[:_BARS]
+        if ordered:
+            strips.append(_Strip(stance, ordered, above, whole - known, whole))
     if not any(strip.moved_ms > _LEAST * strip.busy_ms for strip in strips):
         return svg.EMPTY
     lines = bandwidths(diagnosis)
@@ -206,21 +222,6 @@ def bandwidth(diagnosis: Diagnosis) -> Markup:
     height = len(strips) * (_HEAD + _TALL + _GAP) - _GAP + 6
     title = "Bandwidth of kernels against their share of the busy time"
     return svg.picture("bandwidth", height, title, "; ".join(spoken), parts)
-
-
-def _strip(diagnosis: Diagnosis, stance: str) -> _Strip:
-    rows = [
-        (number, kernel)
-        for number, kernel in enumerate(diagnosis.explanation.limits, 1)
-        if kernel.stance == stance and svg.drawable(kernel.ms) and kernel.ms > 0
-    ]
-    moved = [(n, k) for n, k in rows if not on_roofline(k) and svg.drawable(k.gb_s) and k.gb_s > 0]
-    above = sum(kernel.ms for _, kernel in rows if on_roofline(kernel))
-    known = above + sum(kernel.ms for _, kernel in moved)
-    busy = next((s.busy_ms for s in diagnosis.explanation.step_limits if s.stance == stance), None)
-    whole = max(busy if svg.drawable(busy) else 0.0, sum(kernel.ms for _, kernel in rows))
-    ordered = sorted(moved, key=lambda row: -row[1].ms)[:_BARS]
-    return _Strip(stance, ordered, above, whole - known, whole)
 
 
 def _drawn(strip: _Strip, top: float, high: float, lines: Sequence[Ceiling]) -> Iterable[Markup]:

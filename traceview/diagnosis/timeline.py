@@ -209,24 +209,20 @@ def _advance(
 
 def fitted(events: Sequence[Event], length: int) -> list[Event]:
     """``events`` (in order) of a step of ``length`` ns, short neighbours merged until they fit."""
-    part = FINEST
-    while len(events) > MOST_SPANS:
-        runs: list[list[Event]] = []
+    part, runs = FINEST, [[event] for event in events]
+    while len(runs) > MOST_SPANS and part <= COARSEST:
+        runs = []
         for event in events:
             if runs and event.end - runs[-1][0].start <= length * part:
                 runs[-1].append(event)
             else:
                 runs.append([event])
-        if len(runs) <= MOST_SPANS or part >= COARSEST:
-            return [_one(run) for run in runs]
         part *= 2
-    return list(events)
+    return [run[0] if len(run) == 1 else _one(run) for run in runs]
 
 
 def _one(run: Sequence[Event]) -> Event:
     """Several events as one, as long as they are together: so a lane shows its true busy time."""
-    if len(run) == 1:
-        return run[0]
     times: Counter[str] = Counter()
     for event in run:
         times[event.category] += event.end - event.start
