@@ -132,15 +132,19 @@ def _row(fields: msgspec.Struct) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, (column, kind) in COLUMNS.items():
         value = getattr(fields, name)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is float and number:
-            row[column] = float(value)
-        elif kind is int and number and abs(value) < 2**31:
-            row[column] = int(value)
-        elif kind in (str, bool) and isinstance(value, kind):
-            row[column] = value
-        elif kind is list and isinstance(value, list):
-            row[column] = [str(item) for item in value]
+        if value is None:
+            continue
+        if kind is list:
+            if isinstance(value, list):
+                row[column] = [str(item) for item in value]
+        elif kind is str or kind is bool:
+            if isinstance(value, kind):
+                row[column] = value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            if kind is float:
+                row[column] = float(value)
+            elif abs(value) < 2**31:
+                row[column] = int(value)
     for name, column in SECONDS.items():
         value = getattr(fields, name)
         if value is not None and column not in row and isinstance(value, int | float):
