@@ -308,8 +308,11 @@ def test_what_dynamo_cannot_trace(make, gb_id, context, explanation, said, paste
     finding = only("gb-unsupported-call", make(graph_breaks=[row]))
     assert finding.title == f"Graph break at train.py:7: {said}"
     assert bool(finding.snippet) is pastes
+    assert ("nonstrict_trace" in finding.what_to_do) is pastes
     if pastes:
         compile(finding.snippet.text, "snippet", "exec")
+        old = make(graph_breaks=[row], runs=[{"torch_version": "2.6.0"}])
+        assert "nonstrict_trace" not in only("gb-unsupported-call", old).what_to_do
 
 
 @pytest.mark.parametrize(

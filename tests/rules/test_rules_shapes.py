@@ -85,6 +85,33 @@ def only(tables):
     return finding
 
 
+@pytest.mark.parametrize(
+    ("version", "columns", "sources"),
+    [
+        ("2.13.0", {"source_name": "self.state['keys']"}, "L['self'].state['keys']:0"),
+        ("2.13.0", {"source_name": "G['CACHE'].keys", "dim": 1}, "G['CACHE'].keys:1"),
+        ("2.13.0", {"source_name": "y", "co_name": "torch_dynamo_resume_in_f_at_9"}, "L['y']:0"),
+        ("2.9.1", {"source_name": "self.state['keys']"}, "L['self'].state['keys']"),
+        ("2.7.0", {"source_name": "self.state['keys']"}, None),
+        ("2.13.0", {"source_name": "self._modules['net']._parameters['bias']"}, None),
+        ("2.13.0", {"source_name": "bonus", "kind": "value", "dim": None}, "L['bonus']"),
+        ("2.13.0", {"source_name": "rate", "kind": "value", "dim": None, "old": "0.5"}, None),
+    ],
+)
+def test_what_no_line_can_mark_has_a_source(make, version, columns, sources):
+    tables = make(runs=[{"torch_version": version}])
+    setting = Cause(({**recompile(1, 32, 4), **columns},)).sources(tables)
+    assert setting == (f'torch.compiler.config.dynamic_sources = "{sources}"' if sources else "")
+
+
+def test_a_tensor_in_an_attribute_gets_the_setting(make):
+    finding = only(sized(make, changes(32, 4, source_name="self.state['keys']")))
+    assert "TORCH_COMPILE_DYNAMIC_SOURCES" in finding.what_to_do
+    assert "L['self'].state['keys']:0" in finding.snippet.text
+    finding = only(sized(make, changes(32, 4)))
+    assert finding.snippet.text == "torch._dynamo.mark_dynamic(x, 0)"
+
+
 def test_a_first_change_is_automatic_and_information(make):
     finding = only(sized(make, changes(32, 4)))
     assert (finding.rule, finding.severity, finding.about) == ("rc-auto-dynamic", "info", ABOUT)

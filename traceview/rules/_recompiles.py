@@ -217,6 +217,22 @@ class Cause(msgspec.Struct, frozen=True):
             return ""
         return "\n".join(f"torch._dynamo.{name}({tensor}, {dim})" for dim in self._dims)
 
+    def sources(self, tables: Tables) -> str:
+        """The setting that makes what no line can mark symbolic from the first call on.
+
+        torch reads it from ``TORCH_COMPILE_DYNAMIC_SOURCES`` too; ``:0`` names one dimension (until
+        2.13 an entry is all dimensions). Empty where torch has no such setting, for a parameter,
+        whose sizes are constants, and for a float, which it does not heed.
+        """
+        name = self.row["source_name"] or ""
+        is_float = self.row["kind"] == "value" and not (self.row["old"] or "").isdecimal()
+        if not name or is_float or torch_before(tables, (2, 8)) or _REGISTERED.search(name):
+            return ""
+        source = name if name.startswith("G[") else re.sub(r"^\w+", r"L['\g<0>']", name)
+        dims = [] if torch_before(tables, (2, 13)) else self._dims
+        entries = [f"{source}:{dim}" for dim in dims] or [source]
+        return f'torch.compiler.config.dynamic_sources = "{",".join(entries)}"'
+
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(
             from_row(f"{row['compile_id']}: {shorten(row['guard'])}", "recompiles", row)

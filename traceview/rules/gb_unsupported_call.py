@@ -28,8 +28,10 @@ operator, with `torch.library.custom_op` and a fake implementation: that keeps t
 though nothing fuses into the operator. A function that Dynamo cannot trace, but that runs the same
 tensor operations at every call, needs no operator: `torch._dynamo.nonstrict_trace` around it keeps
 one graph into which it fuses. It takes and returns tensors, numbers and containers of them; what
-Python computes inside is fixed when it is compiled. Read clocks outside; draw random numbers as
-tensors. Some calls have a setting with which Dynamo traces them: torch's hint names it.
+Python computes inside is fixed when it is compiled. `leaf_function` of `torch._dynamo.decorators`
+(torch 2.13) is for one that has to run in Python at every call and takes modules: like a custom
+operator it needs a fake implementation. Read clocks outside; draw random numbers as tensors. Some
+calls have a setting with which Dynamo traces them: torch's hint names it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.common_graph_breaks.html
@@ -45,7 +47,7 @@ import sys
 from collections.abc import Iterator
 
 from traceview.rules import _breaks
-from traceview.rules.kit import Finding, Snippet, Tables, rows, shorten
+from traceview.rules.kit import Finding, Snippet, Tables, rows, shorten, torch_before
 
 CODE = "TV107"
 NEEDS = frozenset({"break_sites"})
@@ -76,7 +78,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         shown = "code that Dynamo cannot trace"
         if site.callee or site.source:
             shown = f"`{site.callee or shorten(site.source, 60)}`"
-        remedy, snippet = _remedy(site)
+        remedy, snippet = _remedy(site, traceable=not torch_before(tables, (2, 7)))
 
         # torch's own words for it, and its first hint other than to file an issue.
         # Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
@@ -100,8 +102,11 @@ def check(tables: Tables) -> Iterator[Finding]:
         )
 
 
-def _remedy(site: _breaks.Site) -> tuple[str, Snippet | None]:
-    """Python's own library knows no tensors; a call into another package may become an operator."""
+def _remedy(site: _breaks.Site, *, traceable: bool) -> tuple[str, Snippet | None]:
+    """Python's own library knows no tensors; a call into another package may become an operator.
+
+    ``traceable``: this torch has ``nonstrict_trace``.
+    """
     hints = (hint for row in site.rows for hint in row["hints"] or ())
     switch = next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
     if switch:  # an LSTM, a class made in the function
@@ -122,8 +127,13 @@ def _remedy(site: _breaks.Site) -> tuple[str, Snippet | None]:
         return _breaks.DRAW, None
     if not site.callee or site.callee.partition(".")[0].lstrip("_") in sys.stdlib_module_names:
         return f"{_ONCE} If it is only needed there, call it before or after.", None
-    return (
+    remedy = (
         f"{_ONCE} If it works on tensors, make it a custom operator with a fake implementation: "
-        "then the graph continues past it.",
-        Snippet("python", _CUSTOM_OP),
+        "then the graph continues past it."
     )
+    if traceable:
+        remedy += (
+            " If it runs the same torch operations at every call, torch._dynamo.nonstrict_trace "
+            "around it is enough, and they fuse into the graph."
+        )
+    return remedy, Snippet("python", _CUSTOM_OP)

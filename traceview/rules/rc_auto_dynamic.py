@@ -11,12 +11,15 @@ A single recompile of a function for a size (or an int or float) of one source, 
 by that compile, and no later one for the same source.
 
 ## What to do
-Nothing. To save that compile, mark the size before the first call.
+Nothing. To save that compile, mark the size before the first call. What no line of the script can
+mark, such as a tensor in an attribute or one that a graph break left, has a source by which torch
+knows it: name that in `torch.compiler.config.dynamic_sources` or `TORCH_COMPILE_DYNAMIC_SOURCES`.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
 - torch/_dynamo/pgo.py, `record_automatic_dynamic`
+- torch/compiler/config.py, `dynamic_sources`
 """
 
 from __future__ import annotations
@@ -47,8 +50,15 @@ def check(tables: Tables) -> Iterator[Finding]:
         # A mark saves the compile for the first value, whose own time is lost among a start's.
         cost = cause.cost(tables)
         about = f"{cost.about}; a mark saves the one before, which is as long"
-        # torch takes sizes of 0 and 1 for constants.
-        marks = "" if {row["old"] for row in cause.rows} & {"0", "1"} else cause.marks()
+        remedy, paste = "Nothing.", ""
+        if not {row["old"] for row in cause.rows} & {"0", "1"}:  # constants, whatever is marked
+            if paste := cause.marks():
+                remedy += " Marking it before the first call saves this compile."
+            elif paste := cause.sources(tables):
+                remedy += (
+                    " Naming its source before the first call, or in "
+                    "TORCH_COMPILE_DYNAMIC_SOURCES, saves this compile."
+                )
         made = f"compile {again['compile_id']} created {plural(again['dynamic_symbols'], 'symbol')}"
         yield _recompiles.finding(
             tables,
@@ -64,9 +74,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             info=True,
             confidence="derived",
             evidence=(*cause.evidence(), from_row(made, "compiles", again)),
-            what_to_do="Nothing."
-            + (" Marking it before the first call saves this compile." if marks else ""),
-            paste=marks,
+            what_to_do=remedy,
+            paste=paste,
         )
 
 

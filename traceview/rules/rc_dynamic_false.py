@@ -91,7 +91,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
             at = Spot(call or at.place)
             called = f"torch.compile({region['name']}, dynamic=False) at {short(call)}"
             proof = Evidence(called, "regions")
-            marks = cause.marks()
+            marks = cause.marks() or cause.sources(tables)
             paste = marks and f"# before the first call, and without dynamic=False\n{marks}"
         found = _recompiles.finding(
             tables,
