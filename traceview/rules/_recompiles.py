@@ -17,6 +17,7 @@ import polars as pl
 
 from traceview.derive.facts.recompile_causes import A_TENSOR, SIZES
 from traceview.rules import _starts
+from traceview.rules._guard_lines import read_in_guards, whole_path
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -105,15 +106,6 @@ def plain(source: str | None) -> str:
 def frame_of(row: Row) -> Frame:
     """The code object of a row of ``compiles`` or ``recompile_causes``."""
     return row["co_filename"], row["co_firstlineno"]
-
-
-def whole_path(cut: str, files: Iterable[str | None]) -> str | None:
-    """The one of ``files`` that a guard names as ``cut``.
-
-    torch leaves out what a path has in common with its own, and one letter more below ``/``.
-    """
-    name = PurePath(cut).name
-    return next((f for f in files if f and f.endswith(cut) and PurePath(f).name == name), None)
 
 
 def opening(text: str) -> str:
@@ -454,7 +446,7 @@ def reading(tables: Tables, cause: Cause) -> Spot:
     argument that is first read in another function than the compiled one is the caller's.
     """
     named = any(row["user_line"] is not None for row in cause.rows)
-    found = None if named else _in_guards(tables, cause)
+    found = None if named else read_in_guards(tables, cause.rows)
     if found is None:
         return spot(tables, cause)
     file, line = frame_of(cause.row)  # where the function ends is not recorded
@@ -471,45 +463,3 @@ def callers(tables: Tables, cause: Cause) -> list[Location]:
     again = (compiles.get(row["compile_key"]) for row in cause.rows)
     places = (owners.caller(row) for row in again if row)
     return list(dict.fromkeys(found for found in places if found))
-
-
-def _in_guards(tables: Tables, cause: Cause) -> Location | None:
-    """The user's own line of a guard on the very source, on what is inside of it, or around it.
-
-    An empty dictionary has nothing inside yet: the variants that came later know more.
-    """
-    owners, sources = tables.once(Owners), tables["sources"]["file"]
-    found: list[tuple[int, int, int, str, int]] = []
-    for variant, row in enumerate(cause.rows):
-        source, failed, key = row["source_name"], row["failed_compile_id"], row["compile_key"]
-        if not (source and failed and key):
-            continue
-        # Those of the variant that did not fit.
-        guards = frame(tables, "guards", compile_key=key.removesuffix(row["compile_id"]) + failed)
-        guards = guards.drop_nulls(["source_name", "file", "line"]).select(
-            pl.col("source_name").str.replace_all(r"\bL\[\s*['\"](.*?)['\"]\s*\]", "${1}"),
-            "file",
-            "line",
-        )
-        found += [
-            (distance, variant, number, file, line)
-            for number, (name, file, line) in enumerate(guards.unique(maintain_order=True).rows())
-            if (distance := _distance(source, name)) is not None
-        ]
-    for *_, cut, line in sorted(found):
-        file = whole_path(cut, (cause.row["co_filename"], *sources))
-        if file and owners.owns(StackFrame(file, line, None)):
-            return Location(file, line)
-    return None
-
-
-def _distance(source: str, name: str) -> int | None:
-    """0: the same; 1: keys of it; 2: inside (``cache['a']`` of ``cache``); more: around it."""
-    if name == source:
-        return 0
-    if name.startswith(f"list(dict.keys({source}))"):  # where its keys are iterated
-        return 1
-    if name.startswith((f"{source}[", f"{source}.")):
-        return 2
-    around = source.startswith((f"{name}[", f"{name}."))
-    return 2 + len(source) - len(name) if around else None

@@ -43,6 +43,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from traceview.rules import _recompiles
+from traceview.rules._guard_lines import whole_path
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -112,7 +113,7 @@ class _Lookup(msgspec.Struct, frozen=True):
         lines: Counter[tuple[str, int]] = Counter()
         for guard in self.guards:
             cut, number = guard["file"], guard["line"]
-            if cut and number is not None and (whole := _recompiles.whole_path(cut, known)):
+            if cut and number is not None and (whole := whole_path(cut, known)):
                 lines[whole, number] += 1
         if not lines or 2 * lines.total() < len(self.guards):
             return None, 0
