@@ -22,6 +22,17 @@ def test_every_rank_is_told_apart_though_the_pids_are_the_same(job, read):
     assert forward["compile_key"].n_unique() == forward.height
 
 
+def test_rows_come_in_the_same_order_wherever_the_logs_lie(tmp_path, read):
+    orders = set()
+    for number in range(4):
+        folder = tmp_path / f"copy{number}" / "logs"
+        for rank in range(4):
+            write_log(folder / f"rank_{rank}.log", 100 + rank, rank)
+        run, _ = read(folder)
+        orders.add(tuple(open_tables(run)["compiles"]["raw_file"].unique(maintain_order=True)))
+    assert len(orders) == 1
+
+
 def test_tables_are_partitioned_as_duckdb_and_polars_read_them(job, read):
     duckdb = pytest.importorskip("duckdb")
     run, _ = read(job)

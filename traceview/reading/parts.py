@@ -88,9 +88,16 @@ class Part(msgspec.Struct):
 
 
 def part_name(source: Source) -> str:
-    """A short name that is the same whenever the same log is read."""
-    where = "\0".join((source.url, source.member or ""))
-    return sha1(where.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:10]
+    """A short name that is the same whenever the same log is read.
+
+    It begins with the log's own name, hashed: parts are read in the order of their names, which
+    then does not depend on the folder that the logs lie in.
+    """
+    keys = (source.name, "\0".join((source.url, source.member or "")))
+    return "".join(
+        sha1(key.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:6]
+        for key in keys
+    )
 
 
 def pieces(run: Path, part: Part, table: str) -> list[Path]:
