@@ -30,7 +30,7 @@ from pathlib import Path
 from traceview.parse import kineto
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
-from traceview.parse.pieces import Writer, in_pieces
+from traceview.parse.store import Writer, in_pieces
 rows, damage, path = 0, Damage(), Path(sys.argv[1])
 def counted(batches):
     global rows

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from traceview.collectors.child.logs import quiet_stderr
-from traceview.collectors.environment import LOGS
+from traceview.collectors.passes import LOGS
 
 #: A phase is what its timers say less what other phases have of it (torch/_dynamo/utils.py).
 PHASES = {

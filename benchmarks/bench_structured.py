@@ -29,7 +29,7 @@ from traceview.parse.cutting import cutting_begun
 path = Path(sys.argv[1])
 with cutting_begun(path):  # as a post-mortem does: polars is imported meanwhile
     from traceview.parse.damage import Damage
-    from traceview.parse.pieces import Writer, in_pieces
+    from traceview.parse.store import Writer, in_pieces
     from traceview.parse.structured import read_path
     damage = Damage()
     out = Path(sys.argv[2])

@@ -1,22 +1,28 @@
-"""The passes over the target: cold always, then baseline or warm where they add something."""
+"""The passes over the target: cold always, then baseline or warm where they add something.
+
+Each gets the user's own environment and what we need of torch. TORCH_LOGS grammar:
+torch/_logging/_internal.py, ``_parse_log_settings``. An unknown name there is a ValueError at
+``import torch``, so only names that the target's torch registers are added.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import traceview
-from traceview.collectors import environment
 from traceview.collectors.launch import Launch, Outcome, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.output_folder import OTHER_DISK, output_folder
-from traceview.collectors.probe import Target, find_target
+from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target, find_target
 from traceview.collectors.streams import Stdin
 from traceview.collectors.tlparse_report import write_reports
 from traceview.errors import RunFolderError
@@ -27,6 +33,12 @@ CHILD_FORMAT = 1
 _BEYOND_CRASH = 3
 # Signals that a program raises by its own fault; others were sent by somebody who wanted its end.
 _FAULTS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+# output_code and the autotuner's choices are in the structured log or on stderr already.
+# inductor_metrics is left to the user: it costs compile time (pytorch/pytorch pull request 153506).
+LOGS = ("graph_breaks", "recompiles", "fusion", "schedule", "perf_hints", "cudagraphs")
+_SETTINGS = re.compile(r"((\+|-)?[\w\.]+,\s*)*(\+|-)?[\w\.]+?")
+_UNSET = ("TORCH_LOGS_FORMAT", "TORCH_LOGS_TRACE_ID_FILTER")
+_OURS_INSTEAD = ("TORCH_TRACE", "TORCH_LOGS_OUT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,7 @@ class _Collector:
         run, options = self._run, self._options
         record = PassRecord(name=asked.name, raw=f"raw/{asked.name}", why=asked.why)
         raw = run.raw(record)
-        prepared = environment.for_pass(self._user, self._target, raw, run.folder / "cache")
+        prepared = for_pass(self._user, self._target, raw, run.folder / "cache")
         stdin, note = self._stdin.for_next_pass()
         self._note(*prepared.notes, *([f"Pass {asked.name}: {note}"] if note else []))
         if asked.why:
@@ -137,7 +149,7 @@ class _Collector:
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
             "pythonpath": self._user.get("PYTHONPATH"),
-            "user_logs": environment.user_logs(self._user.get("TORCH_LOGS")),
+            "user_logs": user_logs(self._user.get("TORCH_LOGS")),
             "variables": variables,
             "script_root": self._target.script_root,
         }
@@ -179,3 +191,69 @@ def _baseline(cold: Outcome) -> Pass | None:
         return None
     why = "The script ended before eager steps were measured, so it runs again in eager."
     return Pass("baseline", "eager", why)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """``variables`` for the child, of them ``ours`` (as set), and what the user should know."""
+
+    variables: dict[str, str]
+    ours: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) -> Environment:
+    """The environment of the pass whose raw folder is ``raw``, with caches under ``cache``."""
+    # The bootstrap folder first: its sitecustomize takes itself off again (child/bootstrap). An
+    # empty entry would be the working directory, so nothing is joined where there was nothing.
+    bootstrap = str(Path(__file__).parent.resolve() / "child" / "bootstrap")
+    own_path = user.get("PYTHONPATH")
+    ours = {
+        "TORCH_TRACE": str(raw / "structured"),
+        "TORCH_LOGS_OUT": str(raw / "torch_logs.txt"),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "TRACEVIEW_CHILD_CONFIG": str(raw / "child.json"),
+        "PYTHONPATH": f"{bootstrap}:{own_path}" if own_path else bootstrap,
+    }
+    if "TEARDOWN_CUPTI" not in user:  # see cupti_is_torn_down in child/window.py
+        ours["TEARDOWN_CUPTI"] = "1"
+    if "TORCH_DTRACE" in user:  # it would win over TORCH_TRACE; kept on, in our folder
+        ours["TORCH_DTRACE"] = ours["TORCH_TRACE"]
+    logs = merged_logs(user.get("TORCH_LOGS"), target.log_names)
+    if logs:
+        ours["TORCH_LOGS"] = logs
+    # What only adds to torch's records: a record per kernel, with its lines. A named range per C++
+    # kernel call makes the C++ compiler slow (child/marks.py): only where C++ calls the kernels.
+    by_cpp = user.get("TORCHINDUCTOR_CPP_WRAPPER") == "1"
+    switches = frozenset({PROVENANCE, KERNEL_RANGES} if by_cpp else {PROVENANCE})
+    ours.update({name: "1" for name in switches & target.switches if name not in user})
+    variables = {name: value for name, value in user.items() if name not in _UNSET} | ours
+    notes = [
+        f"{name}={user[name]} in your environment was replaced with a path in the run folder."
+        for name in _OURS_INSTEAD
+        if name in user
+    ]
+    notes += [
+        f"{name} in your environment was ignored, because it changes the format of the logs."
+        for name in _UNSET
+        if name in user
+    ]
+    return Environment(variables, ours, tuple(notes))
+
+
+def merged_logs(own: str | None, known: frozenset[str]) -> str:
+    """The user's TORCH_LOGS and the names of ours that this torch knows and they did not name.
+
+    What torch itself refuses, or answers with its help text, is passed on alone and unchanged.
+    """
+    if (own and _SETTINGS.fullmatch(own) is None) or own in ("help", "+help"):
+        return own or ""
+    named = user_logs(own)
+    added = [name for name in LOGS if name in known and name not in named]
+    return ",".join([*([own] if own else []), *added])
+
+
+def user_logs(own: str | None) -> list[str]:
+    """The bare names in the user's TORCH_LOGS."""
+    return [name.strip().lstrip("+-") for name in (own or "").split(",") if name.strip()]

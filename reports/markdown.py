@@ -1,13 +1,14 @@
-"""The diagnosis as GitHub Markdown that fits a ticket: under ``MAX_BYTES``, safe to paste.
+"""The diagnosis as GitHub Markdown that fits a ticket, and what any such page is written with.
 
-Nothing in a log can end a table cell, a fence or a ``<details>``, mention a person or load an
-image: whatever a template prints is escaped unless it went through ``code``, ``prose`` or another
-filter made for it.
+It stays under ``MAX_BYTES`` and is safe to paste: nothing in a log can end a table cell, a fence or
+a ``<details>``, mention a person or load an image. Whatever a template prints is escaped unless it
+went through ``code``, ``prose`` or another filter made for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 import jinja2
@@ -15,17 +16,21 @@ from markupsafe import Markup
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.reports import markdown_text as written
 from traceview.reports import phrases, view, words
 from traceview.reports.html import templates
 from traceview.reports.job import words as jobs
 from traceview.words import numbers as fmt
+from traceview.words.text import clean, one_line
 
 _FEW = 12
 _LINKS = 5  # recompiles of one chain of a job
 _CUT = "\n\n_The rest is left out to fit an issue tracker; `report.html` has all of it._\n"
 #: Ends a part of the page. A form feed in a log is shown as <U+000C>, so it ends none.
 _END = Markup("\f")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
+CELL, _PARAGRAPH, _CODE = 160, 1200, 3000
+MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
+ROWS = 20
 
 
 def render(diagnosis: Diagnosis) -> str:
@@ -41,12 +46,10 @@ def render(diagnosis: Diagnosis) -> str:
         recompiles=[(chain, link) for chain in chains for link in chain.links[:most]],
         settings=[(row, who, value) for row in configs for who, _, value in jobs.sides(row.sides)],
         environment=[
-            (title, name, value)
-            for title, rows in groups
-            for name, value in rows[: 2 * written.ROWS]
+            (title, name, value) for title, rows in groups for name, value in rows[: 2 * ROWS]
         ],
     )
-    return written.within_limit(page.split(f"{_END}\n"), _CUT)
+    return within_limit(page.split(f"{_END}\n"), _CUT)
 
 
 @cache
@@ -54,15 +57,76 @@ def _templates() -> jinja2.Environment:
     def shown(value: object) -> Markup:
         if isinstance(value, Markup):
             return value
-        return Markup(written.escape(fmt.MISSING if value is None else str(value)))
+        return Markup(escape(fmt.MISSING if value is None else str(value)))
 
     def safe(write: Callable[..., str]) -> Callable[..., Markup]:
         return lambda text, *limits: Markup(write(text or "", *limits))
 
     made = templates("traceview.reports", shown, keep_trailing_newline=True)
-    for name in ("code", "prose", "fenced"):
-        made.filters[name] = safe(getattr(written, name))
-    made.filters["text"] = safe(written.escape)
+    filters: dict[str, Callable[..., str]]
+    filters = {"code": code, "prose": prose, "fenced": fenced, "text": escape}
+    made.filters.update({name: safe(write) for name, write in filters.items()})
     modules = {"words": words, "phrases": phrases, "view": view, "jobs": jobs}
-    made.globals.update(modules, everyone=everyone, END=_END, ROWS=written.ROWS, FEW=_FEW)
+    made.globals.update(modules, everyone=everyone, END=_END, ROWS=ROWS, FEW=_FEW)
     return made
+
+
+def within_limit(parts: Iterable[str], cut: str) -> str:
+    """As many ``parts`` as fit ``MAX_BYTES``; where some do not, ``cut`` ends the page."""
+    page, room = "", MAX_BYTES - len(cut.encode())
+    for part in parts:
+        if len((page + part).encode()) > room:
+            return (page + cut).rstrip("\n")
+        page += part
+    return page.rstrip("\n")
+
+
+def details(title: str, body: str) -> str:
+    """A folded part; empty without a body."""
+    return f"\n<details><summary>{title}</summary>\n\n{body}\n</details>\n" if body else ""
+
+
+def escape(text: str, limit: int = CELL) -> str:
+    """Text on one line with nothing in it that Markdown or HTML would read as its own."""
+    bare = one_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    bare = _SPECIAL.sub(r"\\\1", bare)
+    # A zero-width space keeps @name from mentioning somebody and a bare address from being linked.
+    return bare.replace("@", "@\u200b").replace("://", ":\u200b//")
+
+
+def code(text: str, limit: int = CELL) -> str:
+    """Inline code; ``|`` would end a table cell even there, so it is written as ``¦``."""
+    bare = one_line(text, limit).replace("|", "¦")
+    fence = "`" * (_longest_run(bare) + 1)
+    pad = " " if bare.startswith("`") or bare.endswith("`") else ""
+    return f"{fence}{pad}{bare}{pad}{fence}" if bare else ""
+
+
+def prose(text: str, limit: int = _PARAGRAPH) -> str:
+    """Text whose `inline code` stays code and whose everything else is plain."""
+    shown = []
+    for index, piece in enumerate(re.split(r"`([^`\n]+)`", one_line(text, limit))):
+        if index % 2:
+            shown.append(code(piece, limit))
+        else:  # one space at either end stays: the piece stands between two others
+            bare = escape(piece, limit)
+            shown += (" " * piece.startswith(" "), bare, " " * (piece.endswith(" ") and bare != ""))
+    return "".join(shown)
+
+
+def fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any run of backticks in it."""
+    bare = clean(text, _CODE).rstrip("\n")
+    fence = "`" * max(3, _longest_run(bare) + 1)
+    return f"{fence}{language}\n{bare}\n{fence}\n"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table of escaped cells; the last ``numbers`` columns are set to the right."""
+    marks = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
+    lines = [heads, marks, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

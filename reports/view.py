@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
 
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
+from pygments.lexer import Lexer
+from pygments.lexers import BashLexer, CppLexer, DiffLexer, PythonLexer
+from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, _TokenType
 
 from traceview.diagnosis.explanation import AccountDetail, FirstCallPart
 from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
-from traceview.reports import code, colours, words
+from traceview.reports import colours, words
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import clean
@@ -26,6 +29,23 @@ _GROUPS = {
     "variables": "environment variables",
     "variables_of_traceview": "variables that traceview set for this run",
 }
+# token type: class in report.css. What is not here stays plain, which keeps the file small.
+_CLASSES = (
+    (Comment.Preproc, "p"),
+    (Comment, "c"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Decorator, "d"),
+    (Name.Builtin, "b"),
+    (String, "s"),
+    (Number, "n"),
+    (Generic.Inserted, "gi"),
+    (Generic.Deleted, "gd"),
+    (Generic.Heading, "c"),
+    (Generic.Subheading, "c"),
+)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -181,7 +201,7 @@ class View:
     def excerpt_lines(self, excerpt: SourceExcerpt) -> list[tuple[int, Markup, bool]]:
         """Number, HTML and "is the marked line" of every line of an excerpt."""
         texts = [clean(text.replace("\n", " "), 400) for _, text in excerpt.lines]
-        shown = code.highlight("\n".join(texts), "python")
+        shown = highlight("\n".join(texts), "python")
         pairs = zip(excerpt.lines, shown, strict=False)
         return [(number, html, number == excerpt.line) for (number, _), html in pairs]
 
@@ -192,9 +212,9 @@ class View:
         kept = text[:allowed]
         self._colour_left -= allowed
         if self._colour_left >= 0:
-            lines = code.highlight(kept, language or code.language_of(text)) if kept else ()
+            lines = highlight(kept, language or language_of(text)) if kept else ()
         else:
-            lines = code.plain(kept) if kept else ()
+            lines = plain(kept) if kept else ()
         return Source(lines, len(text) - allowed, len(text))
 
     def clocks(self) -> str:
@@ -366,3 +386,37 @@ def _said(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_said(item) for item in value)
     return str(value)
+
+
+def language_of(text: str) -> str:
+    """``cpp`` for what Inductor writes for a CPU, else ``python`` (Triton is Python)."""
+    head = text[:4000]
+    return "cpp" if "#include" in head or 'extern "C"' in head else "python"
+
+
+@lru_cache(256)  # findings of one rule say the same
+def highlight(text: str, language: str) -> tuple[Markup, ...]:
+    """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
+    pieces = []
+    for token, value in _lexer(language).get_tokens(clean(text)):
+        name, lines = _class(token), str(escape(value)).split("\n")
+        if name:
+            lines = [f'<span class="{name}">{x}</span>' if x.strip() else x for x in lines]
+        pieces.append("\n".join(lines))
+    return tuple(map(Markup, "".join(pieces).split("\n")[:-1]))  # a lexer adds a newline
+
+
+def plain(text: str) -> tuple[Markup, ...]:
+    """As ``highlight`` with no classes: cheap, for text beyond the budget."""
+    return tuple(map(escape, clean(text).split("\n")))
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    lexers = {"cpp": CppLexer, "diff": DiffLexer, "shell": BashLexer}
+    return lexers.get(language, PythonLexer)(stripnl=False)
+
+
+@cache
+def _class(token: _TokenType) -> str | None:
+    return next((name for kind, name in _CLASSES if token in kind), None)

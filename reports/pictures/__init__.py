@@ -9,9 +9,8 @@ from traceview.reports.pictures.compiles import (
     phases,
     placed,
 )
-from traceview.reports.pictures.groups import groups, undrawn_groups
 from traceview.reports.pictures.limits import bandwidth, roofline
-from traceview.reports.pictures.pairs import off_axis, pairs
+from traceview.reports.pictures.pairs import groups, off_axis, pairs, undrawn_groups
 from traceview.reports.pictures.time import (
     accounts,
     axis_start,

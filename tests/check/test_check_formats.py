@@ -17,7 +17,7 @@ from traceview.check.limits import limits_of
 from traceview.check.model import schema, to_json
 from traceview.compare.model import Place
 from traceview.contracts import text_of
-from traceview.reports.check import github, junit, sarif, text
+from traceview.reports.check import ci, text
 from traceview.reports.check.text import relative
 
 ROOT = "/somewhere/else"
@@ -59,7 +59,7 @@ def test_json_fits_its_schema(gate):
 
 
 def test_github_commands_cannot_be_left(gate):
-    lines = github.render(gate, ROOT).splitlines()
+    lines = ci.github(gate, ROOT).splitlines()
     commands = [line for line in lines if line.startswith("::")]
     assert len(commands) == len(gate.results) - len(gate.of("passed"))
     assert len(lines) == len(commands) + 1
@@ -73,17 +73,17 @@ def test_github_commands_cannot_be_left(gate):
 
 
 def test_github_annotates_the_line():
-    first = github.render(checked(), ROOT).splitlines()[0]
+    first = ci.github(checked(), ROOT).splitlines()[0]
     assert first.startswith("::error file=gb_item.py,line=16,title=traceview%3A max-breaks::")
 
 
 def test_escapes_are_those_of_the_toolkit():
-    assert github.data("50%\r\na:b,c") == "50%25%0D%0Aa:b,c"
-    assert github.attribute("50%\r\na:b,c") == "50%25%0D%0Aa%3Ab%2Cc"
+    assert ci.escaped("50%\r\na:b,c") == "50%25%0D%0Aa:b,c"
+    assert ci.escaped_property("50%\r\na:b,c") == "50%25%0D%0Aa%3Ab%2Cc"
 
 
 def test_junit_parses_and_counts(gate):
-    root = ElementTree.fromstring(junit.render(gate, ROOT).encode())
+    root = ElementTree.fromstring(ci.junit(gate, ROOT).encode())
     (suite,) = root
     cases = list(suite)
     assert root.tag == "testsuites"
@@ -94,7 +94,7 @@ def test_junit_parses_and_counts(gate):
 
 
 def test_sarif_is_what_code_scanning_reads(gate):
-    log = json.loads(sarif.render(gate, ROOT))
+    log = json.loads(ci.sarif(gate, ROOT))
     assert (log["version"], len(log["runs"])) == ("2.1.0", 1)
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -115,11 +115,11 @@ def test_sarif_is_what_code_scanning_reads(gate):
 @pytest.mark.skipif("SARIF_SCHEMA" not in os.environ, reason="SARIF_SCHEMA names no schema file")
 def test_sarif_fits_the_schema_of_oasis(gate):
     official = json.loads(Path(os.environ["SARIF_SCHEMA"]).read_text("utf-8"))
-    jsonschema.Draft7Validator(official).validate(json.loads(sarif.render(gate, ROOT)))
+    jsonschema.Draft7Validator(official).validate(json.loads(ci.sarif(gate, ROOT)))
 
 
 def test_places_in_sarif():
-    results = sarif.document(checked(), ROOT)["runs"][0]["results"]
+    results = ci.sarif_log(checked(), ROOT)["runs"][0]["results"]
     by_rule = {result["ruleId"]: result for result in results}
     place = by_rule["TV101"]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "gb_item.py", "uriBaseId": "%SRCROOT%"}
@@ -131,7 +131,7 @@ def test_places_in_sarif():
 def test_a_file_outside_of_the_root_is_an_address():
     result = replace(checked().of("violated")[0], places=(Place("ü b.py", 3, None, "/x/ü b.py"),))
     gate = replace(checked(), results=(result,), cwd="/elsewhere")
-    (found,) = sarif.document(gate, ROOT)["runs"][0]["results"]
+    (found,) = ci.sarif_log(gate, ROOT)["runs"][0]["results"]
     uri = found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert unquote(uri) == "file:///x/ü b.py"
     assert uri.isascii()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from traceview.collectors.environment import LOGS, for_pass, merged_logs, user_logs
+from traceview.collectors.passes import LOGS, for_pass, merged_logs, user_logs
 from traceview.collectors.probe import Target
 
 KNOWN = frozenset(LOGS)

@@ -6,7 +6,7 @@ import pytest
 from sides import moved, poisoned, side
 
 from traceview.compare import compare
-from traceview.reports.compare import html
+from traceview.reports.compare import pages
 
 pytestmark = pytest.mark.browser
 FLAGS = (
@@ -61,7 +61,7 @@ def addresses(tmp_path_factory):
         "hostile": compare(poisoned(bad), poisoned(gpu)),
     }
     for name, comparison in made.items():
-        (folder / f"{name}.html").write_text(html.render(comparison), encoding="utf-8")
+        (folder / f"{name}.html").write_text(pages.html(comparison), encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
 

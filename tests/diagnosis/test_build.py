@@ -20,7 +20,7 @@ from factories import (
 from msgspec.structs import replace
 
 from traceview.diagnosis import build, from_json, ruling, to_json
-from traceview.diagnosis.kernels import ALL_GRAPH_CHARACTERS
+from traceview.diagnosis.step import ALL_GRAPH_CHARACTERS
 from traceview.reports import html, markdown, terminal
 from traceview.tables import Tables
 

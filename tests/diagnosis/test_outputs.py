@@ -3,8 +3,8 @@
 import pytest
 
 from traceview.derive.facts import add_facts
-from traceview.diagnosis.accounts import compared_outputs
 from traceview.diagnosis.focus import Focus
+from traceview.diagnosis.step import compared_outputs
 from traceview.tables import Tables, from_rows
 
 

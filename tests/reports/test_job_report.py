@@ -8,7 +8,7 @@ import sample_job
 from msgspec import structs
 from page import Page
 
-from traceview.reports import html, markdown, markdown_text, terminal
+from traceview.reports import html, markdown, terminal
 from traceview.reports.job import pictures, words
 
 MOST_BYTES = 3_000_000
@@ -159,7 +159,7 @@ def test_the_terminal_names_the_cause_and_what_went_wrong():
 
 def test_markdown_fits_a_ticket_and_names_the_causes():
     for make in sample_job.ALL.values():
-        assert len(markdown.render(make()).encode()) <= markdown_text.MAX_BYTES
+        assert len(markdown.render(make()).encode()) <= markdown.MAX_BYTES
     said = markdown.render(sample_job.postmortem(512))
     assert said.startswith("## Post-mortem\n\n**44.0 s of compilation")
     assert "| `inductor_config[cpp.simdlen]` |" in said

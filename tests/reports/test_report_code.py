@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceview.reports.code import highlight, plain
+from traceview.reports.view import highlight, plain
 from traceview.reports.words import graph_break_page, link
 from traceview.words.text import clean
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from traceview.diagnosis.model import GraphBreakSite
 from traceview.reports import markdown
-from traceview.reports.markdown_text import fenced
+from traceview.reports.markdown import fenced
 from traceview.rules.finding import Snippet
 
 OPEN, CLOSE = re.compile(r"<details><summary>"), re.compile(r"^</details>$", re.M)

@@ -117,7 +117,7 @@ def check_command(
     from traceview.cli.compare import emit, open_side
     from traceview.cli.config import choice_of
     from traceview.contracts import text_of
-    from traceview.reports.check import github, junit, sarif, text
+    from traceview.reports.check import ci, text
 
     limits, old = _limits(asked, baseline)
     choice = choice_of(select, ignore)
@@ -127,9 +127,9 @@ def check_command(
     document = {
         "text": lambda: text.render(checked),
         "json": lambda: text_of(to_json(checked)),
-        "sarif": lambda: sarif.render(checked, start),
-        "junit": lambda: junit.render(checked, start),
-        "github": lambda: github.render(checked, start),
+        "sarif": lambda: ci.sarif(checked, start),
+        "junit": lambda: ci.junit(checked, start),
+        "github": lambda: ci.github(checked, start),
     }[form]()
     emit(document, out)
     if out is not None:

@@ -60,7 +60,7 @@ def compare_command(
     from traceview.compare import compare
     from traceview.compare.model import to_json
     from traceview.contracts import text_of
-    from traceview.reports.compare import html, markdown, terminal
+    from traceview.reports.compare import pages, terminal
 
     asked = {"json": as_json, "markdown": as_markdown, "html": as_html}
     wanted = [form for form, flag in asked.items() if flag]
@@ -79,7 +79,8 @@ def compare_command(
     elif form == "json":
         emit(text_of(to_json(comparison)), out)
     else:
-        emit({"markdown": markdown, "html": html}[form].render(comparison), out)
+        write = pages.markdown if form == "markdown" else pages.html
+        emit(write(comparison), out)
 
 
 def emit(text: str, out: Path | None) -> None:

@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import traceview
-from traceview.diagnosis.accounts import accounting, compared_outputs, counts, regions
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
 from traceview.diagnosis.environment import environment, links, reading
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
 from traceview.diagnosis.explained import explanation
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.job.build import job_story
-from traceview.diagnosis.kernels import fused_kernels, graphs, kernel_groups
 from traceview.diagnosis.model import Diagnosis, GraphBreakSite, Region
 from traceview.diagnosis.notes import notes
 from traceview.diagnosis.ruling import ruling
 from traceview.diagnosis.sentence import worded
+from traceview.diagnosis.step import (
+    accounting,
+    compared_outputs,
+    counts,
+    fused_kernels,
+    graphs,
+    kernel_groups,
+    regions,
+)
 from traceview.diagnosis.tree import everyone, job_steps, order_note, tree
 from traceview.diagnosis.verdict import explained, measured, other_steps
 from traceview.rules.choice import Choice

@@ -1,9 +1,18 @@
-"""Parsed tables kept as Parquet in the run folder, and read back while raw files are the same."""
+"""Tables on disk, as Parquet.
+
+Those of a run folder are kept there and read back while its raw files are the same. Those of a pile
+of logs are written in pieces that are worth a file, packed in memory first.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
+from pathlib import Path
 
 import polars as pl
 
@@ -12,6 +21,8 @@ from traceview.schema import all_tables
 from traceview.tables import Tables
 
 STAMP = "parsed.json"
+#: Rows wait until all of them take this much memory; then the largest table is a piece.
+HELD_BYTES = 12 << 20
 
 
 def load(run: Run) -> Tables | None:
@@ -57,3 +68,65 @@ def fingerprint(run: Run) -> str:
                 digest.update(line.encode(errors="replace"))
     digest.update(repr([spec.polars_schema for spec in all_tables().values()]).encode())
     return digest.hexdigest()
+
+
+def in_pieces(batches: Iterator[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Batches of a table put together, as long as all that waits takes little memory.
+
+    A file costs 1 ms whatever it holds.
+    """
+    waiting: dict[str, list[pl.DataFrame]] = {}
+    held: Counter[str] = Counter()
+    for name, frame in batches:
+        waiting.setdefault(name, []).append(frame)
+        held[name] += int(frame.estimated_size())
+        while held.total() > HELD_BYTES:
+            largest = max(held, key=lambda table: held[table])
+            yield largest, pl.concat(waiting.pop(largest))
+            del held[largest]
+    for name, frames in waiting.items():
+        yield name, pl.concat(frames)
+
+
+class Writer:
+    """Writes pieces of tables as ``folder/TABLE.K.parquet``; ``written`` says how many of each.
+
+    Packing runs in a thread of its own, one piece behind the reading, so that memory stays bounded.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.written: dict[str, int] = {}
+        self.rows = 0
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1)
+        self._last: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.shutdown()
+        if self._last is not None:
+            self._last.result()
+
+    def add(self, name: str, frame: pl.DataFrame) -> None:
+        """Write ``frame`` as the next piece of table ``name`` (counted even without rows).
+
+        Its pass is left out: where the piece lies will say it.
+        """
+        piece = self.written.setdefault(name, 0)
+        if frame.is_empty():
+            return
+        if self._last is not None:
+            self._last.result()
+        path = self._folder / f"{name}.{piece}.parquet"
+        self._last = self._thread.submit(self._write, frame.drop("pass"), path)
+        self.written[name] += 1
+        self.rows += frame.height
+
+    @staticmethod
+    def _write(frame: pl.DataFrame, path: Path) -> None:
+        """By way of memory: for a small table, polars' own way to a file costs as much again."""
+        packed = BytesIO()
+        frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
+        path.write_bytes(packed.getbuffer())

@@ -10,7 +10,7 @@ import msgspec
 
 from traceview.inputs import READ_ERRORS, Source, damage_of
 from traceview.parse.damage import Damage
-from traceview.parse.pieces import Writer, in_pieces
+from traceview.parse.store import Writer, in_pieces
 from traceview.reading import parts
 from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes

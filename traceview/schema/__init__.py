@@ -14,13 +14,12 @@ from traceview.schema import (
     facts,
     postmortem,
     profile,
-    story,
 )
 from traceview.schema.columns import TableSpec
 
 __all__ = ["TableSpec", "all_tables"]
 
-_MODULES = (collected, compiler, profile, derived, explained, facts, postmortem, story)
+_MODULES = (collected, compiler, profile, derived, explained, facts, postmortem)
 _TABLES = {
     spec.name: spec
     for module in _MODULES

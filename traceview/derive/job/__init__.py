@@ -6,8 +6,7 @@ attempts    who took part, and the compiles of each; what the rest is made of
 ranks       compile seconds by rank and by code object, failures, stragglers
 waits       who waited while another rank compiled
 late        compiles past the start, and the idle time of profiles that falls on compiles
-divergence  what ranks of one program do differently
-configs     versions and settings that differ
+divergence  what ranks of one program do differently; versions and settings that differ
 keys        look-ups in the graph cache, and why one missed what another found
 """
 
@@ -18,8 +17,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.job.attempts import attempt, attempts
-from traceview.derive.job.configs import config_rows
-from traceview.derive.job.divergence import divergence_rows
+from traceview.derive.job.divergence import config_rows, divergence_rows
 from traceview.derive.job.keys import Components, Differences, look_ups
 from traceview.derive.job.late import idle_rows, late_rows, traces
 from traceview.derive.job.ranks import failure_rows, frame_rows, rank_rows, straggler_rows

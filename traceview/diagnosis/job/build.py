@@ -9,9 +9,8 @@ from traceview.derive.job import attempts as attempts_of
 from traceview.derive.job.attempts import with_member
 from traceview.diagnosis.focus import struct_of
 from traceview.diagnosis.job.caches import caches
-from traceview.diagnosis.job.chains import breaks, chains
 from traceview.diagnosis.job.diverging import divergences
-from traceview.diagnosis.job.frames import frames, rank_rows
+from traceview.diagnosis.job.frames import breaks, chains, frames, rank_rows
 from traceview.diagnosis.job.model import Attempt, Job, JobFile, Ranks
 from traceview.diagnosis.job.sentence import notes, worded
 from traceview.diagnosis.job.subject import Subject, members_of, ranks

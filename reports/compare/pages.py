@@ -1,12 +1,20 @@
-"""A comparison as GitHub Markdown that fits a ticket or a job summary, safe to paste."""
+"""A comparison as a page: HTML that needs no network and no script, and GitHub Markdown.
+
+The Markdown fits a ticket or a job summary and is safe to paste.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+from markupsafe import Markup
+
 from traceview.compare.model import Comparison
+from traceview.reports import words as shared
 from traceview.reports.compare import words
-from traceview.reports.markdown_text import (
+from traceview.reports.html import MAX_BYTES, asset, environment
+from traceview.reports.markdown import (
     code,
     details,
     escape,
@@ -20,7 +28,35 @@ _CUT = "\n\n_The rest is left out to fit an issue tracker._\n"
 _ROWS = 40
 
 
-def render(comparison: Comparison) -> str:
+class Limits(msgspec.Struct, frozen=True):
+    """Characters of a text and rows of a table that a page has room for."""
+
+    text: int
+    rows: int
+
+
+# Tried in turn until the page fits: --json has everything.
+_LEVELS = (Limits(2000, 400), Limits(600, 120), Limits(160, 25))
+_PACKAGE = "traceview.reports.compare"
+
+
+def html(comparison: Comparison) -> str:
+    """The whole page, light and dark.
+
+    Where it would pass ``MAX_BYTES`` it is rendered again with less detail.
+    """
+    style = Markup(asset("report.css") + asset("compare.css", _PACKAGE))
+    page = ""
+    for limits in _LEVELS:
+        templates = environment(_PACKAGE, limits.text, {"words": words, "shared": shared})
+        template = templates.get_template("compare.html.j2")
+        page = template.render(c=comparison, style=style, limits=limits)
+        if len(page.encode()) <= MAX_BYTES:
+            break
+    return page
+
+
+def markdown(comparison: Comparison) -> str:
     """Sentence, figures, findings, then what is folded; beyond the limit parts are left out."""
     return within_limit(_parts(comparison), _CUT)
 
