@@ -264,7 +264,8 @@ class View:
         """Columns that hold a figure for some region, and the names of those that hold none."""
         regions = self._diagnosis.regions
         full = [c for c in _REGION_COLUMNS if any(c.figure(r) is not None for r in regions)]
-        return full, [f"{c.name} {c.small}".strip() for c in _REGION_COLUMNS if c not in full]
+        gone = (c for c in _REGION_COLUMNS if c not in full)
+        return full, [f"{c.name} {c.small}".removesuffix(" s").strip() for c in gone]
 
     def kernels(self, stance: str) -> list[KernelGroup]:
         """The kernel groups of one stance, in the diagnosis' order."""

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import folders, near
+from traceview.diagnosis.sentence import is_noisy
 from traceview.rules.finding import Cost, Finding, Location
 from traceview.words import names
 from traceview.words import numbers as fmt
@@ -77,7 +78,9 @@ def break_even(diagnosis: Diagnosis) -> str | None:
         return fmt.plural(diagnosis.break_even_steps, "step")
     return {
         "hurt": "never: no step is faster",
-        "neutral": "none: no measurable difference",
+        "neutral": "not known: too noisy"
+        if is_noisy(diagnosis.verdict)
+        else "none: no measurable difference",
     }.get(diagnosis.verdict.outcome)
 
 

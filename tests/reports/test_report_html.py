@@ -14,7 +14,8 @@ from msgspec import structs
 from page import Page
 
 from traceview.diagnosis.model import AccountRow, Graph, NotChecked
-from traceview.reports import html
+from traceview.reports import html, words
+from traceview.rules.finding import Cost
 
 ALLOWED_LINK = re.compile(r"#[\w-]+|\./[^:]*|https://meta-pytorch\.github\.io/[\w/.-]+")
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "xlink:href"}
@@ -34,6 +35,33 @@ def source(request):
 def hostile():
     """Attacks in every text, short enough that nothing is cut away."""
     return html.render(sample.hostile(0))
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [((0.99, 1.01), "none: no measurable difference"), ((0.7, 1.4), "not known: too noisy")],
+)
+def test_no_break_even_says_why(interval, said):
+    neutral = structs.replace(
+        sample.helped().verdict, outcome="neutral", speedup=1.0, speedup_interval=interval
+    )
+    run = structs.replace(sample.helped(), verdict=neutral, break_even_steps=None)
+    assert dict(row[:2] for row in words.facts(run))["Break-even"] == said
+    assert said in html.render(run)
+
+
+def test_an_empty_log_is_not_called_understood():
+    run = sample.helped()
+    silent = structs.replace(run, reading=structs.replace(run.reading, records=0))
+    assert "The compiler logged nothing" in html.render(silent)
+    assert "all understood" not in html.render(silent)
+
+
+def test_a_figure_that_there_is_not_is_not_called_timed():
+    found = sample.finding(cost=Cost(about="results, not time"), confidence="measured")
+    page = html.render(structs.replace(sample.helped(), findings=(found,)))
+    assert "results, not time" in page
+    assert "the figure was timed" not in page
 
 
 def test_page_is_well_formed_and_small(source):

@@ -86,14 +86,14 @@ def _headline(verdict: Verdict, reason: str | None) -> str:
         case "not_measured":
             return f"No verdict: {reason or 'no step was timed'}"
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if _is_noisy(verdict):
+    if is_noisy(verdict):
         return f"Too noisy to tell: {ratio(low)} to {ratio(high)}"
     if low <= 1.0 <= high:
         return f"torch.compile made no measurable difference: {step}"
     return f"torch.compile made next to no difference: {step}"
 
 
-def _is_noisy(verdict: Verdict) -> bool:
+def is_noisy(verdict: Verdict) -> bool:
     """Whether the interval allows no statement on a neutral outcome."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
     return verdict.outcome == "neutral" and high > NOISY * low
@@ -101,8 +101,8 @@ def _is_noisy(verdict: Verdict) -> bool:
 
 def _support(verdict: Verdict) -> str:
     """6.90×, 95 % interval 6.70× to 7.00×, device time, 12 block pairs."""
-    parts = [f"median {ratio(verdict.speedup)}" if _is_noisy(verdict) else ratio(verdict.speedup)]
-    if verdict.speedup_interval is not None and not _is_noisy(verdict):
+    parts = [f"median {ratio(verdict.speedup)}" if is_noisy(verdict) else ratio(verdict.speedup)]
+    if verdict.speedup_interval is not None and not is_noisy(verdict):
         low, high = verdict.speedup_interval
         parts.append(f"95 % interval {ratio(low)} to {ratio(high)}")
     parts.append("device time" if verdict.clock == "device" else "host time")
@@ -141,7 +141,7 @@ def _remarks(
             if high > VERY_NOISY * low:
                 yield "By how much is uncertain: run longer or on a quieter machine."
             yield _difference(verdict)
-        case "neutral" if _is_noisy(verdict):
+        case "neutral" if is_noisy(verdict):
             compiled, eager = together(verdict.compiled_ms or 0.0, verdict.eager_ms or 0.0)
             yield f"The medians are {compiled} compiled and {eager} in eager."
             yield "Run longer or on a quieter machine."

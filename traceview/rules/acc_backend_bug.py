@@ -126,7 +126,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             code=CODE,
             rule="acc-backend-bug",
             severity="error",
-            title=f'Compiled {found.name} gives a wrong result from backend="{backend}" on',
+            title=f'Compiled {found.name} gives a wrong result, first with backend="{backend}"',
             explanation=(
                 f"{described(worst(wrong))}. This run used eager's random numbers and roundings."
                 f"{right if passed else ''} So the first wrong stage is "

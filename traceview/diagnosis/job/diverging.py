@@ -23,7 +23,7 @@ _KINDS = {
     "guards": "the same graph under different guards",
     "collectives": "collectives in different orders",
 }
-_TIMES = {"0": "not at all", "1": "once", "2": "twice"}
+_TIMES = {"0": "never", "1": "once", "2": "twice"}
 #: torch's own code around what is compiled: a difference there follows from another one.
 _OWN = re.compile(r"/torch/_dynamo/")
 
@@ -61,7 +61,8 @@ def _divergence(subject: Subject, rows: list[Row]) -> Divergence:
     )
     most, least = groups[0], groups[-1]
     if kind == "frames":
-        text = f"{least.ranks.text} compiled {name} {least.text}, {most.ranks.text} {most.text}"
+        often = (f"{group.text} on {group.ranks.text}" for group in (most, least))
+        text = f"compile counts differ: {name} {', '.join(often)}"
     else:
         nth = f"compile {rows[0]['compile_index'] + 1} of {name}"
         text = f"{nth}: {_KINDS[kind]} on {most.ranks.text} and on {least.ranks.text}"

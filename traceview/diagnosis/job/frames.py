@@ -75,7 +75,8 @@ class _Evidence:
         # The phase that fills most of it is where the time went, whatever the cause.
         phase, whole = max(phases, key=lambda name: phases[name]), sum(phases.values())
         if phases[phase] > _PHASE * whole:
-            share = f"{100 * phases[phase] / whole:.0f} % of it is {names.phase(phase)}"
+            part = f"{100 * phases[phase] / whole:.0f} % of the compile time"
+            share = f"{names.phase(phase)}, {part}"
             causes.append(JobCause("phase", share, row[phase]))
         return struct_of(
             JobFrame,
