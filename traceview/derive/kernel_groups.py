@@ -6,12 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.windows import Window
+from traceview.derive.windows import GENERATED, Window
 from traceview.tables import Tables
 from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
-_GENERATED = pl.col("category").str.starts_with("generated_")
 
 _MOST_COMMON = pl.col("cpu_op").drop_nulls().mode(maintain_order=True).first()
 
@@ -51,8 +50,8 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
         frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("cpu_op"))
     frame = frame.join(known, on=["pass", "rank", "graph_key"], how="left", nulls_equal=True)
     frame = frame.with_columns(
-        pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id")).alias("compile_id"),
-        pl.when(_GENERATED).then("graph_key").alias("graph_key"),
+        pl.when(GENERATED).then(pl.coalesce("compile_id", "known_compile_id")).alias("compile_id"),
+        pl.when(GENERATED).then("graph_key").alias("graph_key"),
         pl.col("name").str.replace(PROFILED_CPP, "${1}").alias("plain"),
     )
     total = int(frame[ns].sum()) or 1

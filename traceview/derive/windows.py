@@ -26,6 +26,8 @@ Notes = list[tuple[str, str]]
 #: The pass, rank and stance of a window.
 Key = tuple[str, int | None, str]
 
+#: Events of kernels that Inductor wrote.
+GENERATED = pl.col("category").str.starts_with("generated_")
 _KEY = ("pass", "rank", "stance")
 _END = pl.col("start_ns") + pl.col("duration_ns")
 #: Kernels may precede their launches by damage; the clocks differ if more than this part do.

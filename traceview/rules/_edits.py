@@ -38,11 +38,18 @@ def added(line: str | None, argument: str, *, dropped: str | None = None) -> Sni
     if _DECORATOR.fullmatch(text):
         return diff(text, f"{text}({argument})")
     calls = list(_CALL.finditer(text))
-    end = _closing(text, calls[0].end()) if len(calls) == 1 else None
-    if end is None:
+    if len(calls) != 1:
         return None
-    inside = text[calls[0].end() : end].rstrip()
-    comma = "" if not inside else " " if inside.endswith(",") else ", "
+    inside, depth = "", 1
+    for character in text[calls[0].end() :]:
+        depth += (character in "([{") - (character in ")]}")
+        if not depth or character in "\"'#":
+            break
+        inside += character
+    if depth:
+        return None  # the bracket does not close here, or a string is around
+    end = calls[0].end() + len(inside)
+    comma = "" if not inside.strip() else " " if inside.rstrip().endswith(",") else ", "
     new = text[:end].rstrip() + comma + argument + text[end:]
     return diff(text, (_rest(new, dropped) if dropped else None) or new)
 
@@ -70,16 +77,4 @@ def _rest(line: str, argument: str) -> str | None:
     for pattern in map(re.compile, (rf",\s*{named}(?=\s*[,)])", rf"{named}\s*(?:,\s*|(?=\)))")):
         if len(pattern.findall(line)) == 1:
             return pattern.sub("", line)
-    return None
-
-
-def _closing(text: str, start: int) -> int | None:
-    """Where the bracket that is open at ``start`` closes; None: not here, or a string is around."""
-    depth = 1
-    for index, character in enumerate(text[start:], start):
-        if character in "\"'#":
-            return None
-        depth += (character in "([{") - (character in ")]}")
-        if not depth:
-            return index
     return None

@@ -58,11 +58,16 @@ def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
         found = matches[0][0]
         ended = [row for _, row in matches if "error_type" in row]
         failed = [row for _, row in matches if "fail_reason" in row]
-        traced = (_traced(row) for row in (*failed, *ended))
+        # The user's innermost lines that were being traced, as torch's messages quote them.
+        stacks = (_message(row).partition("from user code:")[2] for row in (*failed, *ended))
+        traced = (first_user_frame(parse_traceback(stack)) for stack in stacks)
+        quoted = (
+            Location(at.file, at.line, at.function) for at in traced if at and at.line is not None
+        )
         raised = (*map(raised_at, ended), *map(code_object, failed))
         yield Failure(
             found,
-            next(filter(None, (*traced, *raised)), None),
+            next(filter(None, (*quoted, *raised)), None),
             (
                 *(error(row, shorten(found[0], 300)) for row in ended),
                 *map(failed_compile, failed[:2]),
@@ -91,12 +96,3 @@ def raised_at(run: Row) -> Location | None:
 
 def _message(row: Row) -> str:
     return str(row.get("error_message") or row.get("fail_reason") or "")
-
-
-def _traced(row: Row) -> Location | None:
-    """The user's innermost line that was being traced, as torch's message quotes it."""
-    _, quoted, stack = _message(row).partition("from user code:")
-    at = first_user_frame(parse_traceback(stack)) if quoted else None
-    if at is None or at.line is None:
-        return None
-    return Location(at.file, at.line, at.function)

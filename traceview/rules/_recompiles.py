@@ -181,8 +181,12 @@ class Cause(msgspec.Struct, frozen=True):
         last = self.rows[-1]["new"]
         distinct = list(dict.fromkeys(met if last is None else [*met, last]))
         more = len(distinct) > most or (bool(distinct) and last is None)
+        named = [m[1] if (m := _CLASS.fullmatch(value)) else value for value in distinct[:most]]
         # Floats with only as many digits as it takes to tell them apart.
-        tried = [[_shown(value, digits) for value in distinct[:most]] for digits in _DIGITS]
+        tried = [
+            [f"{float(v):.{digits}g}" if _LONG_FLOAT.fullmatch(v) else v for v in named]
+            for digits in _DIGITS
+        ]
         brief = next(shown for shown in tried if len(set(shown)) == len(set(tried[-1])))
         return " → ".join(brief) + (" → …" if more else "")
 
@@ -235,13 +239,6 @@ class Cause(msgspec.Struct, frozen=True):
         """Seconds of all those compiles; ``but_one``: its remedy makes one graph for all sizes."""
         keys = {row["compile_key"] for row in first_rank(self.rows)}
         return compiled_again(tables, keys, but_one=but_one)
-
-
-def _shown(value: str, digits: int) -> str:
-    """A float with that many digits, a class by its name; anything else as it is."""
-    if named := _CLASS.fullmatch(value):
-        return named[1]
-    return f"{float(value):.{digits}g}" if _LONG_FLOAT.fullmatch(value) else value
 
 
 # Which recompiles

@@ -144,7 +144,11 @@ def _eager(tables: Tables, part: Part, step: float, inside: float | None) -> Ite
         files = {place.file for place in part.places}
         skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
         left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
-        if eager_code.uncalled_ms(tables) or files & skipped or max(left, default=0) >= part.ms / 2:
+        if (
+            tables.once(eager_code.uncalled_ms)
+            or files & skipped
+            or max(left, default=0) >= part.ms / 2
+        ):
             return
         regions = first_rank(rows(tables, "regions"))
         for limited in _recompiles.limited_frames(tables):

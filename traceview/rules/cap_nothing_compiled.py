@@ -226,7 +226,7 @@ def _bypassed(region: Row) -> Finding:
 
 
 def _never_called(tables: Tables, region: Row, regions: list[Row]) -> Iterator[Finding]:
-    ms = eager_code.uncalled_ms(tables).get(region["region_id"])
+    ms = tables.once(eager_code.uncalled_ms).get(region["region_id"])
     in_place, called = region["kind"] == "module_compile", any(row["calls"] for row in regions)
     cut_short = not all(row["by_itself"] for row in rows(tables, "script_ends"))
     ran_in_eager = ms is not None and (in_place or not cut_short)

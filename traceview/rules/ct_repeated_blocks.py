@@ -230,20 +230,16 @@ def repeated(graph: Sequence[Operation], fewest: int = 2) -> Blocks | None:
     """The ``fewest`` equal blocks or more that hold the most operations; None where none are."""
     if any("invoke_subgraph" in one.op for one in graph):
         return None  # blocks that are nested regions already
-    found = [one for one in _blocks(graph) if one.count >= fewest]
-    return max(found, key=lambda blocks: blocks.count * len(blocks.operations), default=None)
-
-
-def _blocks(graph: Sequence[Operation]) -> Iterator[Blocks]:
-    """What repeats in a row, and stretches of one function's own lines, wherever they stand."""
-    # The commonest distances between an operation and the next one like it, short ones first.
+    blocks: list[Blocks] = []
+    # What repeats in a row: the commonest distances between an operation and the next one like it,
+    # short ones first.
     last: dict[Operation, int] = {}
-    found: Counter[int] = Counter()
+    distances: Counter[int] = Counter()
     for at, one in enumerate(graph):
         if one in last:
-            found[at - last[one]] += 1
+            distances[at - last[one]] += 1
         last[one] = at
-    for distance in sorted(distance for distance, _ in found.most_common(_DISTANCES)):
+    for distance in sorted(distance for distance, _ in distances.most_common(_DISTANCES)):
         if distance < _FEWEST_OPERATIONS:
             continue
         # The longest stretch that is the same ``distance`` operations later.
@@ -253,8 +249,8 @@ def _blocks(graph: Sequence[Operation]) -> Iterator[Blocks]:
         if len(longest) >= distance:
             start = longest[0][0]
             block = tuple(graph[start : start + distance])
-            yield Blocks(block, len(longest) // distance + 1, len(graph))
-
+            blocks.append(Blocks(block, len(longest) // distance + 1, len(graph)))
+    # Stretches of one function's own lines, wherever they stand.
     stretches = (
         tuple(stretch)
         for _, stretch in groupby(
@@ -263,4 +259,6 @@ def _blocks(graph: Sequence[Operation]) -> Iterator[Blocks]:
     )
     for block, count in Counter(stretches).most_common():
         if count > 1 and len(block) >= _FEWEST_OPERATIONS and block[0].place:
-            yield Blocks(block, count, len(graph), in_a_row=False)
+            blocks.append(Blocks(block, count, len(graph), in_a_row=False))
+    found = (one for one in blocks if one.count >= fewest)
+    return max(found, key=lambda one: one.count * len(one.operations), default=None)

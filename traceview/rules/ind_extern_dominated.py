@@ -121,8 +121,17 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         op = op_name(row["kernel_name"] or "")
         if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
             fallbacks.setdefault(op, []).extend(row["user_lines"] or ())
-    on_device = "device" in set(frame(tables, "matched_kernels", stance="compiled")["clock"])
-    spent = (_on_device if on_device else _on_host)(tables, fallbacks)
+    matched = frame(tables, "matched_kernels", stance="compiled")
+    if "device" in set(matched["clock"]):
+        own = pl.col("ops").list.filter(pl.element().is_in(sorted(fallbacks)))
+        mine = matched.filter(
+            pl.col("compile_id").is_not_null() & ~pl.col("category").str.starts_with("generated")
+        )
+        found = mine.with_columns(op=own.list.last()).drop_nulls("op")
+        by_line = found.group_by("op", "file", "line", maintain_order=True).agg(pl.col("ms").sum())
+        spent = by_line.sort("ms", descending=True, maintain_order=True)
+    else:
+        spent = _on_host(tables, fallbacks)
     # On a host the operators that are known by name only (a sort, an FFT) are not busy time.
     busy = sum(
         row["profiled_ms"] or 0.0
@@ -135,19 +144,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield _finding(tables, named, ms, min(1.0, ms / busy))
 
 
-def _on_device(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
-    """Kernels of the fallbacks: ``op``, ``file``, ``line``, ``ms`` of a step, largest first."""
-    own = pl.col("ops").list.filter(pl.element().is_in(sorted(fallbacks)))
-    mine = frame(tables, "matched_kernels", stance="compiled").filter(
-        pl.col("compile_id").is_not_null() & ~pl.col("category").str.starts_with("generated")
-    )
-    found = mine.with_columns(op=own.list.last()).drop_nulls("op")
-    by_line = found.group_by("op", "file", "line", maintain_order=True).agg(pl.col("ms").sum())
-    return by_line.sort("ms", descending=True, maintain_order=True)
-
-
 def _on_host(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
-    """The same of operators that generated code calls, with what they call themselves."""
+    """Operators that generated code calls, with what they call themselves, longest first.
+
+    ``op``, ``file``, ``line``, ``ms`` of a step.
+    """
     ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
     code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
     called = ops.join(code.unique(), on="parent_id", how="semi").with_columns(

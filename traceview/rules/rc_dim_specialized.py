@@ -71,11 +71,6 @@ _DUCK = "duck sizing"
 
 def check(tables: Tables, *, most_variants: int = MOST_VARIANTS) -> Iterator[Finding]:
     """One finding a function and tensor; and one for each mark that the code breaks."""
-    yield from _variants(tables, most_variants)
-    yield from _broken_marks(tables)
-
-
-def _variants(tables: Tables, most_variants: int) -> Iterator[Finding]:
     limited = _recompiles.limited_frames(tables)
     for cause in _recompiles.of_sizes(tables, "pinned"):
         pin = next((pin for row in cause.rows for pin in pins(tables, row) if user(pin)), None)
@@ -127,6 +122,7 @@ def _variants(tables: Tables, most_variants: int) -> Iterator[Finding]:
             evidence=(*cause.evidence(), *_proof(pin)),
             what_to_do=remedy,
         )
+    yield from _broken_marks(tables)
 
 
 def _broken_marks(tables: Tables) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 import msgspec
@@ -43,27 +43,14 @@ def rules_used(
     """The plain data of a choice and of what comments in the source did to its findings."""
     others = [rule for rule in choice.installed.rules if rule.origin != OWN]
     refused = tuple(rule.sentence for rule in choice.installed.refused)
-    return RulesUsed(
-        left_out=tuple(rule.name for rule in choice.left_out),
-        settings=choice.changed,
-        silenced=tuple(silenced),
-        unused_ignores=tuple(unused),
-        added=tuple(Added(rule.name, rule.code, rule.origin) for rule in others),
-        refused=refused,
-        notes=tuple(_notes(choice, silenced, unused)),
-    )
-
-
-def _notes(
-    choice: Choice, silenced: Sequence[Silenced], unused: Sequence[UnusedIgnore]
-) -> Iterator[str]:
+    notes = []
     if choice.left_out:
         chosen = (one.where for one in choice.asked if one.select or one.ignore)
         where = " and ".join(dict.fromkeys(chosen))
         names = _few(rule.name for rule in choice.left_out)
         count = len(choice.left_out)
         were = "1 rule was" if count == 1 else f"{count} rules were"
-        yield f"{were} not asked for ({where}): {names}."
+        notes.append(f"{were} not asked for ({where}): {names}.")
     if choice.changed:
         files = " and ".join(dict.fromkeys(one.where for one in choice.asked if one.settings))
         changes = _few(
@@ -71,16 +58,23 @@ def _notes(
             f"instead of {shown(change.default)}"
             for change in choice.changed
         )
-        yield f"Settings changed ({files}): {changes}."
+        notes.append(f"Settings changed ({files}): {changes}.")
     if silenced:
         found = "1 finding is" if len(silenced) == 1 else f"{len(silenced)} findings are"
         places = _few(f"{row.rule} at {_place(row)}" for row in silenced)
-        yield f"{found} silenced by comments in the source: {places}."
-    for row in unused[:_FEW]:
-        yield f"{_place(row)}: `{row.comment}` {row.why}"
+        notes.append(f"{found} silenced by comments in the source: {places}.")
+    notes += [f"{_place(row)}: `{row.comment}` {row.why}" for row in unused[:_FEW]]
     if len(unused) > _FEW:
-        yield f"{len(unused) - _FEW} more comments in the source silence nothing."
-    yield from (rule.sentence for rule in choice.installed.refused)
+        notes.append(f"{len(unused) - _FEW} more comments in the source silence nothing.")
+    return RulesUsed(
+        left_out=tuple(rule.name for rule in choice.left_out),
+        settings=choice.changed,
+        silenced=tuple(silenced),
+        unused_ignores=tuple(unused),
+        added=tuple(Added(rule.name, rule.code, rule.origin) for rule in others),
+        refused=refused,
+        notes=(*notes, *refused),
+    )
 
 
 def _place(row: Silenced | UnusedIgnore) -> str:

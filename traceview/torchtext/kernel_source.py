@@ -153,7 +153,15 @@ def read_kernel(source: str) -> KernelSource | None:
             if name in dtypes
         ]
     else:
-        pointers = _cpp_pointers(params)
+        pointers = []
+        for at, text in enumerate(" ".join(part.split()) for part in params):
+            param = _CPP_PARAM.match(text) if len(text) < _LONGEST_PARAM else None
+            if param is not None and param["pointer"]:
+                given = Pointer(param["name"], at, dtype_of(param["type"].strip()))
+                if not _POINTER.match(given.name):  # a template's X, W, Y: const is what is read
+                    given.read = Access({"": None}) if param["const"] else None
+                    given.written = None if param["const"] else Access({"": None})
+                pointers.append(given)
     body = source[head.end() :]
     if _TEMPLATE.search(body):
         sizes = {match["name"]: int(match["value"]) for match in _SIZE.finditer(body)}
@@ -172,19 +180,6 @@ def read_kernel(source: str) -> KernelSource | None:
                 places, indexed = code.places(index)
                 pointer.count(how, index, places, indexed=indexed)
     return KernelSource(_whole([p for p in pointers if known.get(p.name) is p], body))
-
-
-def _cpp_pointers(params: list[str]) -> list[Pointer]:
-    pointers = []
-    for at, text in enumerate(" ".join(part.split()) for part in params):
-        param = _CPP_PARAM.match(text) if len(text) < _LONGEST_PARAM else None
-        if param is not None and param["pointer"]:
-            pointer = Pointer(param["name"], at, dtype_of(param["type"].strip()))
-            if not _POINTER.match(pointer.name):  # a template's X, W, Y: const is what is read
-                pointer.read = Access({"": None}) if param["const"] else None
-                pointer.written = None if param["const"] else Access({"": None})
-            pointers.append(pointer)
-    return pointers
 
 
 def _whole(pointers: list[Pointer], body: str) -> tuple[Pointer, ...]:

@@ -79,10 +79,13 @@ def chrome_trace(tables: Tables) -> dict[str, Any]:
 
 def _drawn(spans: list[Span], pid: int, tid: int, track: str, zero: float) -> Iterator[Row]:
     """Events of one track, on as many tids as its spans need to nest."""
-    lanes: list[list[float]] = []
+    lanes: list[list[float]] = []  # of each the ends of its open spans, the innermost last
     for span in sorted(spans, key=lambda span: (span.start_us, -span.duration_us)):
         end = span.start_us + span.duration_us
-        lane = next((i for i, ends in enumerate(lanes) if _nests(ends, span.start_us, end)), None)
+        for ends in lanes:
+            while ends and ends[-1] <= span.start_us:
+                ends.pop()
+        lane = next((i for i, ends in enumerate(lanes) if not ends or end <= ends[-1]), None)
         if lane is None:
             if len(lanes) == _LANES:
                 continue
@@ -97,13 +100,6 @@ def _drawn(spans: list[Span], pid: int, tid: int, track: str, zero: float) -> It
             **{"ts": round(span.start_us - zero, 3), "dur": round(span.duration_us, 3)},
             "args": {key: value for key, value in span.details.items() if value is not None},
         }
-
-
-def _nests(ends: list[float], start: float, end: float) -> bool:
-    """Whether a span fits into the open ones, whose ends are on the stack ``ends``."""
-    while ends and ends[-1] <= start:
-        ends.pop()
-    return not ends or end <= ends[-1]
 
 
 def _named(pid: int, tid: int, what: str, name: str, order: int) -> list[Row]:

@@ -131,14 +131,20 @@ def without_page_faults(
         return list(kernels), []
     floors = _floors(tables, head)
     left: list[Kernel] = []
-    ms: dict[str, float] = {}
+    taken: dict[str, float] = {}
     for stance, count in faults.items():
         mine = [kernel for kernel in kernels if kernel.stance == stance]
-        ms[stance], freed = _freed(mine, count * cost / 1e3, floors)
-        left += freed
+        needed = [k.ms * floors.get((k.stance, k.name), 0.0) for k in mine]
+        ms, above = count * cost / 1e3, sum(k.ms for k in mine) - sum(needed)
+        some = min(1.0, ms / above) if above > 0.0 else 0.0
+        more = min(1.0, max(0.0, ms - above) / sum(needed)) if sum(needed) > 0.0 else 0.0
+        both = list(zip(mine, needed, strict=True))
+        gone = [some * (kernel.ms - least) + more * least for kernel, least in both]
+        taken[stance] = sum(gone)
+        left += (replace(k, ms=k.ms - own) for k, own in zip(mine, gone, strict=True))
     shown = " → ".join(f"{faults[stance]:,.0f}" for stance in STANCES)
     what = f"pages touched for the first time: {shown}, {cost:.2g} µs each"
-    times = (ms["eager"] or None, ms["compiled"] or None)
+    times = (taken["eager"] or None, taken["compiled"] or None)
     return left, [Part.of(PAGE_FAULTS, what, times, "host", derived=True)]
 
 
@@ -152,17 +158,3 @@ def _floors(tables: Tables, head: Row) -> dict[tuple[str, str], float]:
             ms[key] += row["ms"]
             floor[key] += min(row["floor_ms"] or 0.0, row["ms"])
     return {key: floor[key] / whole for key, whole in ms.items()}
-
-
-def _freed(
-    kernels: Sequence[Kernel], ms: float, floors: Mapping[tuple[str, str], float]
-) -> tuple[float, list[Kernel]]:
-    """(what ``kernels`` of one stance have of ``ms``, these kernels without it)."""
-    needed = [k.ms * floors.get((k.stance, k.name), 0.0) for k in kernels]
-    above = sum(k.ms for k in kernels) - sum(needed)
-    some = min(1.0, ms / above) if above > 0.0 else 0.0
-    more = min(1.0, max(0.0, ms - above) / sum(needed)) if sum(needed) > 0.0 else 0.0
-    both = list(zip(kernels, needed, strict=True))
-    taken = [some * (kernel.ms - least) + more * least for kernel, least in both]
-    freed = [replace(k, ms=k.ms - gone) for k, gone in zip(kernels, taken, strict=True)]
-    return sum(taken), freed

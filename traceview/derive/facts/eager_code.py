@@ -5,8 +5,6 @@ Of compiled steps, in the profiler window that knows lines. Compiled code runs n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from traceview.derive.facts.rows import Row, first_rank, frame, rows
@@ -14,9 +12,10 @@ from traceview.tables import Tables
 from traceview.torchtext import marks
 
 
-def uncalled_ms(tables: Tables) -> Mapping[int, float]:
+def uncalled_ms(tables: Tables) -> dict[int, float]:
     """``region_id`` of each callable that is not called → ``ms_of`` its code, where it ran."""
-    return tables.once(_uncalled_ms)
+    uncalled = (row for row in first_rank(rows(tables, "regions")) if not row["calls"])
+    return {row["region_id"]: ms for row in uncalled if (ms := ms_of(tables, row))}
 
 
 def ms_of(tables: Tables, region: Row) -> float | None:
@@ -37,8 +36,3 @@ def ms_of(tables: Tables, region: Row) -> float | None:
         if above is None:  # else it lies in that one's time
             own += ns
     return own / 1e6 / steps
-
-
-def _uncalled_ms(tables: Tables) -> dict[int, float]:
-    uncalled = (row for row in first_rank(rows(tables, "regions")) if not row["calls"])
-    return {row["region_id"]: ms for row in uncalled if (ms := ms_of(tables, row))}

@@ -29,7 +29,7 @@ from traceview.derive.limits.generated import (
 )
 from traceview.derive.limits.operators import operator_work
 from traceview.derive.limits.work import EXACT, Inputs, Tensor, TensorList, Work, read_inputs
-from traceview.derive.windows import Window
+from traceview.derive.windows import GENERATED, Window
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
@@ -37,7 +37,6 @@ _INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _OPERATOR = ("cpu_op", "graph_key", "compile_id", "site", *_INPUTS)
 _KEY = ("name", "category", "kind", "bytes", *_OPERATOR)
 _MOST_SITES = 1 << 20
-_GENERATED = pl.col("category").str.starts_with("generated_")
 
 
 def kernel_limits(
@@ -49,10 +48,24 @@ def kernel_limits(
     """
     if not window.steps:
         return []
-    frame = _executions(window)
+    # Kernels, on a CPU operators, with their time and the inputs of their operator.
+    if window.on_device:
+        inputs = window.ops.select(*_INPUTS, cpu_op_id="op_id")
+        kernels = window.main_kernels.with_columns(ns="duration_ns")
+        frame = kernels.join(inputs, on="cpu_op_id", how="left", maintain_order="left")
+    else:
+        frame = window.working_operators.with_columns(
+            ns="self_ns",
+            cpu_op="name",
+            cpu_op_id="op_id",
+            kind=pl.lit("kernel"),
+            bytes=pl.lit(None, dtype=pl.Int64),
+            in_cudagraph=pl.lit(False),
+            correlation=pl.lit(None, dtype=pl.Int64),
+        )
     key = ["pass", "rank", "graph_key"]
     frame = frame.join(known, on=key, how="left", nulls_equal=True, maintain_order="left")
-    compile_id = pl.when(_GENERATED).then(pl.coalesce("compile_id", "known_compile_id"))
+    compile_id = pl.when(GENERATED).then(pl.coalesce("compile_id", "known_compile_id"))
     frame = frame.with_columns(compile_id.alias("compile_id"))
     column, sites = replayed_sites(frame, code)
     frame = frame.with_columns(column)
@@ -75,23 +88,6 @@ def kernel_limits(
             have[total] += group[total]
     rows = [_row(window, group, kinds[group["key"]], ceilings) for group in found.values()]
     return sorted(rows, key=lambda row: -row["ms"])
-
-
-def _executions(window: Window) -> pl.DataFrame:
-    """Kernels, on a CPU operators, with their time ``ns`` and the inputs of their operator."""
-    if window.on_device:
-        inputs = window.ops.select(*_INPUTS, cpu_op_id="op_id")
-        kernels = window.main_kernels.with_columns(ns="duration_ns")
-        return kernels.join(inputs, on="cpu_op_id", how="left", maintain_order="left")
-    return window.working_operators.with_columns(
-        ns="self_ns",
-        cpu_op="name",
-        cpu_op_id="op_id",
-        kind=pl.lit("kernel"),
-        bytes=pl.lit(None, dtype=pl.Int64),
-        in_cudagraph=pl.lit(False),
-        correlation=pl.lit(None, dtype=pl.Int64),
-    )
 
 
 def _groups(frame: pl.DataFrame, keys: pl.DataFrame) -> Iterator[Row]:
@@ -250,25 +246,21 @@ def aligned(names: Sequence[str], functions: Sequence[Function]) -> list[Site | 
     for function in functions:
         defined = [site.kernel for site in function.sites if not site.library]
         anchors = [n for n, name in enumerate(names) if name in set(defined)]
-        if defined and [names[n] for n in anchors] == defined:
-            return _between(names, anchors, function.sites)
+        if not defined or [names[n] for n in anchors] != defined:
+            continue
+        found: list[Site | None] = [None] * len(names)
+        sites = function.sites
+        places = [n for n, site in enumerate(sites) if not site.library]
+        for at, place in zip(anchors, places, strict=True):
+            found[at] = sites[place]
+        bounds = zip(
+            pairwise([-1, *anchors, len(names)]), pairwise([-1, *places, len(sites)]), strict=True
+        )
+        for (low, high), (first, last) in bounds:
+            calls, kernels = sites[first + 1 : last], range(low + 1, high)
+            if len(calls) == 1:
+                calls = [calls[0]] * len(kernels)
+            if len(calls) == len(kernels):
+                found[low + 1 : high] = calls
+        return found
     return [None] * len(names)
-
-
-def _between(names: Sequence[str], anchors: list[int], sites: Sequence[Site]) -> list[Site | None]:
-    found: list[Site | None] = [None] * len(names)
-    places = [n for n, site in enumerate(sites) if not site.library]
-    for at, place in zip(anchors, places, strict=True):
-        found[at] = sites[place]
-    bounds = zip(
-        pairwise([-1, *anchors, len(names)]), pairwise([-1, *places, len(sites)]), strict=True
-    )
-    for (low, high), (first, last) in bounds:
-        calls, kernels = sites[first + 1 : last], range(low + 1, high)
-        if len(calls) == 1:
-            for n in kernels:
-                found[n] = calls[0]
-        elif len(calls) == len(kernels):
-            for n, call in zip(kernels, calls, strict=True):
-                found[n] = call
-    return found

@@ -153,29 +153,19 @@ def _convolution(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) 
         return None
     bias = inputs.tensor(2)
     moved = x.bytes + weight.bytes + (bias.bytes if bias else 0)
-    places = _places(form, inputs, x, weight)
-    if places is None:
-        return Work(moved, AT_LEAST, None, x.dtype)
-    out = (x.dims[0], weight.dims[0], *places)
-    flops = 2 * prod(out) * prod(weight.dims[1:])
-    return Work(moved + elements(out, x.dtype), EXACT, flops, x.dtype)
-
-
-def _places(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) -> list[int] | None:
-    """The output's spatial sizes."""
+    inexact = Work(moved, AT_LEAST, None, x.dtype)
     spatial = len(x.dims) - 2
     settings = [inputs.value(at) for at in (form.stride, form.padding, form.dilation)]
     if not all(isinstance(s, list) and all(isinstance(v, int) for v in s) for s in settings):
-        return None
+        return inexact
     stride, padding, dilation = (s * spatial if len(s) == 1 else s for s in settings)
     if not len(stride) == len(padding) == len(dilation) == spatial or 0 in stride:
-        return None
-    return [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(
-            x.dims[2:], weight.dims[2:], stride, padding, dilation, strict=True
-        )
-    ]
+        return inexact
+    by_dimension = zip(x.dims[2:], weight.dims[2:], stride, padding, dilation, strict=True)
+    places = [(size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d in by_dimension]
+    out = (x.dims[0], weight.dims[0], *places)
+    flops = 2 * prod(out) * prod(weight.dims[1:])
+    return Work(moved + elements(out, x.dtype), EXACT, flops, x.dtype)
 
 
 for _name, _places_of in _CONVOLUTION.items():

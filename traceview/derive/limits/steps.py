@@ -19,7 +19,7 @@ import polars as pl
 from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
-from traceview.derive.windows import Window, far_longer
+from traceview.derive.windows import GENERATED, Window, far_longer
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.kernel_source import KernelSource
@@ -143,34 +143,29 @@ class _Call(msgspec.Struct):
 
 def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
     """What is left to fuse in one window; None where no generated code is known."""
+    steps = window.ops.filter(pl.col("step").is_not_null())
+    frame, ns = (window.main_kernels, "duration_ns") if window.on_device else (steps, "self_ns")
+    keys = pl.concat([part["graph_key"] for part in (frame, steps)]).drop_nulls()
+    # Every graph that ran: generated kernel → its ns in the window, and how often it ran.
+    ran: dict[str, dict[str, tuple[float, int]]] = {key: {} for key in keys.unique().sort()}
+    named = pl.col("name").str.replace(PROFILED_CPP, "${1}")
+    groups = (
+        frame.filter(GENERATED & pl.col("graph_key").is_not_null())
+        .group_by("graph_key", named, maintain_order=True)
+        .agg(pl.col(ns).sum(), pl.len())
+    )
+    for graph_key, name, total, times in groups.iter_rows():
+        ran[graph_key][name] = (float(total), times)
     found = [
         _of_function(
             _calls(function, window.pass_name, graph_key, code), function.returned, kernels
         )
-        for graph_key, kernels in _kernels(window).items()
+        for graph_key, kernels in ran.items()
         for function in code.functions(window.pass_name, graph_key)
     ]
     if not found:
         return None
     return Fusible(sum(f.ns for f in found), sum(f.launches for f in found))
-
-
-def _kernels(window: Window) -> dict[str, dict[str, tuple[float, int]]]:
-    """Every graph that ran: generated kernel → its ns in the window, and how often it ran."""
-    steps = window.ops.filter(pl.col("step").is_not_null())
-    frame, ns = (window.main_kernels, "duration_ns") if window.on_device else (steps, "self_ns")
-    keys = pl.concat([part["graph_key"] for part in (frame, steps)]).drop_nulls()
-    found: dict[str, dict[str, tuple[float, int]]] = {key: {} for key in keys.unique().sort()}
-    named = pl.col("name").str.replace(PROFILED_CPP, "${1}")
-    generated = pl.col("category").str.starts_with("generated_") & pl.col("graph_key").is_not_null()
-    groups = (
-        frame.filter(generated)
-        .group_by("graph_key", named, maintain_order=True)
-        .agg(pl.col(ns).sum(), pl.len())
-    )
-    for graph_key, name, total, times in groups.iter_rows():
-        found[graph_key][name] = (float(total), times)
-    return found
 
 
 def _calls(function: Function, pass_name: str, graph_key: str, code: GeneratedCode) -> list[_Call]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.derive.origins.tree import spelled
+from traceview.derive.windows import GENERATED
 from traceview.parse.kineto.categories import operator_category
 from traceview.torchtext.fx import operator_word
 from traceview.torchtext.output_code import library_operator
 
 #: What a library call of generated code is called as an operator, where the names differ.
 _OPERATORS = {"bias_addmm": "addmm", "_mm_plus_mm": "addmm"}
-_GENERATED = pl.col("category").str.starts_with("generated_")
 #: Torch's mark of a call names no key where the graph is in no cache.
 _NO_KEY = "None"
 _CODE = ("code", "compile_id")
@@ -31,7 +31,15 @@ def with_calls(inside: pl.DataFrame, ops: pl.DataFrame, calls: pl.DataFrame) -> 
     inside = inside.with_row_index("at").with_columns(
         code=pl.when(uncached).then(_of_way(pl.col("is_backward"))).otherwise("graph_key")
     )
-    inside = inside.join(_library(inside, ops), on="at", how="left", maintain_order="left")
+    # Executions under an operator that a graph's call ran have its word, n-th and total.
+    direct = ops.filter(
+        (pl.col("parent_row") == pl.col("graph_row")) & (pl.col("row") == pl.col("top_row"))
+    )
+    direct = direct.sort("start_ns")
+    direct = direct.select("graph_row", top_row="row", site=spelled(direct["name"]))
+    same = ("graph_row", "site")
+    direct = direct.with_columns(n=pl.int_range(pl.len()).over(same), times=pl.len().over(same))
+    inside = inside.join(direct.drop("graph_row"), on="top_row", how="left", maintain_order="left")
     launch = ("code", "mark", "plain")
     inside = inside.with_columns(
         site=pl.coalesce("site", "plain"),
@@ -55,7 +63,7 @@ def with_graphs(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     )
     graphs = graphs.filter(pl.col("graphs") == 1).drop("graphs")
     found = work.join(graphs, on=["compile_id", "plain"], how="left", maintain_order="left")
-    key = pl.coalesce("graph_key", pl.when(_GENERATED).then("known"))
+    key = pl.coalesce("graph_key", pl.when(GENERATED).then("known"))
     return found.with_columns(graph_key=key).drop("known")
 
 
@@ -120,24 +128,6 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([known, anyone])
 
 
-def _library(inside: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
-    """``at`` of executions under an operator that a graph's call ran → its word, n-th and total."""
-    direct = ops.filter(
-        (pl.col("parent_row") == pl.col("graph_row")) & (pl.col("row") == pl.col("top_row"))
-    )
-    direct = direct.sort("start_ns")
-    direct = direct.select("graph_row", direct_row="row", site=spelled(direct["name"]))
-    direct = direct.with_columns(
-        n=pl.int_range(pl.len()).over("graph_row", "site"),
-        times=pl.len().over("graph_row", "site"),
-    ).drop("graph_row")
-    return (
-        inside.select("at", direct_row="top_row")
-        .join(direct, on="direct_row", how="inner")
-        .drop("direct_row")
-    )
-
-
 def _joined(inside: pl.DataFrame, sites: pl.DataFrame, on: tuple[str, ...]) -> pl.DataFrame:
     """``inside`` with the columns of the call that agrees in ``on``, of its compile or of any."""
     right = sites.select(*_CODE, *on, *_CALL)
@@ -156,7 +146,7 @@ def _by_order(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
     A gap with one library call is that call's; one with as many calls as kernels is shared in
     order; else the same is tried for each kind of work in it. The rest stays unassigned.
     """
-    replay = pl.col("in_cudagraph") & ~_GENERATED & pl.col("order").is_null()
+    replay = pl.col("in_cudagraph") & ~GENERATED & pl.col("order").is_null()
     found = _in_gaps(found.with_columns(loose=replay), replay, ("code", "mark", "loose"))
     gaps = _in_gaps(sites.sort("order"), pl.col("library"), (*_CODE, "library"))
     gaps = gaps.filter("library")

@@ -44,7 +44,14 @@ def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:
     in_graph = row["graph_key"] is not None
     if in_graph and row["how"] is None:
         return []
-    way, kinds, inside = _way(row), _kinds(row), bool(row["region"] or in_graph)
+    way, kinds, inside = _way(row), [row["kind"]], bool(row["region"] or in_graph)
+    if in_graph and row["category"].startswith("generated_"):
+        # One that names a library's operator holds a part of what that does in eager: a bias, a
+        # whole small product.
+        library = {operator_category(op.replace(".", "::", 1)) for op in row["ops"]} & {*LIBRARY}
+        if row["category"] == "generated_template" and not library:
+            library = {"attention" if "attention" in row["name"] else "gemm"}
+        kinds = ["memory", *sorted(kind for kind in library if kind)]
     words = {operator_word(op) for op in row["ops"]} - _ANYWHERE
     if not in_graph:  # outside regions only the outermost operator
         words = {row["word"], *(words if inside else ())}
@@ -121,20 +128,6 @@ def operators_of(row: Row) -> set[str]:
     if row["graph_key"] is None:
         words |= {word for word in (row["top"], row["holder"]) if word}
     return words - _ANYWHERE - _ARRANGING
-
-
-def _kinds(row: Row) -> list[str]:
-    """Kinds of work in a kernel of a compiled graph.
-
-    A generated kernel that names a library's operator holds a part of what that does in eager: a
-    bias, a whole small product.
-    """
-    if row["graph_key"] is None or not row["category"].startswith("generated_"):
-        return [row["kind"]]
-    library = {operator_category(op.replace(".", "::", 1)) for op in row["ops"]} & {*LIBRARY}
-    if row["category"] == "generated_template" and not library:
-        library = {"attention" if "attention" in row["name"] else "gemm"}
-    return ["memory", *sorted(kind for kind in library if kind)]
 
 
 def by_shape_alone(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:

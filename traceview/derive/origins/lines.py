@@ -90,7 +90,17 @@ def op_sources(
     stance a frame's first line says nothing, and is null: Dynamo's bytecode calls the whole graph
     from there.
     """
-    own = _own_lines(window, ops, marked).with_columns(how=pl.lit("line"))
+    tids = marked.filter(pl.col("line").is_not_null())["tid"]
+    if tids.is_empty() or window.main_tid is None:
+        schema = {"row": pl.UInt32, "line_op_id": pl.Int64, "file": pl.String, "line": pl.Int32}
+        own = pl.DataFrame(schema=schema)
+    else:
+        in_order = marked.sort("start_ns").with_columns(step=pl.lit(0))
+        seen = _numbered(in_order, tids.mode().sort()[0]).drop_nulls("line")
+        seen = seen.select(*_KEY, pl.col("op_id").alias("line_op_id"), "file", "line")
+        timed = _numbered(ops.filter(pl.col("step").is_not_null()), window.main_tid)
+        own = timed.join(seen, on=_KEY).select("row", "line_op_id", "file", "line")
+    own = own.with_columns(how=pl.lit("line"))
     if window.stance == "compiled":
         first = compiles.select(file="co_filename", line="co_firstlineno", first=True).unique()
         own = own.join(first, on=["file", "line"], how="left", maintain_order="left")
@@ -110,21 +120,6 @@ def op_sources(
     of_forward = of_forward.select("row", "line_op_id", "file", "line", how=pl.lit("forward"))
     found = pl.concat([own.join(backward, on="row", how="anti"), of_forward])
     return found.join(ops.select("row", "op_id"), on="row").sort("row")
-
-
-def _own_lines(window: Window, ops: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
-    """``row``, ``line_op_id``, ``file``, ``line`` of operators that the lines window saw."""
-    tids = marked.filter(pl.col("line").is_not_null())["tid"]
-    if tids.is_empty() or window.main_tid is None:
-        schema = {"row": pl.UInt32, "line_op_id": pl.Int64, "file": pl.String, "line": pl.Int32}
-        return pl.DataFrame(schema=schema)
-    marked = marked.sort("start_ns")
-    seen = _numbered(marked.with_columns(step=pl.lit(0)), tids.mode().sort()[0])
-    seen = seen.select(*_KEY, pl.col("op_id").alias("line_op_id"), "file", "line")
-    timed = _numbered(ops.filter(pl.col("step").is_not_null()), window.main_tid)
-    return timed.join(seen.filter(pl.col("line").is_not_null()), on=_KEY, how="inner").select(
-        "row", "line_op_id", "file", "line"
-    )
 
 
 def _numbered(ops: pl.DataFrame, tid: str) -> pl.DataFrame:

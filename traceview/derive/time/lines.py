@@ -48,7 +48,18 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     to_end = around.with_columns(until=pl.lit(rows["end"].max(), pl.Int64))
     from_start = around.with_columns(begin=pl.lit(rows["start"].min(), pl.Int64))
     spots = pl.concat([spots.filter(pl.col("begin") < pl.col("until")), to_end, from_start])
-    marked = _marked(line_ops).join_asof(
+    # Stretches of the marked step in which a user's line runs and no operator, but for calls.
+    longer = line_ops.filter(pl.col("duration_ns") > 0)
+    begins = longer.sort("op_id").select("tid", at="start_ns", open="op_id")
+    ends = longer.sort("op_id", descending=True).select("tid", at=_END, open="parent_id")
+    edges = pl.concat([ends, begins]).sort("tid", "at", maintain_order=True)
+    edges = edges.with_columns(ns=(pl.col("at").shift(-1) - pl.col("at")).over("tid"))
+    call = pl.when(pl.col("kind") == "call").then("name")
+    holder = line_ops.select(pl.col("op_id").alias("open"), "kind", "file", "line", call_name=call)
+    held = edges.filter(pl.col("ns") > 0).join(holder, on="open")
+    plain = (pl.col("kind") != "cpu_op") & pl.col("file").is_not_null()
+    held = held.filter(plain).select("tid", "ns", "file", "line", "call_name", start="at")
+    marked = held.sort("start").join_asof(
         spots.sort("begin"), left_on="start", right_on="begin", by="tid", check_sortedness=False
     )
     marked = marked.filter(pl.col("start") < pl.col("until"))
@@ -91,24 +102,6 @@ def _between(line: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     return line.filter(pl.col("op").is_null() & placed)
 
 
-def _marked(line_ops: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of the marked step in which a user's line runs and no operator, but for calls."""
-    rows = line_ops.filter(pl.col("duration_ns") > 0)
-    begins = rows.sort("op_id").select("tid", at="start_ns", open="op_id")
-    ends = rows.sort("op_id", descending=True).select("tid", at=_END, open="parent_id")
-    edges = pl.concat([ends, begins]).sort("tid", "at", maintain_order=True)
-    edges = edges.with_columns(ns=(pl.col("at").shift(-1) - pl.col("at")).over("tid"))
-    call = pl.when(pl.col("kind") == "call").then("name")
-    around = line_ops.select(pl.col("op_id").alias("open"), "kind", "file", "line", call_name=call)
-    held = edges.filter(pl.col("ns") > 0).join(around, on="open")
-    plain = (pl.col("kind") != "cpu_op") & pl.col("file").is_not_null()
-    return (
-        held.filter(plain)
-        .select("tid", "ns", "file", "line", "call_name", start="at")
-        .sort("start")
-    )
-
-
 def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.DataFrame:
     """``op``, ``file``, ``line`` and ``in_graph`` of operators inside graphs.
 
@@ -117,10 +110,24 @@ def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.Data
     ops = window.ops.select("op_id", "parent_id", "name", "graph_key")
     words = {name: operator_word(name) for name in ops["name"].unique()}
     word = pl.col("name").replace_strict(words, return_dtype=pl.String).replace(_NODES)
-    nodes = _nodes(tables, window, ops)
-    inside = ops.with_columns(word=word).join(
-        nodes, on=["graph_key", "word"], how="left", maintain_order="left"
+    graphs = window.own(tables["graphs"])
+    codes = graphs.filter(kind="output_code").join(ops, on="graph_key", how="semi")
+    texts = graphs.filter(kind="post_grad").select(*_GRAPH, "text")
+    known = codes.select(*_GRAPH, "graph_key").join(texts, on=_GRAPH, nulls_equal=True)
+    rows = [
+        (key, word, place)
+        for key, text in known.unique("graph_key").select("graph_key", "text").iter_rows()
+        for word, place in operator_lines(text)
+    ]
+    # Nodes of a word that all stand at one line.
+    same = ("graph_key", "word")
+    nodes = pl.DataFrame(rows, schema=dict.fromkeys((*same, "place"), pl.String), orient="row")
+    alone = nodes.unique().unique(same, keep="none").drop_nulls("place")
+    place = pl.col("place").str
+    lines = alone.select(
+        *same, file=place.extract(r"^(.*):\d+$"), line=place.extract(r":(\d+)$").cast(pl.Int32)
     )
+    inside = ops.with_columns(word=word).join(lines, on=same, how="left", maintain_order="left")
     placed = ops.join(places, left_on="op_id", right_on="op", how="left", maintain_order="left")
     around = placed.select(_PLACE)[nearest(placed["line"].is_not_null(), parents(ops))]
     found = inside.select(
@@ -129,30 +136,3 @@ def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.Data
         in_graph=pl.col("graph_key").is_not_null(),
     )
     return found.filter("in_graph").unique("op")
-
-
-def _nodes(tables: Tables, window: Window, ops: pl.DataFrame) -> pl.DataFrame:
-    """``graph_key``, ``word``, ``file``, ``line``: nodes of that word that stand at one line.
-
-    Of the graphs that ``ops`` belong to.
-    """
-    graphs = window.own(tables["graphs"])
-    codes = graphs.filter(kind="output_code").join(ops, on="graph_key", how="semi")
-    keys = codes.select(*_GRAPH, "graph_key")
-    texts = graphs.filter(kind="post_grad").select(*_GRAPH, "text")
-    known = keys.join(texts, on=_GRAPH, nulls_equal=True).unique("graph_key")
-    rows = [
-        (key, word, place)
-        for key, text in known.select("graph_key", "text").iter_rows()
-        for word, place in operator_lines(text)
-    ]
-    schema = {"graph_key": pl.String, "word": pl.String, "place": pl.String}
-    nodes = pl.DataFrame(rows, schema=schema, orient="row").unique()
-    alone = nodes.unique(["graph_key", "word"], keep="none").drop_nulls("place")
-    place = pl.col("place").str
-    return alone.select(
-        "graph_key",
-        "word",
-        file=place.extract(r"^(.*):\d+$"),
-        line=place.extract(r":(\d+)$").cast(pl.Int32),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
@@ -43,22 +42,14 @@ def recompiles(sink: Sink, message: Message) -> None:
             "co_filename": head["file"],
             "co_firstlineno": int(head["line"]),
         }
-        for order, (at, failed, guard) in enumerate(_entries(text)):
-            row = asdict(_parse_guard(guard)) | {"order": order, "failed_compile_id": failed}
+        # Every cache entry listed: offset, failed compile id, guard with what belongs to it.
+        entries: list[tuple[int, str, list[str]]] = []
+        for at, line in enumerate(text.split("\n")):
+            if entry := _ENTRY.match(line):
+                entries.append((at, entry["failed"], [entry["guard"]]))
+            elif entries and (more := _MORE.match(line)):
+                entries[-1][2].append(more["text"])
+        for order, (at, failed, lines) in enumerate(entries):
+            guard = asdict(_parse_guard("\n".join(lines)))
+            row = guard | {"order": order, "failed_compile_id": failed}
             sink.add("recompiles", message, offset + at, origin="text", **code, **row)
-
-
-def _entries(text: str) -> Iterator[tuple[int, str, str]]:
-    """(offset, failed compile id, guard with what belongs to it) of every cache entry listed."""
-    at, failed = 0, ""
-    guard: list[str] = []
-    for offset, line in enumerate(text.split("\n")):
-        entry = _ENTRY.match(line)
-        if entry is not None:
-            if failed:
-                yield at, failed, "\n".join(guard)
-            at, failed, guard = offset, entry["failed"], [entry["guard"]]
-        elif failed and (more := _MORE.match(line)):
-            guard.append(more["text"])
-    if failed:
-        yield at, failed, "\n".join(guard)
