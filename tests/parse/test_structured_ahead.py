@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from structured_log_tools import artifact, at, kinds_of, read_file, record, recorded
 
-from traceview.parse import beside, pieces
+from traceview.parse import beside, store
 from traceview.parse.cutting import ahead, cuts, cuts_ahead, cutting_begun
 from traceview.parse.damage import Damage
 from traceview.parse.structured import read_path, read_stream, reading
@@ -143,10 +143,10 @@ def test_nothing_is_begun_with_a_small_file_or_none(tmp_path, name):
 
 def test_tables_are_written_in_pieces(tmp_path, log, monkeypatch):
     monkeypatch.setattr(reading, "BATCH_BYTES", 300_000)
-    monkeypatch.setattr(pieces, "HELD_BYTES", 10_000)
+    monkeypatch.setattr(store, "HELD_BYTES", 10_000)
     damage = Damage()
-    with pieces.Writer(tmp_path) as writer:
-        for name, frame in pieces.in_pieces(read_path(log, "x.log", damage)):
+    with store.Writer(tmp_path) as writer:
+        for name, frame in store.in_pieces(read_path(log, "x.log", damage)):
             writer.add(name, frame)
     count = writer.written["graphs"]
     assert count > 1
