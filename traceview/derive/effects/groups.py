@@ -20,6 +20,7 @@ from traceview.derive.effects.parts import (
     RECOMPUTE,
     Part,
 )
+from traceview.words.numbers import count
 
 #: Kernels that a library or a template provides: their choice is what differs.
 LIBRARY_CATEGORIES = frozenset({"gemm", "attention", "convolution", "generated_template"})
@@ -194,6 +195,7 @@ def _names(kernels: Kernels, name_of: Callable[[Kernel], str]) -> str:
         ms[name_of(kernel)] += kernel.ms
         times[name_of(kernel)] += kernel.count
     longest = sorted(ms, key=lambda name: -ms[name])
-    shown = [f"{name} ×{times[name]:g}" if times[name] != 1 else name for name in longest[:NAMED]]
+    often = {name: count(n) if n >= 1 else f"{n:.1g}" for name, n in times.items()}
+    shown = [f"{name} ×{often[name]}" if times[name] != 1 else name for name in longest[:NAMED]]
     more = len(longest) - NAMED
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -17,6 +17,7 @@ from traceview.derive.effects.parts import (
     Part,
     Times,
 )
+from traceview.words.numbers import count
 
 Row = dict[str, Any]
 #: What only a compiled step has: evaluating guards, wrappers, Python between its parts.
@@ -99,7 +100,7 @@ def _launches(times: Times, counts: Mapping[str, Row]) -> Iterator[Part]:
         return
     by_replay = (kernels - left) / (max(launched, kernels) - left)
     if by_replay < 1.0:
-        what = f"{launched:g} launches, {kernels:g} without cudagraphs"
+        what = f"{count(launched)} launches, {count(kernels)} without cudagraphs"
         yield Part(LAUNCHES, what, whole.ms * (1 - by_replay), None, None, "device", derived=True)
-    what = f"{kernels:g} kernels by {left:g} launches"
+    what = f"{count(kernels)} kernels by {count(left)} launches"
     yield Part(CUDAGRAPHS, what, whole.ms * by_replay, None, None, "device", derived=True)
