@@ -41,29 +41,22 @@ def examine(python: str | None = None) -> list[Check]:
         missing = Check("python", "missing", error.fact, "running the script", error.remedy)
         return [missing, _gpu_driver(), *_here(temporary)]
     version = ".".join(map(str, facts["python_version"]))
-    found = [
-        Check("python", "ok", f"{version} ({interpreter})", "running the script"),
-        _torch(interpreter, facts),
-    ]
-    if facts.get("torch_error"):
-        return [*found, _gpu_driver(), *_here(temporary)]
-    return [*found, *_compilers(facts), *_gpu(facts), *_here(Path(facts["cache"]))]
-
-
-def _torch(interpreter: str, facts: dict[str, Any]) -> Check:
+    ours = Check("python", "ok", f"{version} ({interpreter})", "running the script")
     needed = "everything except reading existing runs"
     if facts.get("torch_error"):
         remedy = "Install torch in that environment, or choose another with --python PATH."
-        return Check("torch", "missing", facts["torch_error"], needed, remedy)
+        missing = Check("torch", "missing", facts["torch_error"], needed, remedy)
+        return [ours, missing, _gpu_driver(), *_here(temporary)]
     try:
         check_versions(interpreter, facts)
+        torch = Check("torch", "ok", facts["torch_version"], needed)
     except TargetUnusable as error:
-        return Check("torch", "missing", error.fact, needed, error.remedy)
-    return Check("torch", "ok", facts["torch_version"], needed)
+        torch = Check("torch", "missing", error.fact, needed, error.remedy)
+    return [ours, torch, *_seen_by_torch(facts), *_here(Path(facts["cache"]))]
 
 
-def _compilers(facts: dict[str, Any]) -> Iterator[Check]:
-    """What turns Inductor's code into kernels: Triton and a C++ compiler."""
+def _seen_by_torch(facts: dict[str, Any]) -> Iterator[Check]:
+    """Triton and a C++ compiler, which make kernels of Inductor's code; the GPU; the profiler."""
     needed = "compiled kernels on a GPU"
     if facts.get("triton_version"):
         yield Check("triton", "ok", facts["triton_version"], needed)
@@ -78,10 +71,6 @@ def _compilers(facts: dict[str, Any]) -> Iterator[Check]:
         remedy = "Install g++ (apt install g++), or set CXX to a compiler."
         found = compiler or "none that Inductor can use"
         yield Check("C++ compiler", "missing", found, needed, remedy)
-
-
-def _gpu(facts: dict[str, Any]) -> Iterator[Check]:
-    """The GPU as torch sees it, its driver, and what the profiler records of it."""
     device, needed = facts.get("device"), "timing by the GPU's own clock"
     if device:
         yield Check("GPU", "ok", device, needed)

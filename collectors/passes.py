@@ -163,34 +163,29 @@ class _Collector:
 
 
 def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
-    """What the cold pass left to be found out."""
+    """What the cold pass left to be found out.
+
+    All-eager: after a crash under compile, or where no eager block was measured. Then ``--warm``.
+    """
     ending, story = cold.ending, cold.story
     if ending.kind in ("timeout", "interrupted") or not story.called:
         return []
-    succeeded = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
     passes = []
-    if not (options.no_baseline or story.disabled) and (baseline := _baseline(cold)):
-        passes.append(baseline)
+    faulted = ending.signal in _FAULTS
+    sent_away = ending.kind == "signal" and not faulted
+    if not (options.no_baseline or story.disabled or sent_away):
+        stance = story.crash_stance if story.crashed else story.stance
+        if (story.crashed or faulted) and stance == "compiled":
+            why = "The script crashed while compiled, so it runs again in eager for comparison."
+            passes.append(Pass("baseline", "eager", why, (story.last_step or 0) + _BEYOND_CRASH))
+        elif not story.crashed and "eager" not in story.stances_measured:
+            why = "The script ended before eager steps were measured, so it runs again in eager."
+            passes.append(Pass("baseline", "eager", why))
+    succeeded = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
     if options.warm and succeeded:
         why = "The script runs again with a warm cache (--warm)."
         passes.append(Pass("warm", "compiled", why))
     return passes
-
-
-def _baseline(cold: Outcome) -> Pass | None:
-    """An all-eager pass: after a crash under compile, or where no eager block was measured."""
-    ending, story = cold.ending, cold.story
-    faulted = ending.signal in _FAULTS
-    if ending.kind == "signal" and not faulted:
-        return None
-    stance = story.crash_stance if story.crashed else story.stance
-    if (story.crashed or faulted) and stance == "compiled":
-        why = "The script crashed while compiled, so it runs again in eager for comparison."
-        return Pass("baseline", "eager", why, (story.last_step or 0) + _BEYOND_CRASH)
-    if story.crashed or "eager" in story.stances_measured:
-        return None
-    why = "The script ended before eager steps were measured, so it runs again in eager."
-    return Pass("baseline", "eager", why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,25 +35,22 @@ def write_reports(run: Run, record: PassRecord) -> Iterator[str]:
         if megabytes > LARGEST_MB:
             yield f"tlparse did not run on {run.relative(log)}: {megabytes} MB is too large for it."
             continue
-        if problem := _run(str(program), log, out, until - time.monotonic()):
+        problem = None
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            done = subprocess.run(
+                [str(program), str(log), "-o", str(out), "--overwrite", "--no-browser"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=max(until - time.monotonic(), 0.1),
+                check=False,
+            )
+            if done.returncode != 0:
+                words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+                problem = (words[-1] if words else f"exit status {done.returncode}")[:300]
+        except OSError as error:
+            problem = error.strerror or str(error)
+        except subprocess.TimeoutExpired:
+            problem = f"it did not finish within {WITHIN_S:.0f} s."
+        if problem:
             yield f"tlparse failed on {run.relative(log)}: {problem}"
-
-
-def _run(program: str, log: Path, out: Path, within_s: float) -> str | None:
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            [program, str(log), "-o", str(out), "--overwrite", "--no-browser"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=max(within_s, 0.1),
-            check=False,
-        )
-    except OSError as error:
-        return error.strerror or str(error)
-    except subprocess.TimeoutExpired:
-        return f"it did not finish within {WITHIN_S:.0f} s."
-    if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return (words[-1] if words else f"exit status {done.returncode}")[:300]
-    return None

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from markupsafe import Markup, escape
-from pygments.lexer import Lexer
 from pygments.lexers import BashLexer, CppLexer, DiffLexer, PythonLexer
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, _TokenType
 
@@ -29,6 +28,7 @@ _GROUPS = {
     "variables": "environment variables",
     "variables_of_traceview": "variables that traceview set for this run",
 }
+_LEXERS = {"cpp": CppLexer, "diff": DiffLexer, "shell": BashLexer}
 # token type: class in report.css. What is not here stays plain, which keeps the file small.
 _CLASSES = (
     (Comment.Preproc, "p"),
@@ -399,7 +399,7 @@ def language_of(text: str) -> str:
 def highlight(text: str, language: str) -> tuple[Markup, ...]:
     """One piece of HTML for every line of ``text``; languages: python, cpp, diff, shell."""
     pieces = []
-    for token, value in _lexer(language).get_tokens(clean(text)):
+    for token, value in _LEXERS.get(language, PythonLexer)(stripnl=False).get_tokens(clean(text)):
         name, lines = _class(token), str(escape(value)).split("\n")
         if name:
             lines = [f'<span class="{name}">{x}</span>' if x.strip() else x for x in lines]
@@ -410,12 +410,6 @@ def highlight(text: str, language: str) -> tuple[Markup, ...]:
 def plain(text: str) -> tuple[Markup, ...]:
     """As ``highlight`` with no classes: cheap, for text beyond the budget."""
     return tuple(map(escape, clean(text).split("\n")))
-
-
-@cache
-def _lexer(language: str) -> Lexer:
-    lexers = {"cpp": CppLexer, "diff": DiffLexer, "shell": BashLexer}
-    return lexers.get(language, PythonLexer)(stripnl=False)
 
 
 @cache

@@ -185,23 +185,18 @@ def _watch_methods(optimized: Any) -> None:
     @functools.wraps(plain)
     def __getattr__(self: Any, name: str) -> Any:
         value = plain(self, name)
-        if name[:1] != "_" and callable(value):
-            _note_method(self, name)
+        if name[:1] != "_" and name != "forward" and callable(value):
+            region = _methods.get(self)
+            if region is not None and name not in region.methods_used:
+                classes = type(self._orig_mod).__mro__
+                owner = next((cls for cls in classes if name in vars(cls)), optimized)
+                theirs = owner.__module__.split(".")[0] != "torch"
+                if theirs and callable(vars(owner)[name]):
+                    region.methods_used.append(name)
         return value
 
     __getattr__._traceview = True  # type: ignore[attr-defined]
     optimized.__getattr__ = __getattr__
-
-
-def _note_method(module: Any, name: str) -> None:
-    region = _methods.get(module)
-    if region is None or name in region.methods_used or name == "forward":
-        return
-    for cls in type(module._orig_mod).__mro__:
-        if name in vars(cls):
-            if cls.__module__.split(".")[0] != "torch" and callable(vars(cls)[name]):
-                region.methods_used.append(name)
-            return
 
 
 # -- what a torch.compile call was given, as plain data for the ``region`` event -------------------

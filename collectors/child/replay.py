@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -132,20 +132,18 @@ def outputs(
     elif isinstance(value, _SIMPLE):
         yield name, value
     elif depth < _DEPTH:
-        for key, inner in list(_parts(value))[:MOST_OUTPUTS]:
+        parts: Iterable[tuple[str, Any]] = ()
+        if isinstance(value, Mapping):
+            parts = ((f"[{key!r}]"[:40], inner) for key, inner in value.items())
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            parts = ((f".{key}", getattr(value, key)) for key in value._fields)
+        elif isinstance(value, (list, tuple)):
+            parts = ((f"[{index}]", inner) for index, inner in enumerate(value))
+        elif dataclasses.is_dataclass(value):
+            fields = (field.name for field in dataclasses.fields(value))
+            parts = ((f".{key}", getattr(value, key, None)) for key in fields)
+        for key, inner in list(parts)[:MOST_OUTPUTS]:
             yield from outputs(inner, torch, name + key, depth + 1)
-
-
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        yield from ((f"[{key!r}]"[:40], inner) for key, inner in value.items())
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        yield from ((f".{key}", getattr(value, key)) for key in value._fields)
-    elif isinstance(value, (list, tuple)):
-        yield from ((f"[{index}]", inner) for index, inner in enumerate(value))
-    elif dataclasses.is_dataclass(value):
-        names = (field.name for field in dataclasses.fields(value))
-        yield from ((f".{name}", getattr(value, name, None)) for name in names)
 
 
 def written(call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[tuple[str, Any]]:

@@ -256,13 +256,16 @@ def _floating(torch: Any, eager: Any, other: Any, exact: Any, spread: float) -> 
     slack = tolerance * max(1.0, scale)
     limit = times * eager_rmse + slack / 10 if exact is not None else _ALONE * slack
     limit += times * spread
+    unit, other_unit = (each.flatten() / (_rms(each) or 1.0) for each in (a, b))
+    norm = math.sqrt(float((unit * unit).sum()) * float((other_unit * other_unit).sum()))
+    cosine = float((unit * other_unit).sum()) / norm if norm else None
     return {
         "max_abs_diff": float((a - b).abs().max()) if a.numel() else 0.0,
         "rms_diff": _rms(a - b),
         "scale": scale,
         "rmse": None if exact is None else rmse,
         "eager_rmse": None if exact is None else eager_rmse,
-        "cosine": _cosine(a, b),
+        "cosine": None if cosine is None else min(1.0, max(-1.0, cosine)),
         "differing": odd,
         "limit": limit,
         "same": close or (not odd and rmse <= limit),
@@ -288,9 +291,3 @@ def _rms(values: Any) -> float:
     """Root mean square, 0 of nothing; scaled, so that squares don't overflow."""
     largest = float(values.abs().max()) if values.numel() else 0.0
     return largest * math.sqrt(float((values / largest).square().mean())) if largest else 0.0
-
-
-def _cosine(a: Any, b: Any) -> float | None:
-    a, b = (each.flatten() / (_rms(each) or 1.0) for each in (a, b))
-    norm = math.sqrt(float((a * a).sum()) * float((b * b).sum())) if a.numel() else 0.0
-    return min(1.0, max(-1.0, float((a * b).sum()) / norm)) if norm else None

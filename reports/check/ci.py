@@ -17,7 +17,6 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from traceview.check.model import Checked, Result
-from traceview.compare.model import Place
 from traceview.reports.check.text import line, message, relative, summary
 from traceview.words.text import clean, one_line
 
@@ -108,8 +107,20 @@ def sarif(checked: Checked, root: str) -> str:
 def sarif_log(checked: Checked, root: str) -> Json:
     """The SARIF log as plain data: one run, a result for each violation."""
     violated = checked.of("violated")
-    rules = {_rule_id(result): result for result in violated}
-    driver: Json = {"name": "traceview", "rules": [_rule(result) for result in rules.values()]}
+    rules: dict[str, Json] = {}
+    for result in violated:
+        name = one_line(result.rule or result.limit, 80)
+        told = f"The run is beyond the limit {one_line(result.limit, 80)} of traceview check."
+        if result.code:
+            told = f"`traceview explain {result.code}` says what it means and what to do."
+        rules[_rule_id(result)] = {
+            "id": _rule_id(result),
+            "name": name,
+            "shortDescription": {"text": name},
+            "help": {"text": told},
+            "defaultConfiguration": {"level": _level(result)},
+        }
+    driver: Json = {"name": "traceview", "rules": list(rules.values())}
     if checked.run.traceview:
         driver["version"] = one_line(checked.run.traceview, 60)
     skipped = [
@@ -130,20 +141,6 @@ def _rule_id(result: Result) -> str:
     return one_line(result.code or result.limit, 80)
 
 
-def _rule(result: Result) -> Json:
-    name = one_line(result.rule or result.limit, 80)
-    told = f"The run is beyond the limit {one_line(result.limit, 80)} of traceview check."
-    if result.code:
-        told = f"`traceview explain {result.code}` says what it means and what to do."
-    return {
-        "id": _rule_id(result),
-        "name": name,
-        "shortDescription": {"text": name},
-        "help": {"text": told},
-        "defaultConfiguration": {"level": _level(result)},
-    }
-
-
 def _level(result: Result) -> str:
     return _LEVELS.get(result.severity or "error", "error")
 
@@ -153,7 +150,21 @@ def _result(result: Result, rules: list[str], checked: Checked, root: str) -> Js
     if result.what_to_do:
         said += f"\n{clean(result.what_to_do, 2000)}"
     places = result.places or ((checked.script,) if checked.script else ())
-    found = [_location(place, checked, root) for place in places]
+    found = []
+    for place in places:
+        file = relative(place, root, checked.cwd)
+        if file is not None:
+            artifact: Json = {"uri": _uri(file), "uriBaseId": "%SRCROOT%"}
+        else:
+            artifact = {"uri": ("file://" if place.path.startswith("/") else "") + _uri(place.path)}
+        physical: Json = {"artifactLocation": artifact}
+        if place.line is not None and place.line >= 1:
+            physical["region"] = {"startLine": place.line}
+        location: Json = {"physicalLocation": physical}
+        if place.function:
+            function = {"name": one_line(place.function, 200), "kind": "function"}
+            location["logicalLocations"] = [function]
+        found.append(location)
     located: Json = {"locations": found[:1]} if found else {}
     if len(found) > 1:
         located["relatedLocations"] = found[1:]
@@ -165,21 +176,6 @@ def _result(result: Result, rules: list[str], checked: Checked, root: str) -> Js
         "partialFingerprints": {"traceview/v1": result.fingerprint},
         **located,
     }
-
-
-def _location(place: Place, checked: Checked, root: str) -> Json:
-    file = relative(place, root, checked.cwd)
-    if file is not None:
-        artifact: Json = {"uri": _uri(file), "uriBaseId": "%SRCROOT%"}
-    else:
-        artifact = {"uri": ("file://" if place.path.startswith("/") else "") + _uri(place.path)}
-    physical: Json = {"artifactLocation": artifact}
-    if place.line is not None and place.line >= 1:
-        physical["region"] = {"startLine": place.line}
-    found: Json = {"physicalLocation": physical}
-    if place.function:
-        found["logicalLocations"] = [{"name": one_line(place.function, 200), "kind": "function"}]
-    return found
 
 
 def _uri(path: str) -> str:

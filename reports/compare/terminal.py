@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from traceview.compare.model import CausePair, Comparison, MatchedPair
+from traceview.compare.model import Comparison, MatchedPair
 from traceview.reports.compare import words
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line, wrap
@@ -48,7 +48,15 @@ def _lines(c: Comparison) -> Iterator[Line]:
         said = f"{mark} {pair.label}: {figures}{f', {percent}' if percent else ''}, {word}"
         yield _line(said, _tone(pair.change), "  ", "    ")
 
-    causes = [list(_cause(cause)) for cause in words.changed(c.causes)]
+    causes = []
+    for cause in words.changed(c.causes):
+        rows = [_thing(cause, f"{words.severity(cause)} {cause.code} {cause.title}")]
+        why = cause.why if cause.change == "unknown" else ""
+        if known := " · ".join(filter(None, (words.route(cause), words.costs(cause), why))):
+            rows.append(_line(known, _DIM, "    "))
+        if cause.change in ("came", "grew") and not cause.symptom_of:
+            rows.append(_line(f"→ {cause.what_to_do}", "", "    ", "      "))
+        causes.append(rows)
     yield from _section("Findings", causes, _CAUSES, "more finding")
     frames = [
         [_thing(frame, f"{frame.name}, {words.seconds(frame)}, {words.route(frame)}")]
@@ -70,15 +78,6 @@ def _lines(c: Comparison) -> Iterator[Line]:
     yield from _section("Different in A and B", differences, _DIFFERENCES, "more difference")
     for note in c.notes:
         yield _line(note, _DIM, "", "  ")
-
-
-def _cause(pair: CausePair) -> Iterator[Line]:
-    yield _thing(pair, f"{words.severity(pair)} {pair.code} {pair.title}")
-    facts = (words.route(pair), words.costs(pair), pair.why if pair.change == "unknown" else "")
-    if known := " · ".join(filter(None, facts)):
-        yield _line(known, _DIM, "    ")
-    if pair.change in ("came", "grew") and not pair.symptom_of:
-        yield _line(f"→ {pair.what_to_do}", "", "    ", "      ")
 
 
 def _thing(pair: MatchedPair, text: str) -> Line:

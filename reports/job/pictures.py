@@ -152,7 +152,20 @@ def _bands(job: Job, lanes: Sequence[Lane]) -> tuple[list[Markup], float]:
     size = -(-len(lanes) // _BANDS)
     groups = [lanes[at : at + size] for at in range(0, len(lanes), size)]
     busy = [_shares(job, group, wait=False) for group in groups]
-    parts = _activity(busy, groups, len(lanes))
+    # Columns: how many ranks compile at a time.
+    parts = [
+        svg.text(0, 12, "ranks compiling", "tick"),
+        svg.text(_GUTTER - 1, 30, fmt.count(len(lanes)), "tick band-name", "end"),
+        svg.line(_GUTTER, 18, 100, 18, "grid"),
+    ]
+    wide = (100 - _GUTTER) / _CELLS
+    for cell in range(_CELLS):
+        count = sum(shares[cell] * len(group) for shares, group in zip(busy, groups, strict=True))
+        tall = count / len(lanes) * _TALL
+        if tall >= 0.2:
+            shape = svg.rect(_GUTTER + cell * wide, wide, 18 + _TALL - tall, tall, "f-gemm thin")
+            said = f"{fmt.count(count)} of {len(lanes):,} ranks compile"
+            parts.append(svg.titled(said, shape))
     top = _TALL + 22.0
     # Stragglers, the longest rank and those that others waited for.
     wanted = dict.fromkeys((*(s.rank for s in job.stragglers), job.compile.most_rank))
@@ -166,28 +179,6 @@ def _bands(job: Job, lanes: Sequence[Lane]) -> tuple[list[Markup], float]:
         parts += _band(group, compiling, _shares(job, group, wait=True), top)
         top += _BAND
     return parts, top + 2
-
-
-def _activity(
-    busy: Sequence[Sequence[float]], groups: Sequence[Sequence[Lane]], ranks: int
-) -> list[Markup]:
-    """Columns: how many ranks compile at a time."""
-    wide = (100 - _GUTTER) / _CELLS
-    counts = [
-        sum(shares[cell] * len(group) for shares, group in zip(busy, groups, strict=True))
-        for cell in range(_CELLS)
-    ]
-    parts = [
-        svg.text(0, 12, "ranks compiling", "tick"),
-        svg.text(_GUTTER - 1, 30, fmt.count(ranks), "tick band-name", "end"),
-        svg.line(_GUTTER, 18, 100, 18, "grid"),
-    ]
-    for cell, count in enumerate(counts):
-        tall = count / ranks * _TALL
-        if tall >= 0.2:
-            shape = svg.rect(_GUTTER + cell * wide, wide, 18 + _TALL - tall, tall, "f-gemm thin")
-            parts.append(svg.titled(f"{fmt.count(count)} of {ranks:,} ranks compile", shape))
-    return parts
 
 
 def _band(

@@ -218,15 +218,15 @@ def fitted(events: Sequence[Event], length: int) -> list[Event]:
             else:
                 runs.append([event])
         part *= 2
-    return [run[0] if len(run) == 1 else _one(run) for run in runs]
-
-
-def _one(run: Sequence[Event]) -> Event:
-    """Several events as one, as long as they are together: so a lane shows its true busy time."""
-    times: Counter[str] = Counter()
-    for event in run:
-        times[event.category] += event.end - event.start
-    labels = ", ".join(dict.fromkeys(event.label for event in run))
-    start = run[0].start
-    end = min(start + times.total(), max(event.end for event in run))
-    return Event(start, end, cut(f"{len(run)}: {labels}", LABEL), times.most_common(1)[0][0])
+    fitting = []
+    for run in runs:
+        event = run[0]
+        if len(run) > 1:  # as long as they are together: so a lane shows its true busy time
+            times: Counter[str] = Counter()
+            for each in run:
+                times[each.category] += each.end - each.start
+            end = min(event.start + times.total(), max(each.end for each in run))
+            label = f"{len(run)}: {', '.join(dict.fromkeys(each.label for each in run))}"
+            event = Event(event.start, end, cut(label, LABEL), times.most_common(1)[0][0])
+        fitting.append(event)
+    return fitting
