@@ -91,11 +91,6 @@ def _parts(c: Comparison) -> Iterator[str]:
     found = _table(("", "finding", "", "where", "cost"), causes)
     none = "No finding was added, removed, changed or moved.\n"
     yield f"\n### Findings\n\n{found or none}"
-    yield from _folded(c)
-    yield "".join(f"\n{prose(note, 500)}\n" for note in c.notes)
-
-
-def _folded(c: Comparison) -> Iterator[str]:
     frames = [
         (words.marked(pair), code(pair.name), code(words.route(pair)), escape(words.seconds(pair)))
         for pair in c.frames
@@ -114,6 +109,7 @@ def _folded(c: Comparison) -> Iterator[str]:
         for row in c.environment
     ]
     yield details("Different in A and B", _table(("", "name", "A", "B"), differences))
+    yield "".join(f"\n{prose(note, 500)}\n" for note in c.notes)
 
 
 def _value(value: str | None) -> str:

@@ -195,19 +195,39 @@ def steps(diagnosis: Diagnosis) -> Markup:
     """Spans where they lay, cut at the step's end; where a stream has none, the hatching says that
     it is idle."""
     shown = _shown(diagnosis)
-    span = max((step.duration_ms for step in shown), default=0.0)
-    if span <= 0:
+    scale = max((step.duration_ms for step in shown), default=0.0)
+    if scale <= 0:
         return svg.EMPTY
     parts: list[Markup] = []
     spoken = []
     top = 0.0
     for step in shown:
-        parts += _step(step, top, span)
+        label = step.stance if step.step is None else f"{step.stance}, step {step.step}"
+        whole = fmt.milliseconds(step.duration_ms)
+        parts += [
+            svg.text(0, top + 16, label, "rowvalue halo"),
+            svg.text(100, top + 16, f"{whole} as profiled", "rowlabel halo", "end"),
+        ]
+        end = step.duration_ms / scale * 100
+        for index, (lane, spans) in enumerate(zip(step.lanes, _longest(step), strict=False)):
+            y = top + _HEAD + index * _PITCH
+            parts.append(svg.fitted(y + 12, phrases.lane(lane.name), "tick halo", 110, 40))
+            # Under a stream's spans lies idle time; under the host's, nothing that is known.
+            floor = "idle" if lane.name.startswith("stream") else "host"
+            parts.append(svg.filled(0, end, y + _LABEL_LINE, _THICK, floor, "steps"))
+            for span in spans:
+                left = max(0.0, span.start_ms / scale * 100)
+                right = min(end, (span.start_ms + span.duration_ms) / scale * 100)
+                if left >= end or right <= 0:
+                    continue
+                label, ms = one_line(names.kernel(span.label), LABEL), span.duration_ms
+                part = Segment(ms, colours.family(span.category), label, fmt.milliseconds(ms))
+                width = min(max(right - left, _THINNEST), end - left)
+                parts.append(segment_shape(part, left, width, y + _LABEL_LINE, _THICK, "steps"))
         top += _HEAD + _PITCH * len(step.lanes[:_LANES]) + _GAP
         lanes = (f"{phrases.lane(lane.name)} {len(lane.spans)} spans" for lane in step.lanes)
-        whole = fmt.milliseconds(step.duration_ms)
         spoken.append(f"{step.stance} {whole} as profiled: {', '.join(lanes)}")
-    axis = time_axis(span, "ms", 0, top)
+    axis = time_axis(scale, "ms", 0, top)
     title = "One step on a time axis, eager above compiled, on one scale"
     return svg.picture("steps", top + 20, title, "; ".join(spoken), [*axis, *parts])
 
@@ -252,29 +272,3 @@ def _longest(step: StepTimeline) -> list[list[TimelineSpan]]:
     for span, index in rows[:_SPANS]:
         kept[index].append(span)
     return [sorted(spans, key=lambda span: span.start_ms) for spans in kept]
-
-
-def _step(step: StepTimeline, top: float, scale: float) -> list[Markup]:
-    label = step.stance if step.step is None else f"{step.stance}, step {step.step}"
-    whole = fmt.milliseconds(step.duration_ms)
-    parts = [
-        svg.text(0, top + 16, label, "rowvalue halo"),
-        svg.text(100, top + 16, f"{whole} as profiled", "rowlabel halo", "end"),
-    ]
-    end = step.duration_ms / scale * 100
-    for index, (lane, spans) in enumerate(zip(step.lanes, _longest(step), strict=False)):
-        y = top + _HEAD + index * _PITCH
-        parts.append(svg.fitted(y + 12, phrases.lane(lane.name), "tick halo", 110, 40))
-        # Under a stream's spans lies idle time; under the host's, nothing that is known.
-        floor = "idle" if lane.name.startswith("stream") else "host"
-        parts.append(svg.filled(0, end, y + _LABEL_LINE, _THICK, floor, "steps"))
-        for span in spans:
-            left = max(0.0, span.start_ms / scale * 100)
-            right = min(end, (span.start_ms + span.duration_ms) / scale * 100)
-            if left >= end or right <= 0:
-                continue
-            label, ms = one_line(names.kernel(span.label), LABEL), span.duration_ms
-            part = Segment(ms, colours.family(span.category), label, fmt.milliseconds(ms))
-            width = min(max(right - left, _THINNEST), end - left)
-            parts.append(segment_shape(part, left, width, y + _LABEL_LINE, _THICK, "steps"))
-    return parts
