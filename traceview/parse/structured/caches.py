@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from traceview.parse.cutting import Record
 from traceview.parse.structured.decode import decode
-from traceview.parse.structured.state import Compile, Reader, Row
+from traceview.parse.structured.state import Compile, LookUp, Reader, Row
 
 PATTERN = re.compile(
     r"(?P<cache>fx_graph|fx_graph_bundled|aotautograd|dynamo|precompile|autotune|triton_bundle)"
@@ -116,22 +117,32 @@ def components(
         "key": look_up["key"],
     }
     process.look_ups[cache] += 1
-    # What is not as it was, then the names of what is gone; ``last`` becomes ``found``.
-    last = process.components.setdefault(cache, {})
-    now = dict.fromkeys(found)
-    new = {line: _parts(line) for line in now if line not in last}
-    changed: list[_Parts] = [new[line] for line in found if line in new] if new else []
-    present = {name for name, _, _ in changed}
-    for line in [line for line in last if line not in now]:
-        name = _parts(line)[0]
-        del last[line]
-        if name not in present:
-            changed.append((name, None, None))
-    last.update(now)
+    changed = _changed(found, process.components.setdefault(cache, LookUp()))
     if changed:
         names, digests, values = map(list, zip(*changed, strict=True))
         columns = {"name": names, "digest": digests, "value": values}
         process.add_block("cache_components", head, columns)
+
+
+def _changed(found: list[str], last: LookUp) -> list[_Parts]:
+    """What is not as it was, then the names of what is gone; ``last`` becomes ``found``.
+
+    The graph's inputs come first; the settings after them stay where they were, seen from the end.
+    """
+    pairs = zip_longest(reversed(found), reversed(last.lines))
+    moved = [(line, before) for line, before in pairs if line != before][::-1]
+    last.lines = found
+    new = {line: _parts(line) for line, _ in moved if line is not None and line not in last.known}
+    changed = [new[line] for line, _ in moved if line in new]
+    gone = {before for _, before in moved}.difference(found) if moved else ()
+    present = {name for name, _, _ in changed}
+    for line in [line for line in last.known if line in gone]:
+        name = _parts(line)[0]
+        del last.known[line]
+        if name not in present:
+            changed.append((name, None, None))
+    last.known.update(dict.fromkeys(new))
+    return changed
 
 
 def _parts(line: str) -> _Parts:

@@ -163,6 +163,13 @@ class OpenPhase(msgspec.Struct):
     children_us: float = 0.0
 
 
+class LookUp(msgspec.Struct):
+    """Lines of components of a cache's last look-up, and the same in the order they first came."""
+
+    lines: list[str] = []
+    known: dict[str, None] = {}
+
+
 class Block(msgspec.Struct):
     """Rows of one record that differ in ``columns`` only; ``head`` are the others.
 
@@ -196,7 +203,7 @@ class Process(msgspec.Struct):
     traced: dict[str | None, list[dict[str, str]]] = {}
     autotune_tables: int = 0
     opening: Record | None = None
-    components: dict[str, dict[str, None]] = {}
+    components: dict[str, LookUp] = {}
     look_ups: Counter[str] = msgspec.field(default_factory=Counter)
     configs: dict[str, bytes] = {}
     config_numbers: dict[str, int] = {}
