@@ -209,10 +209,10 @@ def config_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     mine = with_member(tables["configs"].filter(pl.col("pass") == job.name))
     for section in mine["section"].drop_nulls().unique(maintain_order=True):
         rows = mine.filter(pl.col("section") == section).drop_nulls("settings")
-        texts = rows.group_by("settings", maintain_order=True).agg("member")
-        sets = [(_settings(text), members) for text, members in texts.iter_rows()]
-        everyone = {member for _, members in sets for member in members}
+        everyone = set(rows["member"])
         if len(everyone) > 1:
+            texts = rows.group_by("settings", maintain_order=True).agg("member")
+            sets = [(_settings(text), members) for text, members in texts.iter_rows()]
             yield from _differing(job, section, sets, everyone)
 
 
