@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import polars as pl
+
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.processes import main_processes
 from traceview.derive.speedup import compile_seconds
@@ -22,6 +24,11 @@ MOST_LINKS = 60
 MOST_CHAINS = 60
 MOST_SITES = 200
 TEXT_CHARACTERS, VALUE_CHARACTERS = 2000, 200
+#: What chains need of table ``compiles``, which has some fifty columns.
+_OF_CHAINS = (
+    *("compile_key", "is_forward", "outcome", "duration_us"),
+    *("co_name", "co_filename", "co_firstlineno"),
+)
 
 
 def compile_time(tables: Tables, focus: Focus) -> CompileTime:
@@ -43,11 +50,12 @@ def compile_time(tables: Tables, focus: Focus) -> CompileTime:
 
 def timeline(tables: Tables, focus: Focus) -> tuple[CompileRow, ...]:
     """Every compile in order of start; ``started_s`` counts from the process's start, if known."""
-    rows = sorted(focus.rows(tables["compiles"]), key=lambda row: row["started_us"] or 0.0)
-    starts = [row["started_us"] for row in rows if row["started_us"] is not None]
-    zero = focus.first(tables["runs"]).get("started_us") or min(starts, default=0.0)
+    compiles = focus.mine(tables["compiles"])
+    zero = focus.first(tables["runs"]).get("started_us")
+    zero = zero or min(compiles["started_us"].drop_nulls(), default=0.0)
+    ordered = compiles.sort(pl.col("started_us").fill_null(0.0), maintain_order=True)
     found = []
-    for row in rows[:MOST_COMPILES]:
+    for row in ordered.head(MOST_COMPILES).iter_rows(named=True):
         started, duration = row["started_us"], row["duration_us"]
         backward = " (backward)" if row["is_forward"] is False else ""
         compile_row = struct_of(
@@ -70,7 +78,7 @@ def timeline(tables: Tables, focus: Focus) -> tuple[CompileRow, ...]:
 
 def recompile_chains(tables: Tables, focus: Focus) -> tuple[RecompileChain, ...]:
     """Per function, its recompiles in order: the guard that decided each one, old → new."""
-    compiles = focus.rows(tables["compiles"])
+    compiles = focus.mine(tables["compiles"]).select(_OF_CHAINS).to_dicts()
     by_key = {row["compile_key"]: row for row in compiles if row["is_forward"] is not False}
     groups: dict[Code, list[Row]] = defaultdict(list)
     for row in focus.rows(tables["recompile_causes"]):

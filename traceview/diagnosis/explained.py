@@ -67,7 +67,7 @@ _OPPORTUNITIES = (
 _WAITS = ("async_compile.wait", "async_compile.precompile")
 #: What is read of table ``compile_phases``, which is long and has more columns.
 _PHASE = (
-    *("pass", "rank", "pid", "compile_id", "phase_id", "parent_id", "depth", "name"),
+    *("compile_id", "phase_id", "depth", "name"),
     *("started_us", "duration_us", "self_us", "aside"),
 )
 
@@ -320,18 +320,20 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
 
     Self times of phases that are not parallel add up to the time spent compiling.
     """
-    timed = tables["compile_phases"].select(_PHASE).drop_nulls(["started_us", "duration_us"])
-    rows = sorted(focus.rows(timed), key=lambda row: row["phase_id"])
-    if not rows:
+    timed = tables["compile_phases"].drop_nulls(["started_us", "duration_us"])
+    mine = focus.mine(timed).sort("phase_id", maintain_order=True)
+    if mine.is_empty():
         return ()
-    zero = focus.first(tables["runs"]).get("started_us") or min(row["started_us"] for row in rows)
-    parts = parts_of(rows)
-    whole = sum(row["duration_us"] for row in rows if row["depth"] == 0 and not row["aside"])
-    kept = {r["phase_id"]: r for r in rows if r["duration_us"] >= SHORTEST_PHASE * whole}
+    zero = focus.first(tables["runs"]).get("started_us") or min(mine["started_us"])
+    parts = parts_of(mine.select("phase_id", "parent_id", "name").iter_rows(named=True))
+    outermost = (pl.col("depth") == 0) & ~pl.col("aside").fill_null(False)
+    long = pl.col("duration_us") >= SHORTEST_PHASE * sum(mine.filter(outermost)["duration_us"])
+    kept = {row["phase_id"]: row for row in mine.filter(long).select(_PHASE).to_dicts()}
     own = {key: row["self_us"] or 0.0 for key, row in kept.items()}
-    for row in rows:
-        if row["phase_id"] not in kept and row["parent_id"] in kept:
-            own[row["parent_id"]] += row["duration_us"]
+    short = mine.filter(~long).select("phase_id", "parent_id", "duration_us")
+    for key, parent, micros in short.iter_rows():
+        if key not in kept and parent in kept:
+            own[parent] += micros
     spans = [
         struct_of(
             PhaseSpan,
@@ -351,16 +353,18 @@ def phases(tables: Tables, focus: Focus) -> tuple[PhaseSpan, ...]:
 def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
     """What workers compiled for each compile: a C++ file is of the one whose time it fell into."""
     counts = pl.col("aside") | (pl.col("depth") == 0) | pl.col("name").is_in(_WAITS)
-    rows = focus.rows(tables["compile_phases"].filter(counts).select(_PHASE))
-    timed = [r for r in rows if r["started_us"] is not None and r["duration_us"] is not None]
-    tops = [r for r in timed if r["depth"] == 0 and r["compile_id"] and not r["aside"]]
+    rows = focus.mine(tables["compile_phases"].filter(counts)).select(_PHASE).to_dicts()
+    tops = [
+        (row["started_us"], row["duration_us"], str(row["compile_id"]))
+        for row in rows
+        if row["started_us"] is not None and row["duration_us"] is not None
+        if row["depth"] == 0 and row["compile_id"] and not row["aside"]
+    ]
 
-    def compile_around(row: Row) -> str | None:
-        start = row["started_us"]
+    def compile_around(start: float | None) -> str | None:
         if start is None:
             return None
-        inside = (t for t in tops if 0 <= start - t["started_us"] <= t["duration_us"])
-        return next((str(top["compile_id"]) for top in inside), None)
+        return next((name for top, micros, name in tops if 0 <= start - top <= micros), None)
 
     waited: dict[str | None, float] = defaultdict(float)
     spent: dict[tuple[str | None, str], list[float]] = defaultdict(list)
@@ -369,7 +373,8 @@ def workers(tables: Tables, focus: Focus) -> tuple[WorkerTime, ...]:
             waited[row["compile_id"]] += row["duration_us"] or 0.0
         elif row["aside"] and row["duration_us"] is not None:
             what = "Triton kernels" if row["name"].startswith("triton: ") else "C++ files"
-            spent[row["compile_id"] or compile_around(row), what].append(row["duration_us"])
+            of = row["compile_id"] or compile_around(row["started_us"])
+            spent[of, what].append(row["duration_us"])
     return tuple(
         WorkerTime(compile_id, what, len(micros), sum(micros) / 1e6, waited[compile_id] / 1e6)
         for (compile_id, what), micros in spent.items()

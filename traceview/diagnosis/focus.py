@@ -61,16 +61,17 @@ class Focus(msgspec.Struct, frozen=True):
         name, rank, pid = self.pass_name, self.rank, self.pid
         return name != MEASURED_PASS, len(name), name, rank is None, rank or 0, pid or 0
 
-    def rows(self, frame: pl.DataFrame, largest: str | None = None) -> list[Row]:
-        """The rows of ``frame`` that belong to it (by pid where the table has one).
-
-        They are in the table's order, or the ``largest`` in that column first.
-        """
+    def mine(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The rows of ``frame`` that belong to it (by pid where the table has one)."""
         mine = frame.filter(pl.col("pass") == self.pass_name)
         mine = mine.filter(pl.col("rank").eq_missing(pl.lit(self.rank, dtype=pl.Int32)))
         if self.pid is not None and "pid" in frame.columns:
             mine = mine.filter(pl.col("pid").is_null() | (pl.col("pid") == self.pid))
-        rows = mine.to_dicts()
+        return mine
+
+    def rows(self, frame: pl.DataFrame, largest: str | None = None) -> list[Row]:
+        """The same rows in the table's order, or the ``largest`` in that column first."""
+        rows = self.mine(frame).to_dicts()
         return sorted(rows, key=lambda row: -(row[largest] or 0.0)) if largest else rows
 
     def first(self, frame: pl.DataFrame) -> Row:

@@ -256,8 +256,8 @@ def causes(tables: Tables, family: str, fewest_recompiles: float = 0) -> Iterato
     code: dict[str, Frame] = {}
     functions: dict[tuple[str | None, str | None], set[Frame]] = defaultdict(set)
     for row in rows(tables, "compiles"):
-        code[row["compile_key"]] = frame_of(row)
-        functions[row["co_filename"], row["co_name"]].add(frame_of(row))
+        code[row["compile_key"]] = frame = frame_of(row)
+        functions[row["co_filename"], row["co_name"]].add(frame)
     regions: dict[Frame, int] = {}  # the one that each was first compiled in
     for row in rows(tables, "compile_regions") if family == "state" else ():
         if row["compile_key"] in code:
