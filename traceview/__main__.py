@@ -8,7 +8,7 @@ import os
 import sys
 
 #: Allocations before a garbage collection: a short command creates almost no garbage.
-_GARBAGE_AFTER = 200_000
+_GARBAGE_AFTER = 1_000_000
 INTERRUPTED = 130
 UNREAD = 1
 
