@@ -6,8 +6,10 @@ no rows: the first means "we cannot say", the second "we looked and there was no
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 
@@ -17,6 +19,7 @@ import polars as pl
 from traceview.schema import TableSpec, all_tables
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Mapping[str, Any])
 MakeTable = Callable[[], pl.DataFrame]
 _JSON = msgspec.json.Encoder()
 _LISTS = (pl.List(pl.String), pl.List(pl.Int64))
@@ -94,6 +97,15 @@ class Tables:
 def spec_of(name: str) -> TableSpec:
     """The declaration of ``name``; KeyError with the name where there is none."""
     return all_tables()[name]
+
+
+def grouped(rows: Iterable[R], *columns: str) -> defaultdict[Any, list[R]]:
+    """Rows by what they have in a column, or by the tuple of several; in their order."""
+    key = itemgetter(*columns)
+    found: defaultdict[Any, list[R]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
 
 
 @cache

@@ -16,6 +16,7 @@ from traceview.rules.kit import (
     first_rank,
     rows,
 )
+from traceview.tables import grouped
 
 RESULT = Cost(about="results, not time")
 
@@ -52,10 +53,7 @@ class Compared(msgspec.Struct, frozen=True):
     @property
     def stages(self) -> dict[str, list[Row]]:
         """Outputs of each stage of the compiler that ran, in order."""
-        found: dict[str, list[Row]] = {}
-        for row in self.of("ladder"):
-            found.setdefault(row["backend"], []).append(row)
-        return found
+        return grouped(self.of("ladder"), "backend")
 
     def proof(self) -> Iterator[Evidence]:
         """The stages of the compiler, in order."""
@@ -69,9 +67,7 @@ class Compared(msgspec.Struct, frozen=True):
 def compared(tables: Tables) -> list[Compared]:
     """The callables of the first rank whose outputs were compared."""
     regions = {(row["pid"], row["region_id"]): row for row in rows(tables, "regions")}
-    checks: dict[tuple[int, int], list[Row]] = {}
-    for row in rows(tables, "output_checks"):
-        checks.setdefault((row["pid"], row["region_id"]), []).append(row)
+    checks = grouped(rows(tables, "output_checks"), "pid", "region_id")
     return [
         Compared(verdict, regions.get(key), tuple(checks.get(key, ())))
         for verdict in first_rank(rows(tables, "output_verdicts"))

@@ -116,7 +116,13 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield _forced(compile_call(regions[0]), *switches[0])
         return
 
-    rest = None if is_timed(tables) else _rest_s(tables)
+    # Seconds of the all-eager pass after its last compiled call, where they are most of it.
+    rest, baseline = None, pl.col("pass") == "baseline"
+    ends = first_rank(tables["script_ends"].filter(baseline).to_dicts())
+    whole = first_rank(tables["runs"].filter(baseline).to_dicts())
+    after = ends[0]["after_calls_s"] if len(ends) == 1 and not is_timed(tables) else None
+    if after and whole[0]["wall_s"]:
+        rest = after if after >= max(LEAST_SECONDS, LEAST_SHARE * whole[0]["wall_s"]) else None
     for region in regions:
         if region["disable"]:
             place = compile_call(region)
@@ -142,17 +148,6 @@ def _forced(
         what_to_do=remedy,
         snippet=change,
     )
-
-
-def _rest_s(tables: Tables) -> float | None:
-    """Seconds of the all-eager pass after its last compiled call, where they are most of it."""
-    baseline = pl.col("pass") == "baseline"
-    ends = first_rank(tables["script_ends"].filter(baseline).to_dicts())
-    runs = first_rank(tables["runs"].filter(baseline).to_dicts())
-    if len(ends) != 1 or ends[0]["after_calls_s"] is None or not runs[0]["wall_s"]:
-        return None
-    after: float = ends[0]["after_calls_s"]
-    return after if after >= max(LEAST_SECONDS, LEAST_SHARE * runs[0]["wall_s"]) else None
 
 
 def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding]:

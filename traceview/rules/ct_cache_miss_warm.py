@@ -33,8 +33,7 @@ and load with `torch.compiler.save_cache_artifacts()` and `load_cache_artifacts(
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import polars as pl
@@ -57,6 +56,7 @@ from traceview.rules.kit import (
     shorten,
     torch_before,
 )
+from traceview.tables import grouped
 from traceview.torchtext.fx import lines, signature, statement
 from traceview.words import names
 
@@ -93,7 +93,7 @@ _CACHES = ("fx_graph", "aotautograd")
 class _Miss(NamedTuple):
     """A function compiled again: its rows in the second start, a look-up that missed, and why."""
 
-    compiles: list[Row]
+    compiles: Sequence[Row]
     event: Row
     why: Why
     place: Location | None
@@ -136,6 +136,16 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
 def _misses(tables: Tables) -> Iterator[_Miss]:
     """Compiles of the second start that missed what the first had kept for the same inputs."""
     first, second = _Start(tables, "cold"), _Start(tables, "warm")
+    own = first_rank(tables["environment"].filter(pl.col("set_by") != "traceview").to_dicts())
+    old_settings, new_settings = (
+        {row["name"]: row["value"] for row in own if row["pass"] == start}
+        for start in ("cold", "warm")
+    )
+    differing = "; ".join(
+        f"{name}: {old_settings.get(name)} → {new_settings.get(name)}"
+        for name in sorted(old_settings | new_settings)
+        if old_settings.get(name) != new_settings.get(name)
+    )
     for key, compiles in second.compiles.items():
         event = next((row for row in second.events.get(key, ()) if row["event"] in _MISSED), None)
         text = second.texts.get(key)
@@ -156,7 +166,7 @@ def _misses(tables: Tables) -> Iterator[_Miss]:
             place = _starts.setting_place(tables, _FOLDER)
             yield _Miss(compiles, event, "folder", place, (proof,))
         elif same:
-            said = f"same graph, another key; {shorten(_changed(tables))}"
+            said = f"same graph, another key; {shorten(differing or 'no recorded setting differs')}"
             yield _Miss(compiles, event, "settings", place, (Evidence(said, "environment"),))
         elif before:
             # The first operation that differs; none where only sizes do: that is other data.
@@ -171,33 +181,16 @@ def _misses(tables: Tables) -> Iterator[_Miss]:
                     break
 
 
-def _changed(tables: Tables) -> str:
-    """Settings that differ between the two starts."""
-    own = first_rank(tables["environment"].filter(pl.col("set_by") != "traceview").to_dicts())
-    before, after = (
-        {row["name"]: row["value"] for row in own if row["pass"] == start}
-        for start in ("cold", "warm")
-    )
-    changed = [
-        f"{name}: {before.get(name)} → {after.get(name)}"
-        for name in sorted(before | after)
-        if before.get(name) != after.get(name)
-    ]
-    return "; ".join(changed) or "no recorded setting differs"
-
-
 class _Start:
     """What one pass compiled, by compile key: rows, look-ups and Dynamo's last graph of each."""
 
     def __init__(self, tables: Tables, name: str) -> None:
         mine = pl.col("pass") == name
-        self.compiles: dict[str, list[Row]] = defaultdict(list)
-        for row in first_rank(tables["compiles"].filter(mine).to_dicts()):
-            self.compiles[row["compile_key"]].append(row)
+        compiles = first_rank(tables["compiles"].filter(mine).to_dicts())
+        self.compiles = grouped(compiles, "compile_key")
         cached = mine & pl.col("cache").is_in(_CACHES)
-        self.events: dict[str, list[Row]] = defaultdict(list)
-        for row in first_rank(tables["cache_events"].filter(cached).to_dicts()):
-            self.events[row["compile_key"]].append(row)
+        events = first_rank(tables["cache_events"].filter(cached).to_dicts())
+        self.events = grouped(events, "compile_key")
         graphs = tables["graphs"].filter(mine, kind="dynamo_output")
         self.texts: dict[str, str] = dict(graphs.select("compile_key", "text").iter_rows())
 

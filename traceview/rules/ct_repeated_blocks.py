@@ -69,6 +69,7 @@ from traceview.rules.kit import (
     step_ms,
     torch_version,
 )
+from traceview.tables import grouped
 from traceview.torchtext.fx import read_nodes
 
 CODE = "TV602"
@@ -106,9 +107,7 @@ def check(
     slowest: dict[_recompiles.Frame, Finding] = {}
     step = step_ms(tables, "compiled")
     graphs = first_rank(rows(tables, "graphs", kind="dynamo_output"))
-    of_key: dict[str, list[Row]] = {}
-    for row in rows(tables, "compiles"):
-        of_key.setdefault(row["compile_key"], []).append(row)
+    of_key = grouped(rows(tables, "compiles"), "compile_key")
     for graph in {row["compile_key"]: row for row in graphs}.values():
         compiles = of_key.get(graph["compile_key"], [])
         whole = compile_seconds(first_rank(compiles)) or 0.0

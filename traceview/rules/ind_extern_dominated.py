@@ -131,7 +131,23 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         by_line = found.group_by("op", "file", "line", maintain_order=True).agg(pl.col("ms").sum())
         spent = by_line.sort("ms", descending=True, maintain_order=True)
     else:
-        spent = _on_host(tables, fallbacks)
+        # Operators that generated code calls, with what they call themselves.
+        ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
+        code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
+        called = ops.join(code.unique(), on="parent_id", how="semi").with_columns(
+            op=pl.col("name").str.replace("::", ".", literal=True)
+        )
+        steps = max(1, ops["step"].n_unique())
+        mine = called.filter(pl.col("op").is_in(sorted(fallbacks)))
+        found = mine.group_by("op").agg(ms=pl.col("duration_ns").sum() / 1e6 / steps)
+        places = [
+            {"op": op, "file": place.file, "line": place.line}
+            for op, lines in fallbacks.items()
+            if (place := location(next(iter(lines), "")))
+        ]
+        known = pl.DataFrame(places, {"op": pl.String, "file": pl.String, "line": pl.Int32})
+        joined = found.join(known, on="op", how="left").select("op", "file", "line", "ms")
+        spent = joined.sort("ms", "op", descending=[True, False])
     # On a host the operators that are known by name only (a sort, an FFT) are not busy time.
     busy = sum(
         row["profiled_ms"] or 0.0
@@ -142,29 +158,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not spent.is_empty() and busy and ms >= least_share * busy:
         named = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
         yield _finding(tables, named, ms, min(1.0, ms / busy))
-
-
-def _on_host(tables: Tables, fallbacks: dict[str, list[str]]) -> pl.DataFrame:
-    """Operators that generated code calls, with what they call themselves, longest first.
-
-    ``op``, ``file``, ``line``, ``ms`` of a step.
-    """
-    ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
-    code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
-    called = ops.join(code.unique(), on="parent_id", how="semi").with_columns(
-        op=pl.col("name").str.replace("::", ".", literal=True)
-    )
-    steps = max(1, ops["step"].n_unique())
-    mine = called.filter(pl.col("op").is_in(sorted(fallbacks)))
-    found = mine.group_by("op").agg(ms=pl.col("duration_ns").sum() / 1e6 / steps)
-    places = [
-        {"op": op, "file": place.file, "line": place.line}
-        for op, lines in fallbacks.items()
-        if (place := location(next(iter(lines), "")))
-    ]
-    known = pl.DataFrame(places, {"op": pl.String, "file": pl.String, "line": pl.Int32})
-    joined = found.join(known, on="op", how="left").select("op", "file", "line", "ms")
-    return joined.sort("ms", "op", descending=[True, False])
 
 
 def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:

@@ -35,20 +35,20 @@ from traceview.derive.facts.places import (
     short,
     user,
 )
-from traceview.derive.facts.rows import Row, first, first_rank, frame, rows
-from traceview.derive.facts.steps import is_timed, outcome, step_ms
-from traceview.derive.facts.steps import measured as speedup
-from traceview.derive.facts.steps import ratio as slowdown
-from traceview.derive.processes import logged_versions
-from traceview.rules.finding import (
-    Confidence,
-    Cost,
-    Evidence,
-    Finding,
-    Location,
-    Severity,
-    Snippet,
+from traceview.derive.facts.rows import (
+    Row,
+    first,
+    first_rank,
+    frame,
+    is_timed,
+    outcome,
+    rows,
+    step_ms,
 )
+from traceview.derive.facts.rows import measured as speedup
+from traceview.derive.facts.rows import ratio as slowdown
+from traceview.derive.processes import logged_versions
+from traceview.rules.finding import Confidence, Cost, Evidence, Finding, Location, Severity, Snippet
 from traceview.tables import Tables
 from traceview.words.numbers import milliseconds, percent, plural, ratio, seconds, size, times
 from traceview.words.text import shorten

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.words.names import PHASES
 
 PARTS = tuple(PHASES)
@@ -79,10 +79,8 @@ def first_calls(tables: Tables) -> list[Row]:
         (pl.col("call_index") == 0) & (pl.col("compiles_inside") > 0)
     )
     firsts = compiling.drop_nulls(["started_us", "host_ms"])
-    by_process: dict[tuple[str, int], list[Row]] = defaultdict(list)
     timed = tables["compile_phases"].filter(pl.col("started_us").is_not_null())
-    for row in timed.sort("phase_id").iter_rows(named=True):
-        by_process[row["pass"], row["pid"]].append(row)
+    by_process = grouped(timed.sort("phase_id").iter_rows(named=True), "pass", "pid")
     recordings = tables["compile_intervals"].filter(pl.col("trigger") == "cudagraph_recording")
     rows: list[Row] = []
     for call in firsts.iter_rows(named=True):

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from traceview.compile_id import process_and_id
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 
 Row = dict[str, Any]
 TIMED = "torch timed the set once, when it was made: colder than a look-up"
@@ -43,7 +43,7 @@ def guard_costs(tables: Tables) -> list[Row]:
     rows: list[Row] = []
     for compile_ in tables["compiles"].select(_COMPILE).iter_rows(named=True):
         key = compile_["compile_key"]
-        counted = sum(row["guards"] for row in kinds[key,])
+        counted = sum(row["guards"] for row in kinds[key])
         if compile_["is_forward"] is False or not (counted or compile_["guard_count"]):
             continue
         timed = timings[key]
@@ -60,14 +60,14 @@ def guard_costs(tables: Tables) -> list[Row]:
             "guards": counted or compile_["guard_count"],
         }
         rows.append({**head, **whole, "us": us, "how": how})
-        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key,]]
+        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key]]
         branches = _branches(compile_, timed[1:], guards)
         grouped += branches
         timed_of = Counter[str]()
         for branch in branches:
             root = re.match(_ROOT, branch["source_name"])
             timed_of[root[1] if root else AMBIENT] += branch["guards"]
-        for source in sources[key,]:
+        for source in sources[key]:
             # What starts from one local or global and is in none of its branches that were timed.
             name, guard = source["root"], source["guard"]
             if (left := source["guards"] - timed_of[name]) > 0:
@@ -101,17 +101,13 @@ def _timings(tables: Tables) -> dict[str, list[Row]]:
     return found
 
 
-def _most_first(
-    guards: pl.DataFrame, by: tuple[str, ...], *columns: str
-) -> dict[tuple[Any, ...], list[Row]]:
+def _most_first(guards: pl.DataFrame, by: tuple[str, ...], *columns: str) -> dict[Any, list[Row]]:
     """``by`` → the different values of ``columns``: how many guards have them, and one of those."""
     groups = guards.group_by(*by, *columns, maintain_order=True).agg(
         pl.first("guard"), guards=pl.len()
     )
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in groups.sort("guards", descending=True, maintain_order=True).iter_rows(named=True):
-        found[tuple(row[name] for name in by)].append(row)
-    return found
+    ordered = groups.sort("guards", descending=True, maintain_order=True)
+    return grouped(ordered.iter_rows(named=True), *by)
 
 
 def _branches(compile_: Row, timed: list[Row], guards: pl.DataFrame) -> list[Row]:

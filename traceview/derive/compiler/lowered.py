@@ -16,7 +16,7 @@ import msgspec
 import polars as pl
 
 from traceview.derive.compiler.traffic import REDUCTIONS, Parse, Shared, added, traffic
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.torchtext.fx import Graph, read_graph
 
 Row = Mapping[str, Any]
@@ -40,7 +40,7 @@ class Lowered(msgspec.Struct, dict=True):
     head: dict[str, Any]
     aot_id: str | None
     graph: Graph
-    calls: list[Row]
+    calls: Sequence[Row]
     candidates: dict[str, Row] = {}
     decisions: list[Row] = []
 
@@ -207,15 +207,13 @@ def named(ops: list[str], most: int = 6) -> str:
 
 def lowered_graphs(tables: Tables, parse: Parse = read_graph) -> Iterator[Lowered]:
     """Every generated module with the post-grad graph that it was made of."""
-    calls = _by(tables["kernel_calls"], "compile_key", "aot_id")
-    fusions = _by(tables["fusions"], "compile_key")
+    calls = grouped(tables["kernel_calls"].iter_rows(named=True), "compile_key", "aot_id")
+    fusions = grouped(tables["fusions"].iter_rows(named=True), "compile_key")
     graphs = tables["graphs"].filter(pl.col("kind").is_in(["post_grad", "output_code"]))
-    for (key,), rows in _by(graphs, "compile_key").items():
+    for key, rows in grouped(graphs.iter_rows(named=True), "compile_key").items():
         modules = [row for row in rows if row["kind"] == "output_code"]
-        logged: dict[int, list[Row]] = defaultdict(list)
-        for row in fusions.get((key,), []):
-            if row["graph_index"] is not None:
-                logged[row["graph_index"]].append(row)
+        known = (row for row in fusions[key] if row["graph_index"] is not None)
+        logged = grouped(known, "graph_index")
         scheduled = [logged[index] for index in sorted(logged)]
         for index, module in enumerate(modules):
             post = [r for r in rows if r["kind"] == "post_grad" and r["aot_id"] == module["aot_id"]]
@@ -232,10 +230,3 @@ def lowered_graphs(tables: Tables, parse: Parse = read_graph) -> Iterator[Lowere
                 candidates={row["node1"]: row for row in log if row["decision"] == "candidate"},
                 decisions=[row for row in log if row["decision"] not in ("candidate", "round")],
             )
-
-
-def _by(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in frame.iter_rows(named=True):
-        found[tuple(row[key] for key in keys)].append(row)
-    return found

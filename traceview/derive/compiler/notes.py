@@ -161,21 +161,8 @@ def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:
     """Notes of one graph; ``tuned`` are its compile's rows of ``autotune_choices``."""
     if not graph.candidates:
         return
-    yield from _decided(graph)
-    kinds = {row["kind"] for row in graph.candidates.values()}
-    if "other" in kinds:
-        return  # templates are there: which GEMMs they are, the log does not say
-    known = {name for op in graph.candidates for name in graph.origins(op)}
-    for node in graph.graph.operations:
-        if node.op in GEMMS and node.name not in known:
-            yield from _beside_library_call(graph, node, tuned)
-
-
-def _decided(graph: Lowered) -> Iterator[Row]:
-    """Decisions of the log about a template and a neighbour.
-
-    Scans and sorts stand in the log as templates do: the neighbor must have a GEMM next to it.
-    """
+    # Decisions of the log about a template and a neighbour. Scans and sorts stand in the log as
+    # templates do: the neighbor must have a GEMM next to it.
     templates = {op for op, row in graph.candidates.items() if row["kind"] == "other"}
     for row in graph.decisions:
         first, second = (graph.scheduled(row[name] or "") for name in ("node1", "node2"))
@@ -205,6 +192,12 @@ def _decided(graph: Lowered) -> Iterator[Row]:
         saved = _passed(graph, gemms[0], nodes) if len(gemms) == 1 else None
         reason = f"benchmark: {timed}" if row["decision"] == "benchmarked" else None
         yield _note(graph, kind, text, nodes, saved, reason=reason)
+    if templates:
+        return  # which GEMMs they are, the log does not say
+    known = {name for op in graph.candidates for name in graph.origins(op)}
+    for node in graph.graph.operations:
+        if node.op in GEMMS and node.name not in known:
+            yield from _beside_library_call(graph, node, tuned)
 
 
 def _passed(graph: Lowered, gemm: str, nodes: tuple[str, ...]) -> int | None:

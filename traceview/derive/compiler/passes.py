@@ -12,7 +12,7 @@ import polars as pl
 from traceview.compile_id import process_and_id
 from traceview.derive.compiler.lowered import Lowered
 from traceview.derive.compiler.traffic import Parse, added, apart
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.torchtext.fx import Graph
 
 Row = dict[str, Any]
@@ -38,10 +38,9 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     Bytes are those of every operation as a kernel of its own; not given for graphs of Python-level
     functions. Fusion's are those of the kernels.
     """
-    by_compile: dict[str, list[Row]] = defaultdict(list)
     kinds = {kind for _, before, after in STAGES for kind in (*before, *after)}
-    for row in tables["graphs"].filter(pl.col("kind").is_in(kinds)).iter_rows(named=True):
-        by_compile[row["compile_key"]].append(row)
+    staged = tables["graphs"].filter(pl.col("kind").is_in(kinds))
+    by_compile = grouped(staged.iter_rows(named=True), "compile_key")
     fused: dict[str, list[Lowered]] = defaultdict(list)
     for graph in lowered:
         fused[graph.head["compile_key"]].append(graph)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from traceview.derive.compiler.first_calls import parts_of
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.words.names import PHASES
 
 Row = dict[str, Any]
@@ -111,10 +111,8 @@ def _named(pid: int, tid: int, what: str, name: str, order: int) -> list[Row]:
 
 
 def _spans(tables: Tables) -> Iterator[Span]:
-    by_process: dict[Process, list[Row]] = defaultdict(list)
-    for row in tables["compile_phases"].sort("phase_id").iter_rows(named=True):
-        by_process[row["pass"], row["pid"]].append(row)
-    for process, rows in by_process.items():
+    phases = tables["compile_phases"].sort("phase_id").iter_rows(named=True)
+    for process, rows in grouped(phases, "pass", "pid").items():
         parts = parts_of(rows)
         for row in rows:
             if row["started_us"] is None or row["duration_us"] is None:

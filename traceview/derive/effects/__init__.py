@@ -10,7 +10,7 @@ idle      everything but kernels as parts
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -43,7 +43,26 @@ def effect_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     for speedup in ranks.iter_rows(named=True):
         parts = list(_parts(tables, speedup))
         head = {"pass": speedup["pass"], "rank": speedup["rank"]}
-        effects += [{**head, **row} for row in _effects(parts, speedup["clock"])]
+        by_effect: dict[str, list[Part]] = defaultdict(list)
+        for part in parts:
+            by_effect[part.effect].append(part)
+        for order, effect in enumerate(effect for effect in ORDER if effect in by_effect):
+            mine = by_effect[effect]
+            # Time in both stances; not known where of some part only the difference is.
+            sides: dict[str, float | None] = {}
+            if not any(p.eager_ms is None and p.compiled_ms is None and p.ms for p in mine):
+                for side in ("eager_ms", "compiled_ms"):
+                    known = [ms for part in mine if (ms := getattr(part, side)) is not None]
+                    sides[side] = sum(known) if known else None
+            row = {
+                "order": order,
+                "effect": effect,
+                "ms": sum(part.ms for part in mine),
+                **sides,
+                "clock": mine[0].clock or speedup["clock"],
+                "confidence": "derived" if any(part.derived for part in mine) else "measured",
+            }
+            effects.append({**head, **row})
         # By effect, the largest change first.
         parts.sort(key=lambda part: (ORDER.index(part.effect), -abs(part.ms)))
         rows += [{**head, **{name: getattr(part, name) for name in _SHOWN}} for part in parts]
@@ -87,27 +106,3 @@ def _rows(tables: Tables, name: str, speedup: Row) -> list[Row]:
     rank = pl.lit(speedup["rank"], dtype=pl.Int32)
     mine = pl.col("pass").eq(speedup["pass"]) & pl.col("rank").eq_missing(rank)
     return tables[name].filter(mine).to_dicts()
-
-
-def _effects(parts: Sequence[Part], clock: str | None) -> Iterator[Row]:
-    """Rows of ``waterfall``: parts by effect."""
-    by_effect: dict[str, list[Part]] = defaultdict(list)
-    for part in parts:
-        by_effect[part.effect].append(part)
-    shown = [effect for effect in ORDER if effect in by_effect]
-    for order, effect in enumerate(shown):
-        mine = by_effect[effect]
-        # Time in both stances; not known where of some part only the difference is.
-        sides: dict[str, float | None] = {}
-        if not any(p.eager_ms is None and p.compiled_ms is None and p.ms for p in mine):
-            for side in ("eager_ms", "compiled_ms"):
-                known = [ms for part in mine if (ms := getattr(part, side)) is not None]
-                sides[side] = sum(known) if known else None
-        yield {
-            "order": order,
-            "effect": effect,
-            "ms": sum(part.ms for part in mine),
-            **sides,
-            "clock": mine[0].clock or clock,
-            "confidence": "derived" if any(part.derived for part in mine) else "measured",
-        }

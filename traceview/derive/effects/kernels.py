@@ -129,7 +129,15 @@ def without_page_faults(
             faults[stance] = min(timed, profiled)
     if cost is None or len(faults) < len(STANCES) or max(faults.values()) < _FEWEST:
         return list(kernels), []
-    floors = _floors(tables, head)
+    # (stance, name) → the part of its time that an operator needs at the limits of the machine.
+    whole: dict[tuple[str, str], float] = defaultdict(float)
+    floor: dict[tuple[str, str], float] = defaultdict(float)
+    for row in tables["kernel_limits"].iter_rows(named=True):
+        if (row["pass"], row["rank"]) == (head["pass"], head["rank"]) and row["ms"]:
+            key = (row["stance"], row["name"])
+            whole[key] += row["ms"]
+            floor[key] += min(row["floor_ms"] or 0.0, row["ms"])
+    floors = {key: floor[key] / ms for key, ms in whole.items()}
     left: list[Kernel] = []
     taken: dict[str, float] = {}
     for stance, count in faults.items():
@@ -146,15 +154,3 @@ def without_page_faults(
     what = f"pages touched for the first time: {shown}, {cost:.2g} µs each"
     times = (taken["eager"] or None, taken["compiled"] or None)
     return left, [Part.of(PAGE_FAULTS, what, times, "host", derived=True)]
-
-
-def _floors(tables: Tables, head: Row) -> dict[tuple[str, str], float]:
-    """(stance, name) → the part of its time that an operator needs at the limits of the machine."""
-    ms: dict[tuple[str, str], float] = defaultdict(float)
-    floor: dict[tuple[str, str], float] = defaultdict(float)
-    for row in tables["kernel_limits"].iter_rows(named=True):
-        if (row["pass"], row["rank"]) == (head["pass"], head["rank"]) and row["ms"]:
-            key = (row["stance"], row["name"])
-            ms[key] += row["ms"]
-            floor[key] += min(row["floor_ms"] or 0.0, row["ms"])
-    return {key: floor[key] / whole for key, whole in ms.items()}

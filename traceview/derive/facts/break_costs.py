@@ -21,8 +21,7 @@ import polars as pl
 from traceview.derive.facts.breaks import break_ended, refused_compiles
 from traceview.derive.facts.outside import operators_ms
 from traceview.derive.facts.places import about, stack
-from traceview.derive.facts.rows import Row, first, first_rank, frame, rows
-from traceview.derive.facts.steps import step_ms
+from traceview.derive.facts.rows import Row, first, first_rank, frame, rows, step_ms
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.frames import resumed
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import polars as pl
 
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped
 
 Row = dict[str, Any]
 _REGION = ("pass", "rank", "pid", "region_id")
@@ -18,9 +17,7 @@ def output_verdicts(tables: Tables) -> pl.DataFrame | None:
     """One row for each of ``output_trials``; None where outputs were not compared."""
     if not tables.has("output_trials"):
         return None
-    checks: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in tables["output_checks"].iter_rows(named=True):
-        checks[tuple(row[key] for key in _REGION)].append(row)
+    checks = grouped(tables["output_checks"].iter_rows(named=True), *_REGION)
     verdicts = []
     for trial in tables["output_trials"].iter_rows(named=True):
         region = {key: trial[key] for key in _REGION}

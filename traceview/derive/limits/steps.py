@@ -156,41 +156,40 @@ def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
     )
     for graph_key, name, total, times in groups.iter_rows():
         ran[graph_key][name] = (float(total), times)
-    found = [
-        _of_function(
-            _calls(function, window.pass_name, graph_key, code), function.returned, kernels
-        )
-        for graph_key, kernels in ran.items()
-        for function in code.functions(window.pass_name, graph_key)
-    ]
+    found = []
+    for graph_key, kernels in ran.items():
+        for function in code.functions(window.pass_name, graph_key):
+            sources = [
+                None if site.library else code.source(window.pass_name, site.kernel, graph_key)
+                for site in function.sites
+            ]
+            found.append(_of_function(function, sources, kernels))
     if not found:
         return None
     return Fusible(sum(f.ns for f in found), sum(f.launches for f in found))
 
 
-def _calls(function: Function, pass_name: str, graph_key: str, code: GeneratedCode) -> list[_Call]:
-    """Every call in order. A buffer that is another one under a new name goes by the older name."""
+def _of_function(
+    function: Function,
+    sources: Sequence[KernelSource | None],
+    kernels: dict[str, tuple[float, int]],
+) -> Fusible:
+    """``sources`` are those of its sites' kernels, None of library calls."""
+    # A buffer that is another one under a new name goes by the older name.
     calls: list[_Call] = []
-    made: set[str] = set()
-    for site in function.sites:
-        source = None if site.library else code.source(pass_name, site.kernel, graph_key)
+    written: set[str] = set()
+    for site, source in zip(function.sites, sources, strict=True):
         call = _Call.of(site, source)
         reads = []
         for name, moved in call.reads:
-            seen = {name}
-            while name not in made and function.reused.get(name, name) not in seen:
+            aliases = {name}
+            while name not in written and function.reused.get(name, name) not in aliases:
                 name = function.reused[name]
-                seen.add(name)
+                aliases.add(name)
             reads.append((name, moved))
         call.reads = reads
         calls.append(call)
-        made.update(name for name, _ in call.writes)
-    return calls
-
-
-def _of_function(
-    calls: list[_Call], returned: set[str], kernels: dict[str, tuple[float, int]]
-) -> Fusible:
+        written.update(name for name, _ in call.writes)
     last_read = {name: at for at, call in enumerate(calls) for name, _ in call.reads}
     sites = Counter(call.kernel for call in calls)
     made: set[str] = set()
@@ -202,7 +201,7 @@ def _of_function(
         spared += [
             (n, moved)
             for n, moved in call.writes
-            if last_read.get(n, -1) > at and n not in returned
+            if last_read.get(n, -1) > at and n not in function.returned
         ]
         made.update(name for name, _ in call.writes)
         if call.kernel is None:

@@ -75,12 +75,27 @@ def host_line(window: Window, span: Interval) -> pl.DataFrame:
     main = window.main_tid or ""
     launching = window.launches.filter((pl.col("kernels") > 0) & pl.col("tid").is_not_null())
     tids = [main, *sorted(set(launching["tid"]) - {main})]
+    # The innermost event open after each edge: another thread's if one is, else the first's.
+    state = pl.lit(None)
+    for tid in tids:
+        mine = pl.col("tid") == tid
+        op, call = (
+            pl.when(mine).then(pl.col(key)).forward_fill().fill_null(_NOTHING)
+            for key in ("op", "call")
+        )
+        there = pl.struct(
+            tid=pl.lit(tid),
+            op=pl.when(op != _NOTHING).then(op),
+            call=pl.when(call != _NOTHING).then(call),
+        )
+        busy = (op != _NOTHING) | (call != _NOTHING)
+        state = there if tid == main else pl.when(busy).then(there).otherwise(state)
     edges = _edges(window, tids, span)
     line = edges.select(
         start="at",
         end=pl.col("at").shift(-1),
         edges=pl.col("over") + pl.col("begun").shift(-1),
-        state=_open_event(tids),
+        state=state,
     ).unnest("state")
     # The edges of stretches of no length go to the one before.
     line = line.filter(pl.col("end").is_not_null())
@@ -139,26 +154,6 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
         part.select(pl.col("at").clip(*span), "tid", "op", "call", "begun", "over")
         for part in parts
     ).sort("at", maintain_order=True)
-
-
-def _open_event(tids: list[str]) -> pl.Expr:
-    """The innermost event open after each edge: another thread's if one is, else the first's."""
-    found = None
-    for tid in tids:
-        mine = pl.col("tid") == tid
-        op, call = (
-            pl.when(mine).then(pl.col(key)).forward_fill().fill_null(_NOTHING)
-            for key in ("op", "call")
-        )
-        state = pl.struct(
-            tid=pl.lit(tid),
-            op=pl.when(op != _NOTHING).then(op),
-            call=pl.when(call != _NOTHING).then(call),
-        )
-        busy = (op != _NOTHING) | (call != _NOTHING)
-        found = state if found is None else pl.when(busy).then(state).otherwise(found)
-    assert found is not None
-    return found
 
 
 def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
