@@ -39,20 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._accuracy import (
-    RESULT,
-    compared,
-    described,
-    relative_error,
-    worst,
-)
-from traceview.rules.kit import (
-    Finding,
-    Snippet,
-    Tables,
-    about_region,
-    torch_before,
-)
+from traceview.rules._accuracy import RESULT, compared, described, relative_error, worst
+from traceview.rules.kit import Finding, Snippet, Tables, about_region, torch_before
 
 CODE = "TV703"
 NEEDS = frozenset({"output_verdicts", "output_checks"})

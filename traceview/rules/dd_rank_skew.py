@@ -73,6 +73,7 @@ from traceview.rules.kit import (
     seconds,
     shorten,
 )
+from traceview.tables import grouped
 
 CODE = "TV802"
 NEEDS = frozenset({"rank_waits", "compiles"})
@@ -205,9 +206,7 @@ def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Tur
 
     Only lines where a rank waited.
     """
-    waits: dict[str, list[Row]] = {}
-    for row in rows(tables, "rank_waits"):
-        waits.setdefault(row["compile_key"], []).append(row)
+    waits = grouped(rows(tables, "rank_waits"), "compile_key")
     owners = Owners(tables)
     ranks: dict[Location | None, set[int]] = {}
     turns: dict[Location | None, list[_Turn]] = {}

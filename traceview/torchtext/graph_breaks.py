@@ -22,7 +22,7 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from traceview.torchtext.frames import StackFrame, parse_traceback, user_columns
 
@@ -120,13 +120,33 @@ def parse_graph_break(text: str) -> GraphBreakText:
     body_start = start.end() if start else (head.end() if head else 0)
     end = _REASON_END.search(text, body_start)
     reason = text[body_start : end.start() if end else len(text)].strip()
-    found = _first_body(reason)
+    # Type, id, explanation, hints and context of the first body.
+    body = _PREAMBLE.sub("", reason.split(_SECOND, 1)[0]).strip()
+    url = _URL.search(body)
+    if url:
+        body = body[: url.start()].rstrip()
+    marks = list(_FIELD.finditer(body))
+    gb_type = body[: marks[0].start()] if marks else body
+    gb_type = next((line.strip() for line in gb_type.splitlines() if line.strip()), "")
+    values: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
+    ends = [*(mark.start() for mark in marks[1:]), len(body)]
+    for mark, until in zip(marks, ends, strict=False):
+        # torch indents the further lines of a field by four spaces
+        text_of = body[mark.end() : until].splitlines()
+        lines = (line.removeprefix("    ").rstrip() for line in text_of)
+        values[mark["name"]].append("\n".join(lines).strip())
+    explanation = next(iter(values["Explanation"]), None)
     at = _STACK.search(text, body_start)
     stack = parse_traceback(text[at.end() :]) if at else ()
-    stack += parse_traceback((found.explanation or "").partition(_TRACED)[2])
+    stack += parse_traceback((explanation or "").partition(_TRACED)[2])
     last = stack[-1] if stack else None
-    return replace(
-        found,
+    return GraphBreakText(
+        reason=reason,
+        gb_type=gb_type or None,
+        gb_id=url["id"].upper() if url else gb_id_of(gb_type),
+        explanation=explanation,
+        hints=tuple(values["Hint"]),
+        context=next(iter(values["Developer debug context"]), None),
         frame_skipped=_SKIPPED.search(text[body_start : end.end() if end else None]) is not None,
         user_file=head["file"] if head else (last.file if last else None),
         user_line=int(head["line"]) if head else (last.line if last else None),
@@ -147,28 +167,3 @@ def gb_id_of(gb_type: str) -> str | None:
     """torch's id of a break type or of a 2.6 reason, where the small table here knows it."""
     known = IDS.get(gb_type)
     return known or next((gb for words, gb in _IDS_2_6 if gb_type.startswith(words)), None)
-
-
-def _first_body(reason: str) -> GraphBreakText:
-    """Type, id, explanation, hints and context of the first body in ``reason``."""
-    body = _PREAMBLE.sub("", reason.split(_SECOND, 1)[0]).strip()
-    url = _URL.search(body)
-    if url:
-        body = body[: url.start()].rstrip()
-    marks = list(_FIELD.finditer(body))
-    gb_type = body[: marks[0].start()] if marks else body
-    gb_type = next((line.strip() for line in gb_type.splitlines() if line.strip()), "")
-    values: dict[str, list[str]] = {"Explanation": [], "Hint": [], "Developer debug context": []}
-    ends = [*(mark.start() for mark in marks[1:]), len(body)]
-    for mark, end in zip(marks, ends, strict=False):
-        # torch indents the further lines of a field by four spaces
-        text = (line.removeprefix("    ").rstrip() for line in body[mark.end() : end].splitlines())
-        values[mark["name"]].append("\n".join(text).strip())
-    return GraphBreakText(
-        reason=reason,
-        gb_type=gb_type or None,
-        gb_id=url["id"].upper() if url else gb_id_of(gb_type),
-        explanation=next(iter(values["Explanation"]), None),
-        hints=tuple(values["Hint"]),
-        context=next(iter(values["Developer debug context"]), None),
-    )

@@ -28,7 +28,7 @@ from traceview.derive.limits.generated import (
     site_work,
 )
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.work import EXACT, Inputs, Tensor, TensorList, Work, read_inputs
+from traceview.derive.limits.work import EXACT, Tensor, TensorList, Work, read_inputs
 from traceview.derive.windows import GENERATED, Window
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
@@ -163,21 +163,15 @@ def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Sit
     inputs = read_inputs(
         row["input_dims"], row["input_types"], row["input_strides"], row["concrete_inputs"]
     )
-    if row["category"].startswith("generated_"):
-        return _generated(row, pass_name, code, site, inputs)
-    if site is not None:
-        known = site_work(site, None)
-        shapes = _shapes(site_tensors(site.arguments))
-        return Execution(known, "generated_code", shapes, known is not None)
-    if inputs is None or row["cpu_op"] is None:
-        return Execution()
-    known = operator_work(row["cpu_op"], inputs, row["name"])
-    return Execution(known, "input_dims", _shapes(inputs.arguments), known is not None)
-
-
-def _generated(
-    row: Row, pass_name: str, code: GeneratedCode, site: Site | None, inputs: Inputs | None
-) -> Execution:
+    if not row["category"].startswith("generated_"):
+        if site is not None:
+            known = site_work(site, None)
+            shapes = _shapes(site_tensors(site.arguments))
+            return Execution(known, "generated_code", shapes, known is not None)
+        if inputs is None or row["cpu_op"] is None:
+            return Execution()
+        known = operator_work(row["cpu_op"], inputs, row["name"])
+        return Execution(known, "input_dims", _shapes(inputs.arguments), known is not None)
     name = re.sub(PROFILED_CPP, r"\1", row["name"])
     places = (row["graph_key"], row["compile_id"])
     source = code.source(pass_name, name, *places)
@@ -191,10 +185,10 @@ def _generated(
             launched = []
     if any(launched):
         return Execution(kernel_work(source, launched), "generated_code", _shapes(launched))
-    sites = [site] if site else code.sites(pass_name, name, *places)
-    work = common_work(sites, source) if sites else kernel_work(source, [])
-    shapes = _shapes(site_tensors(sites[0].arguments)) if sites and work else None
-    return Execution(work, "generated_code", shapes)
+    called = [site] if site else code.sites(pass_name, name, *places)
+    known = common_work(called, source) if called else kernel_work(source, [])
+    shapes = _shapes(site_tensors(called[0].arguments)) if called and known else None
+    return Execution(known, "generated_code", shapes)
 
 
 def _shapes(arguments: Sequence[object]) -> str | None:
