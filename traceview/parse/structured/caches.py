@@ -131,10 +131,12 @@ def _changed(found: list[str], last: LookUp) -> list[_Parts]:
     """
     pairs = zip_longest(reversed(found), reversed(last.lines))
     moved = [(line, before) for line, before in pairs if line != before][::-1]
+    once = len(last.known) == len(last.lines)  # else a line that moved may still stand elsewhere
     last.lines = found
     new = {line: _parts(line) for line, _ in moved if line is not None and line not in last.known}
     changed = [new[line] for line, _ in moved if line in new]
-    gone = {before for _, before in moved}.difference(found) if moved else ()
+    gone = {before for _, before in moved}
+    gone.difference_update((line for line, _ in moved) if once else found)
     present = {name for name, _, _ in changed}
     for line in [line for line in last.known if line in gone]:
         name = _parts(line)[0]
