@@ -19,7 +19,7 @@ import polars as pl
 from traceview.schema import TableSpec, all_tables
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Mapping[str, Any])
+R = TypeVar("R")
 MakeTable = Callable[[], pl.DataFrame]
 _JSON = msgspec.json.Encoder()
 _LISTS = (pl.List(pl.String), pl.List(pl.Int64))
@@ -99,12 +99,14 @@ def spec_of(name: str) -> TableSpec:
     return all_tables()[name]
 
 
-def grouped(rows: Iterable[R], *columns: str) -> defaultdict[Any, list[R]]:
-    """Rows by what they have in a column, or by the tuple of several; in their order."""
-    key = itemgetter(*columns)
+def grouped(
+    items: Iterable[R], *columns: str, by: Callable[[R], object] | None = None
+) -> defaultdict[Any, list[R]]:
+    """Items in their order by what ``by`` gives; rows by a column, or the tuple of several."""
+    key: Callable[[Any], object] = by or itemgetter(*columns)
     found: defaultdict[Any, list[R]] = defaultdict(list)
-    for row in rows:
-        found[key(row)].append(row)
+    for item in items:
+        found[key(item)].append(item)
     return found
 
 

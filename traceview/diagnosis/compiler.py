@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 import polars as pl
 
 from traceview.derive.compile_costs import PHASES, exclusive_phases
 from traceview.derive.processes import main_processes
 from traceview.derive.speedup import compile_seconds
-from traceview.diagnosis.focus import Code, Focus, Row, code_of, cut, struct_of
+from traceview.diagnosis.focus import Focus, code_of, cut, struct_of
 from traceview.diagnosis.model import (
     CompileRow,
     CompileTime,
@@ -17,7 +17,7 @@ from traceview.diagnosis.model import (
     RecompileChain,
     RecompileLink,
 )
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 
 MOST_COMPILES = 400
 MOST_LINKS = 60
@@ -80,9 +80,7 @@ def recompile_chains(tables: Tables, focus: Focus) -> tuple[RecompileChain, ...]
     """Per function, its recompiles in order: the guard that decided each one, old → new."""
     compiles = focus.mine(tables["compiles"]).select(_OF_CHAINS).to_dicts()
     by_key = {row["compile_key"]: row for row in compiles if row["is_forward"] is not False}
-    groups: dict[Code, list[Row]] = defaultdict(list)
-    for row in focus.rows(tables["recompile_causes"]):
-        groups[code_of(row)].append(row)
+    groups = grouped(focus.rows(tables["recompile_causes"]), by=code_of)
     per_function = Counter(map(code_of, by_key.values()))
     limited = {code_of(row) for row in compiles if row["outcome"] == "limit"}
     chains = []

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
+from operator import attrgetter
 
 import polars as pl
 
@@ -34,7 +35,7 @@ from traceview.diagnosis.explanation import (
 )
 from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
 from traceview.diagnosis.timeline import timelines
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.words.names import PHASES
 from traceview.words.numbers import together
 
@@ -105,12 +106,11 @@ def explanation(tables: Tables, focus: Focus) -> Explanation:
 
 def effects(tables: Tables, focus: Focus) -> tuple[Effect, ...]:
     """The waterfall in its order; the rows of an effect by size, their sum is the effect."""
-    by_effect: dict[str, list[EffectRow]] = defaultdict(list)
-    for row in focus.rows(tables["waterfall_rows"]):
-        by_effect[row["effect"]].append(struct_of(EffectRow, row))
+    by_effect = grouped(focus.rows(tables["waterfall_rows"]), "effect")
     found = []
     for row in sorted(focus.rows(tables["waterfall"]), key=lambda row: row["order"]):
-        rows = sorted(by_effect[row["effect"]], key=lambda row: -abs(row.ms))
+        parts = [struct_of(EffectRow, part) for part in by_effect[row["effect"]]]
+        rows = sorted(parts, key=lambda part: -abs(part.ms))
         if len(rows) > MOST_EFFECT_ROWS:
             rest = rows[MOST_EFFECT_ROWS - 1 :]
             eager = [one.eager_ms for one in rest if one.eager_ms is not None]
@@ -134,10 +134,9 @@ def details(tables: Tables, focus: Focus) -> tuple[AccountDetail, ...]:
     steps = {
         row.stance: row.timed_step_ms or row.profiled_step_ms for row in profiler(tables, focus)
     }
-    by_category: dict[tuple[str, str], list[AccountDetail]] = defaultdict(list)
-    for detail in focus.structs(tables["account_details"].drop_nulls("ms"), AccountDetail):
-        if detail.ms >= LEAST_DETAIL * (steps.get(detail.stance) or 0.0):
-            by_category[detail.stance, detail.category].append(detail)
+    details = focus.structs(tables["account_details"].drop_nulls("ms"), AccountDetail)
+    large = (d for d in details if d.ms >= LEAST_DETAIL * (steps.get(d.stance) or 0.0))
+    by_category = grouped(large, by=attrgetter("stance", "category"))
     return tuple(
         detail
         for stance in STANCES
@@ -163,9 +162,7 @@ def profiler(tables: Tables, focus: Focus) -> tuple[ProfilerCost, ...]:
 def matching(tables: Tables, focus: Focus) -> Matching:
     """Groups, the largest first, with their kernels; the shares are of all kernels of a stance."""
     groups = sorted(focus.rows(tables["match_groups"]), key=lambda row: row["group_id"])
-    kernels: dict[int, list[Row]] = defaultdict(list)
-    for row in focus.rows(tables["matched_kernels"]):
-        kernels[row["group_id"]].append(row)
+    kernels = grouped(focus.rows(tables["matched_kernels"]), "group_id")
     both = all(any(row[f"{stance}_ms"] for row in groups) for stance in STANCES)
     matched = [row for row in groups if row["matched"]]
     compiled = [row for rows in kernels.values() for row in rows if row["stance"] == "compiled"]
@@ -174,9 +171,7 @@ def matching(tables: Tables, focus: Focus) -> Matching:
     same = ("stance", "name", "cpu_op", "file", "line", "compile_id")
     for group in groups[:MOST_GROUPS]:
         # Kernels of each stance, the largest first; calls of one kernel at one line are added up.
-        alike: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-        for row in kernels[group["group_id"]]:
-            alike[tuple(row[column] for column in same)].append(row)
+        alike = grouped(kernels[group["group_id"]], *same)
         found = [
             struct_of(
                 GroupKernel,
@@ -292,11 +287,13 @@ def fusion_notes(tables: Tables, focus: Focus) -> tuple[FusionNote, ...]:
         first["bytes_saved"] = max(known, default=None)
         first["lines"] = list(dict.fromkeys([*first["lines"], *(row["lines"] or ())]))
 
-    by_kind: dict[str, list[FusionNote]] = defaultdict(list)
-    for row in merged.values():
-        if row["kind"] not in _OPPORTUNITIES or row["bytes_saved"] != 0:
-            by_kind[row["kind"]].append(struct_of(FusionNote, row))
-    kept = [note for notes in by_kind.values() for note in notes[:MOST_NOTES]]
+    told = (
+        row
+        for row in merged.values()
+        if row["kind"] not in _OPPORTUNITIES or row["bytes_saved"] != 0
+    )
+    by_kind = grouped(told, "kind").values()
+    kept = [struct_of(FusionNote, row) for rows in by_kind for row in rows[:MOST_NOTES]]
     return tuple(sorted(kept, key=lambda note: -(note.bytes_saved or 0)))
 
 

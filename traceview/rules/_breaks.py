@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
@@ -29,6 +28,7 @@ from traceview.rules.kit import (
     times,
 )
 from traceview.rules.kit import severity as severity_by_cost
+from traceview.tables import grouped
 
 _ENDS = (
     "Dynamo cannot trace this, and fullgraph=True turns the graph break into an error. The script "
@@ -122,9 +122,7 @@ class Site(msgspec.Struct, frozen=True):
 
     def evidence(self) -> tuple[Evidence, ...]:
         """One entry per message, with how often it is in the log."""
-        seen: dict[str, list[Row]] = defaultdict(list)
-        for row in self.rows:
-            seen[shorten(row["gb_type"] or row["reason"])].append(row)
+        seen = grouped(self.rows, by=lambda row: shorten(row["gb_type"] or row["reason"]))
         found = []
         for message, same in list(seen.items())[:MOST_EVIDENCE]:
             gb_id = next((f"{row['gb_id']}: " for row in same if row["gb_id"]), "")
@@ -136,11 +134,9 @@ class Site(msgspec.Struct, frozen=True):
 
 def sites(tables: Tables, *kinds: str) -> Iterator[Site]:
     """The user's own lines where breaks of these kinds (none given: any) happened."""
-    found: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
-    for row in rows(tables, "break_sites", in_torch=False):
-        if not kinds or not set(kinds).isdisjoint(row["kinds"]):
-            found[row["file"], row["line"]].append(row)
-    for (file, line), same in found.items():
+    every = rows(tables, "break_sites", in_torch=False)
+    wanted = (row for row in every if not kinds or not set(kinds).isdisjoint(row["kinds"]))
+    for (file, line), same in grouped(wanted, "file", "line").items():
         place = inside = None
         if file is not None and line is not None:
             place = Location(file, line, same[0]["function"])

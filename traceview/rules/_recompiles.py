@@ -46,6 +46,7 @@ from traceview.rules.kit import (
     times,
     torch_before,
 )
+from traceview.tables import grouped
 from traceview.torchtext.frames import StackFrame, resumed
 from traceview.words import names
 
@@ -290,10 +291,7 @@ def by_source(tables: Tables) -> Iterator[Cause]:
 
 
 def _grouped(found: Iterable[Row], key: Callable[[Row], object]) -> Iterator[Cause]:
-    groups: dict[object, list[Row]] = defaultdict(list)
-    for row in found:
-        groups[key(row)].append(row)
-    return (Cause(tuple(group)) for group in groups.values())
+    return (Cause(tuple(group)) for group in grouped(found, by=key).values())
 
 
 def limited_frames(tables: Tables) -> set[Frame]:

@@ -39,7 +39,6 @@ from traceview.rules.kit import (
     Cost,
     Finding,
     Owners,
-    Row,
     Snippet,
     Tables,
     about,
@@ -48,6 +47,7 @@ from traceview.rules.kit import (
     rows,
     shorten,
 )
+from traceview.tables import grouped
 
 CODE = "TV117"
 NEEDS = frozenset({"runs", "compiles"})
@@ -75,12 +75,12 @@ def check(tables: Tables) -> Iterator[Finding]:
         return
     lived = (baseline["exit_code"] == 0).any()
     ended = [row for row in first_rank(rows(tables, "runs")) if row["error_type"] in _CRASHES]
-    failed: dict[tuple[str | None, int | None], list[Row]] = {}
-    for row in first_rank(rows(tables, "compiles", outcome="failed")):
-        if row["fail_type"] in _CRASHES and not is_lack(row["fail_reason"]):
-            failed.setdefault((row["co_filename"], row["co_firstlineno"]), []).append(row)
-
-    for compiles in failed.values():
+    failed = (
+        row
+        for row in first_rank(rows(tables, "compiles", outcome="failed"))
+        if row["fail_type"] in _CRASHES and not is_lack(row["fail_reason"])
+    )
+    for compiles in grouped(failed, "co_filename", "co_firstlineno").values():
         first = compiles[0]
         kind, spot = first["fail_type"], tables.once(Owners).code(first)
         fatal = any(row["error_type"] == kind for row in ended)

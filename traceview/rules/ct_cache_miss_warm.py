@@ -102,10 +102,7 @@ class _Miss(NamedTuple):
 
 def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[Finding]:
     """One finding a reason and line."""
-    groups: dict[tuple[Why, Location | None], list[_Miss]] = {}
-    for miss in _misses(tables):
-        groups.setdefault((miss.why, miss.place), []).append(miss)
-
+    groups = grouped(_misses(tables), by=lambda miss: (miss.why, miss.place))
     for (why, place), found in groups.items():
         spent = sum(_starts.backend_seconds(miss.compiles) for miss in found)
         if spent < least_seconds:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 import msgspec
@@ -33,9 +33,6 @@ AFTER_STEP = 5
 QUIET_S = 10.0
 #: Part of a step by which ranks may differ in when they begin the next one.
 _EARLY = 0.1
-
-#: Member → (begins at, µs; step), in order.
-Edges = Mapping[str, list[tuple[float, int]]]
 
 
 class Trace(msgspec.Struct, frozen=True):

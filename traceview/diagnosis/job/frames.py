@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from traceview.diagnosis.focus import Code, Row, code_of, cut, struct_of
 from traceview.diagnosis.job.caches import misses, why
 from traceview.diagnosis.job.model import ChainLink, JobBreak, JobCause, JobChain, JobFrame, RankRow
 from traceview.diagnosis.job.subject import TEXT, VALUE, Subject, member_name
+from traceview.tables import grouped
 from traceview.words import names
 from traceview.words.numbers import plural
 
@@ -149,16 +151,13 @@ def _seconds(spans: list[Interval] | None) -> float | None:
 
 def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
     """(one chain for each function and each set of ranks that went the same way, how many more)."""
-    on_rank: dict[tuple[Code, str], list[Row]] = defaultdict(list)
     # The order of rows follows the names of files: the lowest rank stands for those it is alike.
     order = {member: number for number, member in enumerate(subject.job.members)}
     causes = subject.rows("recompile_causes")
-    for row in sorted(causes, key=lambda row: order.get(row["member"], len(order))):
-        on_rank[code_of(row), row["member"]].append(row)
-    by_way: dict[tuple[object, ...], list[list[Row]]] = defaultdict(list)
-    for (code, _), rows in on_rank.items():
-        what = ("kind", "source_name", "dim", "old", "new")
-        by_way[code, tuple(tuple(row[name] for name in what) for row in rows)].append(rows)
+    ordered = sorted(causes, key=lambda row: order.get(row["member"], len(order)))
+    on_rank = grouped(ordered, by=lambda row: (code_of(row), row["member"]))
+    what = itemgetter("kind", "source_name", "dim", "old", "new")
+    by_way = grouped(on_rank.values(), by=lambda rows: (code_of(rows[0]), *map(what, rows)))
     found = sorted(
         (_chain(subject, ranks) for ranks in by_way.values()),
         key=lambda chain: (-(chain.seconds or 0.0), -chain.recompiles),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from contextlib import suppress
-from itertools import groupby
-from operator import itemgetter
 from statistics import mode
 
 import polars as pl
@@ -14,7 +12,7 @@ from msgspec.structs import replace
 
 from traceview.derive.intervals import length
 from traceview.derive.job import earlier
-from traceview.diagnosis.focus import Code, Row, code_of, cut, struct_of
+from traceview.diagnosis.focus import Row, code_of, cut, struct_of
 from traceview.diagnosis.job.caches import misses, why
 from traceview.diagnosis.job.model import (
     ConfigDifference,
@@ -30,6 +28,7 @@ from traceview.diagnosis.job.model import (
     Wait,
 )
 from traceview.diagnosis.job.subject import VALUE, Subject, member_name, members_of, ranks
+from traceview.tables import grouped
 from traceview.words import names
 from traceview.words.numbers import seconds
 
@@ -45,11 +44,8 @@ _PARTS = {
 
 def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
     """(compiles that other ranks waited for, the longest first; how many more)."""
-    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in subject.rows("job_waits"):
-        groups[row["member"], row["compile_key"]].append(row)
     found = []
-    for rows in groups.values():
+    for rows in grouped(subject.rows("job_waits"), "member", "compile_key").values():
         longest = max(rows, key=lambda row: row["seconds"])
         evidence = "one of their steps took that much longer than usual, and they compiled nothing"
         if longest["basis"] != "measured":
@@ -78,8 +74,7 @@ def waits(subject: Subject) -> tuple[tuple[Wait, ...], int]:
 def stragglers(subject: Subject) -> tuple[Straggler, ...]:
     """Ranks that compiled much longer than the others, the slowest first."""
     found, missed = [], misses(subject)
-    for member, grouped in groupby(subject.rows("job_stragglers"), key=itemgetter("member")):
-        rows = list(grouped)
+    for member, rows in grouped(subject.rows("job_stragglers"), "member").items():
         parts = tuple(
             JobCause(
                 row["part"],
@@ -103,10 +98,8 @@ def late(subject: Subject) -> LateCompiles | None:
     rows = subject.rows("late_compiles")
     if not rows:
         return None
-    groups: dict[Code, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[code_of(row)].append(row)
-    ranked = sorted(groups.values(), key=lambda own: -sum(row["seconds"] or 0.0 for row in own))
+    groups = grouped(rows, by=code_of).values()
+    ranked = sorted(groups, key=lambda own: -sum(row["seconds"] or 0.0 for row in own))
     timed = subject.frame("late_compiles").select("started_us", "seconds").drop_nulls()
     spans = [(int(start), int(start + 1e6 * spent)) for start, spent in timed.iter_rows()]
     by, step, after = rows[0]["late_by"], rows[0]["after_step"], subject.at_s(rows[0]["after_us"])
@@ -190,9 +183,9 @@ def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
     """(versions and settings that differ, versions first; how many more)."""
     rows = sorted(subject.rows("job_configs"), key=lambda row: row["section"] != "versions")
     found = []
-    for (section, name), grouped in groupby(rows, key=itemgetter("section", "name")):
+    for (section, name), same in grouped(rows, "section", "name").items():
         sides = []
-        for row in grouped:
+        for row in same:
             value = row["value"]
             # As Python writes it, as in cache keys and in the user's own code; several values, one
             # after the other, stay as they are.
