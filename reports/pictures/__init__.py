@@ -2,42 +2,6 @@
 
 from __future__ import annotations
 
-from traceview.reports.pictures.compiles import (
-    compiles,
-    first_calls,
-    phase_families,
-    phases,
-    placed,
-)
-from traceview.reports.pictures.limits import bandwidth, roofline
-from traceview.reports.pictures.pairs import groups, off_axis, pairs, undrawn_groups
-from traceview.reports.pictures.time import (
-    accounts,
-    axis_start,
-    families,
-    steps,
-    times,
-    undrawn,
-    waterfall,
-)
+from traceview.reports.pictures import compiles, limits, pairs, time
 
-__all__ = [
-    "accounts",
-    "axis_start",
-    "bandwidth",
-    "compiles",
-    "families",
-    "first_calls",
-    "groups",
-    "off_axis",
-    "pairs",
-    "phase_families",
-    "phases",
-    "placed",
-    "roofline",
-    "steps",
-    "times",
-    "undrawn",
-    "undrawn_groups",
-    "waterfall",
-]
+__all__ = ["compiles", "limits", "pairs", "time"]

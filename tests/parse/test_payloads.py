@@ -7,9 +7,8 @@ import pytest
 
 from traceview.parse.payloads import CUT_MARK, clipped
 from traceview.parse.payloads.metrics import Event, event
-from traceview.parse.payloads.module import Module, module
+from traceview.parse.payloads.module import Module, Traces, module, traces
 from traceview.parse.payloads.readers import Told, told
-from traceview.parse.payloads.traces import Traces, traces
 
 TORCH = "/x/lib/python3.11/site-packages/torch"
 # As Dynamo and the post-grad passes print them (torch/fx/graph.py), shortened.

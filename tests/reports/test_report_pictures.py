@@ -11,15 +11,15 @@ from page import Page
 
 from traceview.diagnosis.explanation import Ceiling, Effect, PhaseSpan
 from traceview.diagnosis.model import AccountRow, CompileRow
-from traceview.reports import pictures
+from traceview.reports.pictures import compiles, limits, pairs, time
 from traceview.reports.pictures.bars import LogScale, nice_ticks
 from traceview.reports.pictures.time import category_changes
 from traceview.reports.view import digits as digits_of
 
 DRAWN = (
-    pictures.times, pictures.accounts, pictures.waterfall, pictures.pairs, pictures.compiles,
-    pictures.first_calls, pictures.phases, pictures.groups, pictures.roofline, pictures.bandwidth,
-    pictures.steps,
+    time.times, time.accounts, time.waterfall, pairs.pairs, compiles.compiles,
+    compiles.first_calls, compiles.phases, pairs.groups, limits.roofline, limits.bandwidth,
+    time.steps,
 )  # fmt: skip
 
 
@@ -47,13 +47,13 @@ def texts(picture, kind):
 
 
 def test_bars_share_one_scale_and_the_longest_fills_it():
-    eager, compiled = widths(pictures.times(sample.helped()), r"f-stance-\w+")
+    eager, compiled = widths(time.times(sample.helped()), r"f-stance-\w+")
     assert eager == 100
     assert compiled == pytest.approx(100 * 0.79 / 4.55, abs=0.01)
 
 
 def test_segments_have_the_length_of_their_milliseconds():
-    found = widths(pictures.accounts(explained(profiler=())), r"f-[\w-]+(?: thin)?")
+    found = widths(time.accounts(explained(profiler=())), r"f-[\w-]+(?: thin)?")
     eager, compiled = sum(found[:5]), sum(found[5:])
     assert len(found) == 10
     assert eager == pytest.approx(100, abs=0.01)
@@ -62,7 +62,7 @@ def test_segments_have_the_length_of_their_milliseconds():
 
 
 def test_the_profiler_stands_beside_the_step_and_not_in_it():
-    picture = pictures.accounts(sample.helped())
+    picture = time.accounts(sample.helped())
     inside = sum(widths(picture, r"f-[\w-]+(?: thin)?")[:5])
     assert inside == pytest.approx(100 * 4.55 / 5.1, abs=0.01)
     beside = widths(picture, "outline")
@@ -72,13 +72,13 @@ def test_the_profiler_stands_beside_the_step_and_not_in_it():
 
 def test_a_dear_profiler_does_not_squeeze_the_step():
     cost = structs.replace(sample_explained.PROFILER[0], profiled_step_ms=400.0)
-    picture = pictures.accounts(explained(profiler=(cost,)))
+    picture = time.accounts(explained(profiler=(cost,)))
     assert sum(widths(picture, r"f-[\w-]+(?: thin)?")[:5]) == pytest.approx(100 / 1.6, abs=0.01)
     assert sum(widths(picture, "outline")) < 40
 
 
 def test_idle_and_unexplained_stand_last_and_are_hatched():
-    picture = pictures.accounts(sample.helped())
+    picture = time.accounts(sample.helped())
     kinds = re.findall(r'class="f-(\w+)"', picture)
     assert kinds[:5] == ["elem", "gemm", "redu", "idle", "unex"]
     assert picture.count("url(#accounts-unex)") == 2
@@ -86,22 +86,22 @@ def test_idle_and_unexplained_stand_last_and_are_hatched():
 
 def test_more_than_the_step_was_found():
     rows = (AccountRow("gemm", 5.0, "busy"), AccountRow("unexplained", -0.4, "unexplained"))
-    picture = pictures.accounts(structs.replace(explained(profiler=()), accounting={"eager": rows}))
+    picture = time.accounts(structs.replace(explained(profiler=()), accounting={"eager": rows}))
     assert texts(picture, "rowvalue") == ["4.60 ms"]
     assert widths(picture, r"f-[\w-]+(?: thin)?") == [100.0]
 
 
 def test_left_out_pair_far_away_does_not_squeeze_the_others():
-    pairs = [{"speedup": 1.2 + i / 100, "used": True} for i in range(5)]
-    pairs += [{"speedup": 40.0, "used": False, "left_out": "compile inside"}]
-    diagnosis = structs.replace(sample.helped(), pairs=tuple(pairs))
-    assert pictures.off_axis(diagnosis) == 1
-    assert pictures.pairs(diagnosis).count("<circle") == 5
-    assert pictures.off_axis(sample.helped()) == 0
+    rows = [{"speedup": 1.2 + i / 100, "used": True} for i in range(5)]
+    rows += [{"speedup": 40.0, "used": False, "left_out": "compile inside"}]
+    diagnosis = structs.replace(sample.helped(), pairs=tuple(rows))
+    assert pairs.off_axis(diagnosis) == 1
+    assert pairs.pairs(diagnosis).count("<circle") == 5
+    assert pairs.off_axis(sample.helped()) == 0
 
 
 def test_a_compile_is_placed_where_it_began():
-    picture = pictures.compiles(sample.helped())
+    picture = compiles.compiles(sample.helped())
     starts = [float(x) for x in re.findall(r'<g><title>[^<]*</title><rect x="([\d.]+)%"', picture)]
     assert starts[0] == 0
     assert starts[4] == pytest.approx(100 * 5.2 / 5.8, abs=0.01)
@@ -143,7 +143,7 @@ def test_short_steps_get_more_decimals(step_ms, digits):
 
 
 def test_effects_lead_from_the_eager_median_to_the_compiled_one():
-    picture = pictures.waterfall(sample.helped())
+    picture = time.waterfall(sample.helped())
     values = texts(picture, "rowvalue halo")
     assert values == ["4.55 ms", "−3.160 ms", "−0.620 ms", "+0.020 ms", "0.790 ms"]
     lengths = widths(picture, r"f-[\w-]+(?: thin)?")
@@ -152,7 +152,7 @@ def test_effects_lead_from_the_eager_median_to_the_compiled_one():
 
 
 def test_effects_that_do_not_reach_the_compiled_median_say_so():
-    picture = pictures.waterfall(explained(waterfall=sample_explained.WATERFALL[:1]))
+    picture = time.waterfall(explained(waterfall=sample_explained.WATERFALL[:1]))
     assert texts(picture, "rowlabel halo")[-2:] == ["everything else", "compiled"]
     assert texts(picture, "rowvalue halo")[-2] == "−0.600 ms"
 
@@ -162,10 +162,10 @@ def test_small_effects_of_a_long_step_are_seen():
     effects = (Effect("fusion", -2.0, None, None, "device", "measured"),
                Effect("other_idle", 1.0, None, None, "device", "derived"))  # fmt: skip
     diagnosis = structs.replace(explained(waterfall=effects), verdict=verdict)
-    assert pictures.axis_start(diagnosis) == 97.0
-    lengths = widths(pictures.waterfall(diagnosis), r"f-(?:less|more)")
+    assert time.axis_start(diagnosis) == 97.0
+    lengths = widths(time.waterfall(diagnosis), r"f-(?:less|more)")
     assert lengths == pytest.approx([100 * 2 / 3, 100 / 3], abs=0.01)
-    assert pictures.axis_start(sample.helped()) == 0
+    assert time.axis_start(sample.helped()) == 0
 
 
 def test_without_effects_the_categories_lead_to_the_compiled_step():
@@ -174,7 +174,7 @@ def test_without_effects_the_categories_lead_to_the_compiled_step():
     sizes = [abs(after - before) for _, before, after in found]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(after - before for _, before, after in found) == pytest.approx(0.79 - 4.55)
-    values = texts(pictures.waterfall(plain), "rowvalue halo")
+    values = texts(time.waterfall(plain), "rowvalue halo")
     assert values[0] == "4.55 ms"
     assert values[1:3] == ["−3.420 ms", "−0.640 ms"]
     assert values[-1] == "0.790 ms"
@@ -185,7 +185,7 @@ def test_compiles_of_one_function_share_a_row_and_many_functions_are_folded():
         CompileRow(f"{i % 40}/{i // 40}", "f", "a.py", 1, "ok", float(i), 0.5, {}, 1, 1, None)
         for i in range(500)
     )
-    picture = pictures.compiles(structs.replace(sample.helped(), compiles=rows))
+    picture = compiles.compiles(structs.replace(sample.helped(), compiles=rows))
     labels = texts(picture, "rowlabel halo(?: tight)?")
     assert len(labels) == 17
     assert labels[0] == "0 f · 13 compiles"
@@ -193,7 +193,7 @@ def test_compiles_of_one_function_share_a_row_and_many_functions_are_folded():
 
 
 def test_nested_phases_lie_below_and_workers_apart():
-    picture = pictures.phases(sample.helped())
+    picture = compiles.phases(sample.helped())
     assert texts(picture, "rowlabel halo") == ["not tied to a compile", "0 forward"]
     assert texts(picture, "rowvalue halo") == ["500 ms", "4.50 s"]
     assert len(heights(picture, "track")) == 1 + 4
@@ -213,11 +213,11 @@ def test_a_span_of_no_compile_and_of_great_depth_is_kept_or_left_out():
         PhaseSpan(None, "x", "", 0.0, 1.0, None, 0),
         PhaseSpan(None, "x", "", 0.0, 1.0, None, 99),
     )
-    assert pictures.phases(explained(phases=deep)).count("<g>") == 1
+    assert compiles.phases(explained(phases=deep)).count("<g>") == 1
 
 
 def test_blocks_of_a_group_are_as_high_as_their_time():
-    picture = pictures.groups(sample.helped())
+    picture = pairs.groups(sample.helped())
     elementwise, copies, generated = (
         heights(picture, f"f-{family}")[0] for family in ("elem", "copy", "gen1")
     )
@@ -229,7 +229,7 @@ def test_blocks_of_a_group_are_as_high_as_their_time():
 
 
 def test_a_group_says_how_many_kernels_became_how_many_and_where():
-    picture = pictures.groups(sample.helped())
+    picture = pairs.groups(sample.helped())
     assert texts(picture, "rowlabel")[0] == "34 kernels, 3.42 ms"
     assert texts(picture, "rowvalue")[0] == "1 kernel, 0.380 ms"
     assert texts(picture, "rowvalue")[2] == "nothing in compiled"
@@ -240,8 +240,8 @@ def test_groups_beyond_the_picture_are_counted():
     groups = sample_explained.MATCHING.groups * 10
     matching = structs.replace(sample_explained.MATCHING, groups=groups)
     diagnosis = explained(matching=matching)
-    assert pictures.groups(diagnosis).count("<g>") == 12
-    assert pictures.undrawn_groups(diagnosis) == 18
+    assert pairs.groups(diagnosis).count("<g>") == 12
+    assert pairs.undrawn_groups(diagnosis) == 18
 
 
 def test_a_kernel_at_the_ridge_lies_on_both_roofs():
@@ -250,7 +250,7 @@ def test_a_kernel_at_the_ridge_lies_on_both_roofs():
         sample_explained.LIMITS[2], bytes=10**9, flops=round(ridge * 10**9), tflop_s=51.2
     )
     ceilings = (sample_explained.CEILINGS[0], sample_explained.CEILINGS[2])
-    picture = pictures.roofline(explained(limits=(kernel,), ceilings=ceilings))
+    picture = limits.roofline(explained(limits=(kernel,), ceilings=ceilings))
     x, y = map(float, re.search(r'<circle cx="([\d.]+)%" cy="([\d.]+)"', picture).groups())
     lines = re.findall(
         r'<line x1="([\d.]+)%" y1="([\d.]+)" x2="([\d.]+)%" y2="([\d.]+)" class="ceiling"', picture
@@ -262,28 +262,28 @@ def test_a_kernel_at_the_ridge_lies_on_both_roofs():
 
 
 def test_eager_dots_are_hollow_and_dots_grow_with_time():
-    picture = pictures.roofline(sample.helped())
+    picture = limits.roofline(sample.helped())
     assert picture.count("f-gemm hollow") == 1
     assert picture.count("f-gemm solid") == 1
     short = structs.replace(sample_explained.LIMITS[3], ms=0.01)
     both = explained(limits=(sample_explained.LIMITS[2], short))
-    radii = [float(r) for r in re.findall(r' r="([\d.]+)"', pictures.roofline(both))]
+    radii = [float(r) for r in re.findall(r' r="([\d.]+)"', limits.roofline(both))]
     assert radii[1] > 2 * radii[0]
 
 
 def test_a_roofline_without_ceilings_has_dots_and_no_lines():
-    picture = pictures.roofline(explained(ceilings=()))
+    picture = limits.roofline(explained(ceilings=()))
     assert picture.count("<circle") == 2
     assert 'class="ceiling' not in picture
 
 
 def test_ceilings_in_other_units_are_no_lines():
     launch = Ceiling("launch", None, 2.1, "us", None, None, 9, "host")
-    assert 'class="ceiling' not in pictures.roofline(explained(ceilings=(launch,)))
+    assert 'class="ceiling' not in limits.roofline(explained(ceilings=(launch,)))
 
 
 def test_the_width_of_a_bandwidth_strip_is_the_busy_time():
-    picture = pictures.bandwidth(sample.helped())
+    picture = limits.bandwidth(sample.helped())
     elementwise = widths(picture, "f-elem")
     assert elementwise == pytest.approx([100 * 3.42 / 3.85], abs=0.01)
     assert widths(picture, "f-unex") == pytest.approx([100 * 0.12 / 3.85], abs=0.01)
@@ -293,7 +293,7 @@ def test_the_width_of_a_bandwidth_strip_is_the_busy_time():
 
 
 def test_spans_of_both_stances_share_one_scale():
-    picture = pictures.steps(sample.helped())
+    picture = time.steps(sample.helped())
     floors = widths(picture, r"f-(?:host|idle)")
     assert floors[:2] == [100, 100]
     assert min(floors[2:5]) <= 100 * 1.2 / 5.1 + 0.01
@@ -302,11 +302,11 @@ def test_spans_of_both_stances_share_one_scale():
 
 
 def test_spans_that_are_not_drawn_are_counted():
-    assert pictures.undrawn(sample.helped()) == 12
+    assert time.undrawn(sample.helped()) == 12
     diagnosis = sample.many()
-    drawn = pictures.steps(diagnosis).count("<g>")
+    drawn = time.steps(diagnosis).count("<g>")
     assert drawn <= 1800
-    assert pictures.undrawn(diagnosis) > 10_000
+    assert time.undrawn(diagnosis) > 10_000
 
 
 def test_axes_have_round_numbers():
@@ -324,7 +324,7 @@ def test_a_line_leads_from_an_unexplained_bar_to_the_compiled_one():
     effects = (Effect("fusion", -3.0, None, None, "device", "measured"),
                Effect("unexplained", -0.76, None, None, "device", "measured"),
                Effect("other_idle", 0.0001, None, None, "device", "derived"))  # fmt: skip
-    picture = pictures.waterfall(explained(waterfall=effects))
+    picture = time.waterfall(explained(waterfall=effects))
     assert len(texts(picture, "rowlabel halo")) == 4
     joints = re.findall(r'<line x1="([\d.]+)%"[^>]*class="joint"', picture)
     places = [100.0, 100 * 1.55 / 4.55, 100 * 0.79 / 4.55]

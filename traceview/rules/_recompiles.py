@@ -16,6 +16,8 @@ import msgspec
 import polars as pl
 
 from traceview.derive.facts.recompile_causes import A_TENSOR, SIZES
+from traceview.derive.facts.recompile_causes import Frame as Frame
+from traceview.derive.facts.recompile_causes import frame_of as frame_of
 from traceview.rules import _starts
 from traceview.rules._guard_lines import read_in_guards, whole_path
 from traceview.rules.kit import (
@@ -75,8 +77,6 @@ SUBJECTS = {
     "backend": "the backend object",
 }
 
-Frame = tuple[str | None, int | None]
-
 _ON_STACK = re.compile(r"___stack\d+")
 _GIVEN = re.compile(r"args\[(\d+)\]")
 _LOCAL = re.compile(r"\bL\['(\w+)'\]")
@@ -102,11 +102,6 @@ def called(row: Row) -> str:
 def plain(source: str | None) -> str:
     """``L['x'].size()[0]`` as guards write it: ``x.size()[0]``."""
     return _LOCAL.sub(r"\1", source or "")
-
-
-def frame_of(row: Row) -> Frame:
-    """The code object of a row of ``compiles`` or ``recompile_causes``."""
-    return row["co_filename"], row["co_firstlineno"]
 
 
 def opening(text: str) -> str:

@@ -188,7 +188,7 @@ def _size_reasons(tables: Tables, rows: list[dict[str, Any]]) -> Iterator[tuple[
     switched_off = set(tables["environment"].filter(name=DYNAMIC_SWITCH, value="False")["pass"])
     differing = _differing_parameters(tables, rows)
     for row in rows:
-        parameters = list(differing.get((row["pass"], *_frame_of(row)), ()))
+        parameters = list(differing.get((row["pass"], *frame_of(row)), ()))
         if _ON_PARAMETER in (row["guard"] or ""):
             parameters.append(row["source_name"] or "")
         region = region_of(tables, row["compile_key"])
@@ -218,7 +218,7 @@ def _differing_parameters(
     """By pass and function the parameters that two of its variants guard with different sizes."""
     if not rows:
         return {}
-    frames = {(row["pass"], *_frame_of(row)) for row in rows}
+    frames = {(row["pass"], *frame_of(row)) for row in rows}
     compiles = tables["compiles"].select("compile_key", "pass", *_CODE[1:]).iter_rows()
     code = {key: tuple(frame) for key, *frame in compiles if tuple(frame) in frames}
     guards = tables["guards"].filter(
@@ -238,7 +238,7 @@ def _differing_parameters(
 
 def _dimension(row: Row) -> tuple[object, ...]:
     """The size of one tensor in one function, between resets of one process (hosts share pids)."""
-    return row["rank"], _process(row), *_frame_of(row), row["source_name"], row["dim"]
+    return row["rank"], _process(row), *frame_of(row), row["source_name"], row["dim"]
 
 
 def _process(row: Row) -> str:
@@ -246,5 +246,6 @@ def _process(row: Row) -> str:
     return str(row["compile_key"] or "").rpartition(":")[0]
 
 
-def _frame_of(row: Row) -> Frame:
+def frame_of(row: Row) -> Frame:
+    """The code object of a row of ``compiles`` or ``recompile_causes``."""
     return row["co_filename"], row["co_firstlineno"]

@@ -4,8 +4,7 @@ So they may run where the payload is cut, in the other process of a large file (
 
     guard_tree    the leaves of a tree of guards
     metrics       CompilationMetrics and chromium events
-    module        the kernels and calls of a generated module
-    traces        the user's lines of kernels
+    module        the kernels and calls of a generated module, the user's lines of kernels
     readers       which kind of record has which of them
 """
 

@@ -10,8 +10,7 @@ import msgspec
 from traceview.parse.payloads import TREE_LIMIT, clipped
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.metrics import METRICS, Event, Metrics, Numbers, event, metrics
-from traceview.parse.payloads.module import Module, module
-from traceview.parse.payloads.traces import Traces, traces
+from traceview.parse.payloads.module import Module, Traces, module, traces
 
 Told = Event | Guards | Metrics | Module | Traces
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from traceview.parse.cutting import Record
-from traceview.parse.payloads.traces import Traces, traces
+from traceview.parse.payloads.module import Traces, traces
 from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Process, Reader, Row
 from traceview.torchtext.fx import lowered_operators, node_lines

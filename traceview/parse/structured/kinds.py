@@ -45,57 +45,43 @@ def counted(reader: Reader, record: Record) -> None:
     reader.process.find(record)
 
 
+#: Kinds, and artifacts, that are known and only counted.
+_KEYS = """
+    compilation_metrics_runtime bwd_compilation_metrics_runtime describe_storage describe_tensor
+    describe_source dynamo_guards dump_file link propagate_real_tensors
+    propagate_real_tensors_provenance expression_created guard_on_data_dependent_error
+    missing_fake_kernel mismatched_fake_kernel export exported_program
+"""
+_ARTIFACTS = """
+    dynamo_side_effects aot_forward_graph_fw_metadata torch._functorch.config
+    runtime_wrapper_orchestration compiled_function_forward compiled_function_backward
+    compiled_fn_wrapper backward_prologue backward_epilogue inductor_runtime_and_tensor_meta
+    graph_execution min_cut_information compiled_autograd_compile_reasons compiler_collective
+"""
+
 KEYS: dict[str, Parser] = {
+    **dict.fromkeys(_KEYS.split(), counted),
     "str": string,
     "dynamo_start": compiles.dynamo_start,
     "compilation_metrics": compiles.compilation_metrics,
     "bwd_compilation_metrics": compiles.compilation_metrics,
-    "compilation_metrics_runtime": counted,
-    "bwd_compilation_metrics_runtime": counted,
     "chromium_event": phases.chromium_event,
     **dict.fromkeys(graphs.KEYS, graphs.graph),
     "inductor_output_code": graphs.output_code,
     **dict.fromkeys(symbols.EVENTS, symbols.symbol),
-    "describe_storage": counted,
-    "describe_tensor": counted,
-    "describe_source": counted,
     "dynamo_cpp_guards_str": symbols.guard_tree,
-    "dynamo_guards": counted,
-    "dump_file": counted,
-    "link": counted,
-    "propagate_real_tensors": counted,
-    "propagate_real_tensors_provenance": counted,
-    "expression_created": counted,
-    "guard_on_data_dependent_error": counted,
-    "missing_fake_kernel": counted,
-    "mismatched_fake_kernel": counted,
-    "export": counted,
-    "exported_program": counted,
 }
 
 ARTIFACTS: dict[str, Parser] = {
+    **dict.fromkeys(_ARTIFACTS.split(), counted),
     "dynamo_graph_break_reason": breaks.graph_break,
     "recompile_reasons": breaks.recompile_reasons,
     "dynamo_error": compiles.dynamo_error,
     "inductor_provenance_tracking_kernel_stack_traces": kernels.kernel_stack_traces,
     "inductor_provenance_tracking_node_mappings": kernels.node_mappings,
     "torch_version": settings.torch_version,
-    "dynamo_side_effects": counted,
-    "aot_forward_graph_fw_metadata": counted,
-    "torch._functorch.config": counted,
-    "runtime_wrapper_orchestration": counted,
-    "compiled_function_forward": counted,
-    "compiled_function_backward": counted,
-    "compiled_fn_wrapper": counted,
-    "backward_prologue": counted,
-    "backward_epilogue": counted,
     "triton_kernel_info": phases.triton_kernels,
-    "inductor_runtime_and_tensor_meta": counted,
     "inductor_collective_schedule": graphs.collective_schedule,
-    "graph_execution": counted,
-    "min_cut_information": counted,
-    "compiled_autograd_compile_reasons": counted,
-    "compiler_collective": counted,
 }
 
 PATTERNS: tuple[tuple[re.Pattern[str], Parser], ...] = (
