@@ -24,7 +24,7 @@ from traceview.rules.kit import (
 _GPP, _LOADING = "compile_file", "PyCodeCache.load_by_key_path"
 _HASHING = "inductor_codecache_torch_key"
 #: A quarter of a job whose length is known is worth a warning.
-DEAR_SHARE = 0.25
+WARNING_SHARE = 0.25
 
 
 def severity(tables: Tables, seconds: float) -> Severity:
@@ -32,7 +32,7 @@ def severity(tables: Tables, seconds: float) -> Severity:
     not known: a minute does not matter to a job of hours.
     """
     job = job_seconds(tables)
-    return "warning" if job is not None and seconds >= DEAR_SHARE * job else "info"
+    return "warning" if job is not None and seconds >= WARNING_SHARE * job else "info"
 
 
 def job_seconds(tables: Tables) -> float | None:

@@ -106,7 +106,7 @@ MOST_EVIDENCE = 5
 #: Below 5 % of a step a change is hard to tell from noise in paired blocks (interval about ±3 %).
 NOTABLE_SHARE = 0.05
 #: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost …
-_DEAR_MS = 0.05
+_NOTABLE_MS = 0.05
 #: … but what is below 1 % of a step is not seen in any measurement.
 _UNSEEN_SHARE = 0.01
 #: In a step that compiling slows down, a fifth of what is lost is worth a warning.
@@ -124,11 +124,11 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if ms_per_step is None or compiled is None or not is_timed(tables):
         return "warning"
-    dear = min(NOTABLE_SHARE * compiled, max(_DEAR_MS, _UNSEEN_SHARE * compiled))
+    notable = min(NOTABLE_SHARE * compiled, max(_NOTABLE_MS, _UNSEEN_SHARE * compiled))
     lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0
     if lost > 0:
-        dear = min(dear, _LOST_SHARE * lost)
-    return "warning" if ms_per_step >= dear else "info"
+        notable = min(notable, _LOST_SHARE * lost)
+    return "warning" if ms_per_step >= notable else "info"
 
 
 def compile_seconds(compiles: Iterable[Row]) -> float | None:

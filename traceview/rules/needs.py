@@ -211,7 +211,7 @@ class _Need(NamedTuple):
             if record is PROFILED and windows.height and not windows["error"].null_count():
                 why = f"here the profiler failed ({str(windows['error'][0])[:200]})"
         elif record.command == DIAGNOSE and tables.has("regions") and not there:
-            # The collector told of this run, but not of that: it was an older one.
+            # An older collector recorded this run, without what the rule needs.
             why, command = "this run was recorded without", DIAGNOSE
         return _Lack(record.what, why, command)
 
