@@ -54,6 +54,7 @@ def render(diagnosis: Diagnosis) -> str:
     script = asset("report.js")
     # The Content-Security-Policy knows our one script by its hash.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = Markup("".join(map(asset, styles)))
     page = ""
     for limits in _LEVELS:
         if diagnosis.job is not None:
@@ -64,7 +65,7 @@ def render(diagnosis: Diagnosis) -> str:
             .render(
                 d=diagnosis,
                 view=View(diagnosis, limits),
-                style=Markup("".join(map(asset, styles))),
+                style=style,
                 script=Markup(script),
                 script_hash=f"sha256-{digest}",
             )

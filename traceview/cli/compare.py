@@ -101,13 +101,10 @@ def emit(text: str, out: Path | None) -> None:
 def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
     """The run ``name``, diagnosed by the rules of ``choice``.
 
-    A diagnosis in JSON is used as it is: the run that it was made from may be gone. Logs are read
-    as a post-mortem, into a temporary folder.
+    A diagnosis in JSON is used as it is: the run that it was made from may be gone.
     """
-    from traceview.cli.postmortem import read_paths
     from traceview.compare import Side
     from traceview.diagnosis import from_json
-    from traceview.reading.executors import Processes
     from traceview.run import MANIFEST, Run
 
     path = Path(name)
@@ -123,8 +120,15 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
         return Side(name, "diagnosis", from_json(data))
     if path.is_file() and path.suffix == ".json" and (data := _read_json(path)) is not None:
         return Side(name, "diagnosis", from_json(data))
+    return _of_logs(name, choice)
 
-    if not path.exists() and "://" not in name and not any(c in name for c in "*?["):
+
+def _of_logs(name: str, choice: Choice) -> Side:
+    """Logs are read as a post-mortem, into a temporary folder."""
+    from traceview.cli.postmortem import read_paths
+    from traceview.reading.executors import Processes
+
+    if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):
         fact = f"{name} does not exist."
         remedy = "Give a run folder, its diagnosis.json, or a folder or file of logs."
         raise UsageError(fact, remedy, slug="no-such-run")

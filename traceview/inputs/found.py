@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from traceview.inputs.source import Source
 from traceview.inputs.streams import READ_ERRORS, damage_of
-from traceview.run import MANIFEST
 
 NO_LOG = "nothing of torch's was seen in it"
 
@@ -70,6 +69,8 @@ _BLOCK = 1 << 20
 
 def settled(found: Found) -> Found:
     """``found`` in order of name, without what repeats something else in it."""
+    from traceview.run import MANIFEST  # here: the processes that read need no run
+
     runs = [
         source.name.removesuffix(MANIFEST)
         for source in found.sources

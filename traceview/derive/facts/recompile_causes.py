@@ -167,12 +167,17 @@ def keys_changed(old: str | None, new: str | None) -> frozenset[str]:
 
 def pins(tables: Tables, row: Row) -> list[Row]:
     """Where the size was set to one value, in the code that did not serve it or the new code."""
-    specialized = tables["symbols"].filter(event="specialize")
-    pinned = grouped(specialized.iter_rows(named=True), "compile_key")
+    pinned = tables.once(_pinned)
     keys = (f"{_process(row)}:{row['failed_compile_id']}", row["compile_key"])
     size = f"{row['source_name']}.size()[{row['dim']}]"
     found = (pin for key in keys for pin in pinned.get(key, ()))
     return [pin for pin in found if size in _LOCAL.sub(r"\1", pin["source_name"] or "")]
+
+
+def _pinned(tables: Tables) -> dict[str, list[Row]]:
+    """Symbolic sizes that were set to one value, by compile."""
+    specialized = tables["symbols"].filter(event="specialize")
+    return grouped(specialized.iter_rows(named=True), "compile_key")
 
 
 def _size_reasons(tables: Tables, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:

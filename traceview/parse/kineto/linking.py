@@ -69,7 +69,7 @@ def link(raw: RawFrames) -> Batches:
         )
         columns = ("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation")
         yield "kernel_launches", named.select(*columns, "kernels", "graph_key", "compile_id")
-    del linked, launches, batch
+    del linked, launches, batch, named
     yield from _operators(ops, raw.host, contexts)
 
 

@@ -40,7 +40,8 @@ _INFO = msgspec.json.Decoder(_CacheInfo)
 def cache_artifact(reader: Reader, record: Record) -> None:
     """One look-up; an FX graph look-up also names the key of the code that stands before it."""
     match = PATTERN.fullmatch(record.name or "")
-    assert match is not None
+    if match is None:
+        return
     compile = reader.process.find(record)
     info = decode(reader, record, record.raw, _INFO) or _CacheInfo()
     key = info.key if isinstance(info.key, str) else None
@@ -78,7 +79,8 @@ def disabled_cache(reader: Reader, record: Record, name: str) -> None:
 def code_state_artifact(reader: Reader, record: Record) -> None:
     """Profile-guided state of automatic dynamic shapes was read or written."""
     match = CODE_STATE.fullmatch(record.name or "")
-    assert match is not None
+    if match is None:
+        return
     row = {"cache": "pgo", "event": _CODE_STATE_EVENTS[match["event"]], "reason": match["place"]}
     reader.process.add("cache_events", record, reader.process.find(record), row)
 
