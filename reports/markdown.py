@@ -121,10 +121,9 @@ def fenced(text: str, language: str) -> str:
     return f"{fence}{language}\n{bare}\n{fence}\n"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table of escaped cells; the last ``numbers`` columns are set to the right."""
-    marks = ["---"] * (len(heads) - numbers) + ["---:"] * numbers
-    lines = [heads, marks, *rows]
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of escaped cells."""
+    lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

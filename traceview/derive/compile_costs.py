@@ -7,13 +7,12 @@ that runs inside another one's span is taken out of the outer one's total.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped
 
 Row = Mapping[str, Any]
 PHASES = ("dynamo_s", "aot_s", "inductor_s", "codegen_s")
@@ -27,10 +26,8 @@ _CODE = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
 
 def compile_costs(tables: Tables) -> pl.DataFrame:
     """Table ``compile_costs``: one row per code object, rank and pass."""
-    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     compiles = tables["compiles"].select(*_CODE, "pid", *ID, *TIMES, "user_file", "user_line")
-    for compile_ in with_nested(compiles).iter_rows(named=True):
-        groups[tuple(compile_[key] for key in _CODE)].append(compile_)
+    groups = grouped(with_nested(compiles).iter_rows(named=True), *_CODE)
     rows = []
     for code, mine in groups.items():
         parts = [exclusive_phases(row, row["nested_us"]) for row in mine]

@@ -17,7 +17,7 @@ import polars as pl
 
 from traceview.derive.intervals import Interval, merge, shared
 from traceview.derive.processes import main_processes, of_process
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped
 
 Row = Mapping[str, Any]
 Code = tuple[str | None, int | None, str | None]
@@ -56,9 +56,7 @@ class _Rank:
         known = compiles.drop_nulls(["started_us", "duration_us"])
         self.compiles = known.sort("started_us").to_dicts()
         self.spans = merge(map(_span, self.compiles))
-        self.by_code: dict[Code, list[Row]] = defaultdict(list)
-        for row in self.compiles:
-            self.by_code[_code(row)].append(row)
+        self.by_code = grouped(self.compiles, by=_code)
         self._edges = sorted(_edges(steps, blocks))
         self._usual_us = _usual_us(steps)
 

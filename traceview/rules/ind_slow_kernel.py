@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.limits.ceilings import in_tf32
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -97,7 +98,7 @@ def check(
     rates = [
         found["value"]
         for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
-        if found["unit"] == "TFLOP/s" and "tf32 on" not in (found["detail"] or "")
+        if found["unit"] == "TFLOP/s" and not in_tf32(found)
     ]
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and not in a cache.

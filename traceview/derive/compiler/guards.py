@@ -60,9 +60,9 @@ def guard_costs(tables: Tables) -> list[Row]:
             "guards": counted or compile_["guard_count"],
         }
         rows.append({**head, **whole, "us": us, "how": how})
-        grouped = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key]]
+        parts = [{"kind": row["kind"], "guards": row["guards"]} for row in kinds[key]]
         branches = _branches(compile_, timed[1:], guards)
-        grouped += branches
+        parts += branches
         timed_of = Counter[str]()
         for branch in branches:
             root = re.match(_ROOT, branch["source_name"])
@@ -74,8 +74,8 @@ def guard_costs(tables: Tables) -> list[Row]:
                 if source["guards"] > 1:
                     guard = _starting(name, whole=left == source["guards"])
                 found = places[key, name]
-                grouped.append(_of_source(compile_, name, left, found) | {"guard": guard})
-        rows += [{**head, "how": COUNTED, **row} for row in grouped]
+                parts.append(_of_source(compile_, name, left, found) | {"guard": guard})
+        rows += [{**head, "how": COUNTED, **row} for row in parts]
     return rows
 
 

@@ -41,9 +41,7 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
     kinds = {kind for _, before, after in STAGES for kind in (*before, *after)}
     staged = tables["graphs"].filter(pl.col("kind").is_in(kinds))
     by_compile = grouped(staged.iter_rows(named=True), "compile_key")
-    fused: dict[str, list[Lowered]] = defaultdict(list)
-    for graph in lowered:
-        fused[graph.head["compile_key"]].append(graph)
+    fused = grouped(lowered, by=lambda graph: graph.head["compile_key"])
     # (pass, rank, process, compile id) → stage → patterns that its passes matched, in order
     counted: dict[tuple[object, ...], dict[str, list[int]]]
     counted = defaultdict(lambda: defaultdict(list))

@@ -9,8 +9,8 @@ idle      everything but kernels as parts
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -26,7 +26,7 @@ from traceview.derive.effects.kernels import (
     without_page_faults,
 )
 from traceview.derive.effects.parts import ORDER, UNEXPLAINED, Part
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped
 
 __all__ = ["effect_tables"]
 
@@ -43,9 +43,7 @@ def effect_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     for speedup in ranks.iter_rows(named=True):
         parts = list(_parts(tables, speedup))
         head = {"pass": speedup["pass"], "rank": speedup["rank"]}
-        by_effect: dict[str, list[Part]] = defaultdict(list)
-        for part in parts:
-            by_effect[part.effect].append(part)
+        by_effect = grouped(parts, by=attrgetter("effect"))
         for order, effect in enumerate(effect for effect in ORDER if effect in by_effect):
             mine = by_effect[effect]
             # Time in both stances; not known where of some part only the difference is.

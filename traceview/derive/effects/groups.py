@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from traceview.derive.effects.parts import (
     RECOMPUTE,
     Part,
 )
+from traceview.tables import grouped
 from traceview.words.numbers import count
 
 #: Kernels that a library or a template provides: their choice is what differs.
@@ -42,9 +44,7 @@ def group_parts(
 
     Every kernel's time lands in exactly one part: the sum is that of the kernels.
     """
-    members: dict[int | None, list[Kernel]] = defaultdict(list)
-    for kernel in kernels:
-        members[kernel.group_id].append(kernel)
+    members = grouped(kernels, by=attrgetter("group_id"))
     parts: list[Part] = []
     # Eager executions per step at each place: a forward's and its backward's are two groups.
     times: Times = defaultdict(float)
@@ -146,11 +146,8 @@ def _times(kernels: Kernels) -> dict[str, float]:
 
 def _by_name(kernels: Iterable[Kernel]) -> list[Part]:
     """Kernels that no effect claims, one part a name: the same in both, or in one stance alone."""
-    named: dict[str, list[Kernel]] = defaultdict(list)
-    for kernel in kernels:
-        named[kernel.name].append(kernel)
     parts = []
-    for mine in named.values():
+    for mine in grouped(kernels, by=attrgetter("name")).values():
         eager, compiled = _sides(mine)
         where = "in both" if eager and compiled else "only eager" if eager else "only compiled"
         part = _part(OTHER_KERNELS, eager, compiled)
@@ -196,6 +193,6 @@ def _names(kernels: Kernels, name_of: Callable[[Kernel], str]) -> str:
         times[name_of(kernel)] += kernel.count
     longest = sorted(ms, key=lambda name: -ms[name])
     often = {name: count(n) if n >= 1 else f"{n:.1g}" for name, n in times.items()}
-    shown = [f"{name} ×{often[name]}" if times[name] != 1 else name for name in longest[:NAMED]]
+    shown = [f"{name} ×{often[name]}" if often[name] != "1" else name for name in longest[:NAMED]]
     more = len(longest) - NAMED
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

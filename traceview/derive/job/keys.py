@@ -12,12 +12,13 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 import msgspec
 import polars as pl
 
 from traceview.derive.job.attempts import Attempt, Row, Span, ranges, total, with_member
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 
 CACHE = "fx_graph"
 _OUTCOMES = {"hit": "hit", "miss": "miss", "guard_miss": "miss"}
@@ -64,9 +65,7 @@ class LookUp(msgspec.Struct, frozen=True):
 
 def look_ups(tables: Tables, job: Attempt) -> Iterator[LookUp]:
     """Every look-up that hit or missed, of a compile that is known."""
-    spans: dict[tuple[str, str], list[Span]] = defaultdict(list)
-    for span in job.spans:
-        spans[span.key].append(span)
+    spans = grouped(job.spans, by=attrgetter("key"))
     events = tables["cache_events"].filter(
         pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
     )

@@ -11,6 +11,7 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import msgspec
 import polars as pl
@@ -28,7 +29,7 @@ from traceview.derive.job.attempts import (
     with_member,
 )
 from traceview.derive.job.keys import CACHE, LookUp
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 
 _OUTCOMES = {"hit": "hits", "miss": "misses", "guard_miss": "misses", "bypass": "bypasses"}
 _FAILED = ("failed", "limit", "unfinished")
@@ -82,11 +83,8 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
 
 def frame_rows(job: Attempt) -> Iterator[Row]:
     """One row a code object, the one that took longest first."""
-    groups: dict[Code, list[Span]] = defaultdict(list)
-    for span in job.spans:
-        groups[span.code].append(span)
     rows = []
-    for code, spans in groups.items():
+    for code, spans in grouped(job.spans, by=attrgetter("code")).items():
         seconds: dict[str, float] = defaultdict(float)
         for span in spans:
             seconds[span.member] += span.seconds or 0.0

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.origins.tree import nearest, parents
+from traceview.derive.origins.tree import nearest, parents, spelled
 from traceview.derive.windows import Window
 from traceview.tables import Tables
-from traceview.torchtext.fx import operator_lines, operator_word
+from traceview.torchtext.fx import operator_lines
 from traceview.torchtext.marks import DATA_LOADER, REGION
 
 #: An operator of generated code → the node of a graph that becomes it.
@@ -108,8 +108,7 @@ def graph_lines(tables: Tables, window: Window, places: pl.DataFrame) -> pl.Data
     ``places`` are the lines of those around them.
     """
     ops = window.ops.select("op_id", "parent_id", "name", "graph_key")
-    words = {name: operator_word(name) for name in ops["name"].unique()}
-    word = pl.col("name").replace_strict(words, return_dtype=pl.String).replace(_NODES)
+    word = spelled(ops["name"]).replace(_NODES)
     graphs = window.own(tables["graphs"])
     codes = graphs.filter(kind="output_code").join(ops, on="graph_key", how="semi")
     texts = graphs.filter(kind="post_grad").select(*_GRAPH, "text")
