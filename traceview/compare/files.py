@@ -8,13 +8,14 @@ time is linear whatever the files hold.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
 
 from traceview.compare.side import Side
 from traceview.diagnosis.near import near
+from traceview.tables import grouped
 
 #: Files of one name are the same file unless most of their lines differ.
 SAME_NAME, OTHER_NAME = 0.2, 0.5
@@ -65,9 +66,7 @@ class Files:
 
     def _by_end(self, left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
         """Files of the same base name, those whose paths have the longest common end first."""
-        by_base: dict[str, list[str]] = defaultdict(list)
-        for new in right:
-            by_base[PurePosixPath(new).name].append(new)
+        by_base = grouped(right, by=lambda new: PurePosixPath(new).name)
         ends = [
             (_common_end(old, new), old, new)
             for old in left

@@ -27,8 +27,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import msgspec
+
+from traceview.tables import grouped
 
 _DIGITS = re.compile(r"\d+")
 _ATTEMPT = re.compile(r"(?:attempt|restart|try|retry)[_\-]?\d+", re.IGNORECASE)
@@ -131,9 +134,7 @@ class Start(msgspec.Struct, eq=False):
 
 def starts_of(processes: Sequence[Process]) -> list[Start]:
     """Every start, with its job, attempt and pass; the one that matters most is pass ``logs``."""
-    by_folder: dict[str, list[Process]] = {}
-    for process in sorted(processes, key=_when):
-        by_folder.setdefault(process.folder, []).append(process)
+    by_folder = grouped(sorted(processes, key=_when), by=attrgetter("folder"))
     apart: list[Start] = []
     for members in by_folder.values():
         here: list[Start] = []

@@ -44,7 +44,6 @@ from traceview.rules.kit import (
     Cost,
     Finding,
     Owners,
-    Row,
     Snippet,
     Tables,
     about,
@@ -54,6 +53,7 @@ from traceview.rules.kit import (
     seconds,
     shorten,
 )
+from traceview.tables import grouped
 
 CODE = "TV604"
 NEEDS = frozenset({"cache_events", "compiles"})
@@ -135,17 +135,15 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
     ]
     split = {row["compile_key"] for row in rows(tables, "graphs", kind="ddp_split")}
     inductor = {row["compile_key"]: row["reason"] for row in bypasses if row["cache"] == "fx_graph"}
-    found: dict[str, list[Row]] = {}
-    for row in bypasses:
-        # Where Inductor's cache was bypassed too, its reason counts: it costs more.
-        if (
-            row["cache"] == "fx_graph"
-            or row["reason"] == inductor.get(row["compile_key"])
-            or row["compile_key"] not in (inductor.keys() | split)
-        ):
-            found.setdefault(shorten(row["reason"]), []).append(row)
-
-    for reason, events in found.items():
+    # Where Inductor's cache was bypassed too, its reason counts: it costs more.
+    found = (
+        row
+        for row in bypasses
+        if row["cache"] == "fx_graph"
+        or row["reason"] == inductor.get(row["compile_key"])
+        or row["compile_key"] not in (inductor.keys() | split)
+    )
+    for reason, events in grouped(found, by=lambda row: shorten(row["reason"])).items():
         inductor_too = any(row["cache"] == "fx_graph" for row in events)
         keys = {row["compile_key"] for row in events}
         compiles = _starts.of_keys(tables, keys)
