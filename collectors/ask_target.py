@@ -85,7 +85,8 @@ def script_facts(script: str) -> "dict[str, object]":
     if os.path.isdir(real):  # noqa: PTH112
         facts = syntax_facts(os.path.join(script, "__main__.py"))  # noqa: PTH118
         return dict(facts, script_root=real)
-    facts = syntax_facts(script) if os.path.isfile(real) else {}  # noqa: PTH113
+    python = os.path.isfile(real) and not script.endswith(".ipynb")  # noqa: PTH113
+    facts = syntax_facts(script) if python else {}
     return dict(facts, script_root=os.path.dirname(real))  # noqa: PTH120
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+_CHILD = Path(__file__).resolve().parent / "child"
+
 
 class Console(Protocol):
     """Where the collector's messages go; the command line decides how they look."""
@@ -45,9 +47,16 @@ class CollectOptions:
     profile: bool = True
     compare_outputs: bool = False
 
+    @property
+    def is_notebook(self) -> bool:
+        """Whether the target is a Jupyter notebook, whose cells are run."""
+        return self.kind == "script" and self.target.endswith(".ipynb")
+
     def command(self, python: str) -> list[str]:
         """The user's own command; torchrun takes the same words behind its own."""
         words = [*(["-m"] if self.kind == "module" else []), self.target, *self.args]
+        if self.is_notebook:
+            words.insert(0, str(_CHILD / "notebook.py"))
         if self.nproc == 1:
             return [python, *words]
         torchrun = ["-m", "torch.distributed.run", "--standalone"]

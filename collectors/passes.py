@@ -68,6 +68,7 @@ def collect(options: CollectOptions, console: Console) -> Run:
         python=target.python,
         options=kept,
         nproc=options.nproc,
+        notes=list(target.notes),
     )
     run = Run.create(folder, manifest)
     try:

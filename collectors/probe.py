@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from traceview.collectors.ask_target import MARK
+from traceview.collectors.child import notebook
 from traceview.collectors.options import CollectOptions, Console
 from traceview.errors import TargetUnusable
 
@@ -32,13 +33,17 @@ _CLEAN_PATH = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target that can be run. ``script_root`` is None where only Python itself knows it."""
+    """A target that can be run, and what the user should know about it.
+
+    ``script_root`` is None where only Python itself knows it.
+    """
 
     python: str
     torch_version: str
     log_names: frozenset[str]
     switches: frozenset[str]
     script_root: str | None
+    notes: tuple[str, ...] = ()
 
 
 def find_target(options: CollectOptions, console: Console) -> Target:
@@ -54,6 +59,9 @@ def find_target(options: CollectOptions, console: Console) -> Target:
         if is_folder and not (path / "__main__.py").is_file():
             fact = f"{options.target} is a folder without a __main__.py."
             raise TargetUnusable(fact, "Give the path of a script in it.", slug="script-is-folder")
+    notes = _check_notebook(options.target) if options.is_notebook else ()
+    for note in notes:
+        console.say(note)
     python, facts = _chosen_python(options)
     check_versions(python, facts)
     _check_target(options, python, facts, console)
@@ -63,7 +71,27 @@ def find_target(options: CollectOptions, console: Console) -> Target:
         log_names=frozenset(facts["log_names"]),
         switches=frozenset(facts["switches"]),
         script_root=facts.get("script_root"),
+        notes=notes,
     )
+
+
+def _check_notebook(path: str) -> tuple[str, ...]:
+    """What of its cells is left out; TargetUnusable where it can't be run."""
+    try:
+        cells = notebook.read(path)
+    except OSError as error:
+        fact = f"Can't read {path} ({error.strerror})."
+        raise TargetUnusable(fact, "Check its permissions.", slug="script-unreadable") from error
+    except notebook.NotANotebook as error:
+        fact = f"{path} is no notebook that can be run. {error}"
+        raise TargetUnusable(fact, "Save it again in Jupyter.", slug="not-a-notebook") from error
+    notes = []
+    for cell in cells:
+        if cell.left_out:
+            shown = "; ".join(cell.left_out[:3])
+            more = f" and {len(cell.left_out) - 3} more" if len(cell.left_out) > 3 else ""
+            notes.append(f"Left out of cell {cell.number}, which is no Python: {shown}{more}")
+    return tuple(notes)
 
 
 def default_python() -> str:

@@ -190,17 +190,18 @@ def user_lines(places: Sequence[str], diagnosis: Diagnosis) -> str:
             file, number = place_, ""
         lines.setdefault(near(file, diagnosis), []).extend([int(number[:9])] if number else [])
     parts = [
-        file + (":" + ", ".join(map(str, sorted(set(numbers)))) if numbers else "")
+        names.at_line(file, *sorted(set(numbers))) if numbers else file
         for file, numbers in lines.items()
     ]
     return "; ".join(parts)
 
 
 def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
-    """``train.py:41``; what is missing is "not recorded"."""
+    """As ``names.at_line`` has it, ``train.py:41``; what is missing is "not recorded"."""
     if not file:
         return fmt.MISSING
-    return near(file, diagnosis) if number is None else f"{near(file, diagnosis)}:{number}"
+    shown = near(file, diagnosis)
+    return shown if number is None else names.at_line(shown, number)
 
 
 def place(location: Location | None, diagnosis: Diagnosis) -> str | None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import os
+import subprocess
+import sys
 
+import pytest
+from click.shell_completion import BashComplete
+
+from traceview.cli import traceview
 from traceview.cli.scripts import collect_command as collect
 from traceview.cli.scripts import diagnose_command as diagnose
 
@@ -37,3 +43,28 @@ def test_an_options_value_is_no_option():
 
 def test_two_dashes_end_our_options():
     assert parsed(diagnose, "--", "-odd.py", "-m")["target"] == ("-odd.py", "-m")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["dia"], {("plain", "diagnose")}),
+        (["diagnose", "--no-b"], {("plain", "--no-baseline")}),
+        (["diagnose", "tr"], {("file", "tr")}),
+        (["check", ""], {("file", "")}),
+        (["compare", "a", "b"], {("file", "b")}),
+        (["explain", "gb-it"], {("plain", "gb-item")}),
+    ],
+)
+def test_shell_completion(words, expected):
+    complete = BashComplete(traceview, {}, "traceview", "_TRACEVIEW_COMPLETE")
+    found = complete.get_completions(words[:-1], words[-1])
+    assert {(item.type, item.value) for item in found} == expected
+
+
+def test_the_shells_script_is_printed():
+    variables = {**os.environ, "_TRACEVIEW_COMPLETE": "zsh_source"}
+    command = [sys.executable, "-c", "from traceview.__main__ import main; main()"]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "#compdef traceview" in done.stdout

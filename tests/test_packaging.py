@@ -14,13 +14,19 @@ ROOT = Path(__file__).resolve().parents[1]
 SKIP = {".git", ".venv", "build", "dist", "fixtures", "__pycache__", ".mypy_cache", ".ruff_cache"}
 
 
+def copied(folder):
+    """A clean copy of the tree."""
+    source = folder / "source"
+    ignore = lambda _, names: [n for n in names if n in SKIP or n.endswith(".egg-info")]  # noqa: E731
+    shutil.copytree(ROOT, source, ignore=ignore, symlinks=True)
+    return source
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel, built from a clean copy through the sdist, as a release is."""
     scratch = tmp_path_factory.mktemp("package")
-    source = scratch / "source"
-    ignore = lambda _, names: [n for n in names if n in SKIP or n.endswith(".egg-info")]  # noqa: E731
-    shutil.copytree(ROOT, source, ignore=ignore, symlinks=True)
+    source = copied(scratch)
     build = [sys.executable, "-m", "build", "--outdir", str(scratch / "dist"), str(source)]
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -56,3 +62,15 @@ def test_the_wheel_works_where_torch_is_not(wheel, tmp_path):
     )
     assert listed.returncode == 0, listed.stderr
     assert "gb-item" in listed.stdout
+
+
+@pytest.mark.packaging
+@pytest.mark.parametrize("how", [[], ["--editable"]], ids=["copied", "editable"])
+def test_installing_from_a_folder_leaves_nothing_in_it(tmp_path, how):
+    source, env = copied(tmp_path), str(tmp_path / "env")
+    before = sorted(source.rglob("*"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", env, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, *how, str(source)], check=True)
+    assert list((tmp_path / "env").rglob("traceview-*.dist-info"))
+    assert sorted(source.rglob("*")) == before

@@ -6,7 +6,10 @@ Stacks of the user's frames, and copies of the user's files that the run names.
 from __future__ import annotations
 
 import hashlib
+import linecache
 import os
+import re
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -19,6 +22,9 @@ from .recorder import Recorder
 
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as co_filename is
 MAX_FRAMES = 64
+_CELL = "<ipython-input-"  # what IPython calls a cell's code on a terminal
+_NOTEBOOK_CELL = re.compile(r"(.+\.ipynb cell )\d+")
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
 MAX_BYTES = 2_000_000  # of a file that is copied
 MAX_FILES = 200
 
@@ -35,7 +41,8 @@ class Frames:
         torch = os.path.dirname(os.path.abspath(torch_file)) + os.sep if torch_file else None  # noqa: PTH100, PTH120
         self._torch = torch or OURS
         self._generated = os.path.join(run, "cache", "") if run else OURS  # noqa: PTH118
-        self._root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
+        root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
+        self._root = None if root and _is_launcher(root) else root
         paths = sysconfig.get_paths()
         self._stdlib = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})
 
@@ -46,10 +53,10 @@ class Frames:
     def is_user(self, file: str) -> bool:
         """Whether ``file`` is the user's own: no library's, no generated one, none of ours."""
         if file.startswith(("<", OURS, self._torch, self._generated)):
-            return file in ("<stdin>", "<string>")
+            return file in ("<stdin>", "<string>") or file.startswith(_CELL)
         in_root = self._root is not None and file.startswith(self._root)
         shown = file[len(self._root or "") :] if in_root else file
-        if f"{os.sep}site-packages{os.sep}" in os.sep + shown or "dist-packages" in shown:
+        if _INSTALLED in os.sep + shown or "dist-packages" in shown:
             return False
         return in_root or not file.startswith(self._stdlib)
 
@@ -75,6 +82,16 @@ class Frames:
         return [entry for entry in walked if self.is_user(entry["file"])][-MAX_FRAMES:]
 
 
+def _is_launcher(root: str) -> bool:
+    """Whether ``-m`` started an installed package that runs the user's code as ``__main__``.
+
+    IPython does. An installed package whose own module is ``__main__`` is the script.
+    """
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    inside = main is not None and os.path.abspath(main).startswith(root)  # noqa: PTH100
+    return _INSTALLED in root and not inside
+
+
 def outward(frame: FrameType | None) -> Iterator[FrameType]:
     """``frame`` and its callers, innermost first."""
     while frame is not None:
@@ -96,7 +113,16 @@ class Sources:
         self._seen: set[str] = set()
 
     def keep(self, file: str | None) -> None:
-        """Copy ``file`` if it is the user's, a readable file of at most 2 MB, and new here."""
+        """Copy ``file`` if it is the user's, a readable file of at most 2 MB, and new here.
+
+        A notebook's cells are kept together: what one does not do, another may.
+        """
+        cell = _NOTEBOOK_CELL.fullmatch(file or "")
+        cells = [name for name in list(linecache.cache) if cell and name.startswith(cell[1])]
+        for each in cells or filter(None, [file]):
+            self._keep(each)
+
+    def _keep(self, file: str | None) -> None:
         if not file or file in self._seen or len(self._seen) >= MAX_FILES:
             return
         if not self._frames.is_user(file):
@@ -104,11 +130,15 @@ class Sources:
         self._seen.add(file)
         path = Path(file)
         try:
-            if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            if path.is_file():
+                data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+            else:  # the code of a cell, of a notebook or of IPython
+                data = "".join(linecache.getlines(file)).encode(errors="replace")
+            if not data or len(data) > MAX_BYTES:
                 return
-            data = path.read_bytes()
             sha256 = hashlib.sha256(data).hexdigest()
-            copy = f"raw/sources/{sha256[:16]}-{path.name}"
+            name = path.name if path.is_file() else re.sub(r"[^\w.-]+", "-", path.name)
+            copy = f"raw/sources/{sha256[:16]}-{name}"
             target = self._run / copy
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists():

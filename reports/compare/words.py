@@ -100,7 +100,7 @@ def spot(place: Place | None) -> str:
     """``train.py:41 in step``; empty where no place is known."""
     if place is None:
         return ""
-    where = place.file if place.line is None else f"{place.file}:{place.line}"
+    where = place.file if place.line is None else names.at_line(place.file, place.line)
     return f"{where} in {place.function}" if place.function else where
 
 

@@ -1,9 +1,11 @@
 """The small parts of the collector's child half, without torch and without a script."""
 
 import json
+import linecache
 import logging
 import os
 import sys
+import types
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -90,6 +92,8 @@ def frames(tmp_path):
         (json.__file__, False),
         ("<frozen importlib._bootstrap>", False),
         ("<stdin>", True),
+        ("<ipython-input-3-0f1e2d>", True),
+        ("{root}/nb.ipynb cell 4", True),
     ],
 )
 def test_whose_file_it_is(frames, tmp_path, file, user):
@@ -106,6 +110,36 @@ def test_sources_are_copied_once_and_only_the_users(frames, tmp_path):
     (event,) = lines(recorder)
     assert (tmp_path / "run" / event["copy"]).read_text() == "x = 1\n"
     assert event["copy"].endswith("-my script.py")
+    recorder.close()
+
+
+def test_a_launcher_in_site_packages_is_not_the_script(monkeypatch):
+    """``-m IPython`` runs the user's cells; ``-m package.train`` is the user's own package."""
+    root = "/venv/lib/python3.11/site-packages/IPython"
+    shell = f"{root}/core/interactiveshell.py"
+    main = types.ModuleType("__main__")  # IPython's own for the user's names
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert not Frames(None, root).is_user(shell)
+    main.__file__ = f"{root}/__main__.py"
+    assert Frames(None, root).is_user(shell)
+
+
+def test_the_code_of_a_cell_is_copied_from_where_python_keeps_it(frames, tmp_path, monkeypatch):
+    for name in (
+        "<ipython-input-3-0f1e2d>",
+        f"{tmp_path}/nb.ipynb cell 1",
+        f"{tmp_path}/nb.ipynb cell 2",
+    ):
+        monkeypatch.setitem(linecache.cache, name, (6, None, ["x = 1\n", f"# {name}\n"], name))
+    recorder = Recorder(tmp_path)
+    sources = Sources(tmp_path / "run", recorder, frames)
+    sources.keep("<ipython-input-3-0f1e2d>")
+    sources.keep(f"{tmp_path}/nb.ipynb cell 2")
+    copies = {event["file"]: event["copy"] for event in lines(recorder)}
+    assert len(copies) == 3
+    assert copies["<ipython-input-3-0f1e2d>"].endswith("--ipython-input-3-0f1e2d-")
+    for file, copy in copies.items():
+        assert (tmp_path / "run" / copy).read_text() == f"x = 1\n# {file}\n"
     recorder.close()
 
 

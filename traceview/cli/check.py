@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceview.cli.options import files
+
 if TYPE_CHECKING:
     from traceview.check import Limits
 
@@ -92,7 +94,7 @@ VIOLATED = 1
 @click.option("--select", multiple=True, metavar="RULES", help="Check only these rules.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Don't check these rules.")
 @click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
-@click.argument("run")
+@click.argument("run", shell_complete=files)
 @click.pass_context
 def check_command(
     ctx: click.Context,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traceview.cli.options import files
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ MOST_BYTES = 256 << 20
 @click.option("--select", multiple=True, metavar="RULES", help="Compare only these rules.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Don't compare these rules.")
 @click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A", shell_complete=files)
+@click.argument("after", metavar="B", shell_complete=files)
 def compare_command(
     before: str,
     after: str,

@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shell completion by the names of files, for arguments that are not only paths."""
+    return [CompletionItem(incomplete, type="file")]
+
 
 _COLLECTING = (
     click.option("--python", metavar="PATH", help="Python interpreter that runs the script."),
@@ -93,7 +100,13 @@ _REPORTING = (
 
 _TARGET = (
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
-    click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGS]..."),
+    click.argument(
+        "target",
+        nargs=-1,
+        type=click.UNPROCESSED,
+        metavar="[SCRIPT] [ARGS]...",
+        shell_complete=files,
+    ),
 )
 
 #: Everything after the script's name belongs to the script.

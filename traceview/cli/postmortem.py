@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceview.cli.console import Console
-from traceview.cli.options import reporting
+from traceview.cli.options import files, reporting
 from traceview.errors import NothingToAnalyse, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "eve
     help="Read on a running Dask cluster instead: tcp://HOST:8786. Its workers must see the logs "
     "and the run folder under the same paths.",
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files)
 @click.pass_context
 def postmortem_command(
     ctx: click.Context,

@@ -66,8 +66,15 @@ def new_command(name: str) -> None:
     )
 
 
+def _names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion by the names of rules."""
+    from traceview.rules.plugins import installed
+
+    return [rule.name for rule in installed().rules if rule.name.startswith(incomplete)]
+
+
 @click.command("explain")
-@click.argument("rule")
+@click.argument("rule", shell_complete=_names)
 def explain_command(rule: str) -> None:
     """Explain RULE (gb-item or TV101): what it finds, why it costs, its evidence and what to do.
 

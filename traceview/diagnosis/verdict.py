@@ -21,6 +21,7 @@ from traceview.diagnosis.model import Reason, Verdict
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
+from traceview.words.names import at_line
 from traceview.words.numbers import plural, ratio
 
 Explains = Mapping[str, frozenset[str]]
@@ -164,7 +165,7 @@ def ending(run: Row) -> str | None:
     kind, error = run.get("exit_kind"), run.get("error_type")
     if error not in (None, "SystemExit") and (kind != "exit" or run["exit_code"]):
         file = run["error_file"]
-        where = f" at {PurePath(file).name}:{run['error_line']}" if file else ""
+        where = f" at {at_line(PurePath(file).name, run['error_line'])}" if file else ""
         return f"raised {error}{where}"
     if kind == "exit":
         return f"ended by itself, exit code {run['exit_code']}"

@@ -10,6 +10,7 @@ import msgspec
 from traceview.rules.choice import Changed, Choice, shown
 from traceview.rules.ignores import Silenced, UnusedIgnore
 from traceview.rules.registry import OWN
+from traceview.words.names import at_line
 
 #: Names that a sentence has room for; the JSON has them all.
 _FEW = 6
@@ -78,7 +79,7 @@ def rules_used(
 
 
 def _place(row: Silenced | UnusedIgnore) -> str:
-    return f"{PurePath(row.file).name}:{row.line}"
+    return at_line(PurePath(row.file).name, row.line)
 
 
 def _few(words: Iterable[str]) -> str:

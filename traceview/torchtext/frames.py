@@ -32,6 +32,9 @@ _FOREIGN = re.compile(
     r"|(?:^|/)traceview/collectors/"
 )
 
+#: The file name of a notebook cell's code: collectors/child/notebook.py gives it.
+NOTEBOOK_CELL = re.compile(r"(?P<notebook>.*\.ipynb) cell (?P<cell>\d+)")
+
 _DEMO = re.compile(r"/traceview/demos/\w+\.py$")  # a user's script that happens to be installed
 
 

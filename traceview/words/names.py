@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from traceview.torchtext.frames import resumed
+from traceview.torchtext.frames import NOTEBOOK_CELL, resumed
 from traceview.words.numbers import MISSING
 
 #: Categories of the accounting. ``category`` puts "idle:" or "overhead:" before those that are.
@@ -338,6 +338,15 @@ def function(co_name: str | None) -> str:
     if rest:
         return f"{rest.function}() (resumed after line {rest.line})"
     return f"{co_name}()" if co_name else "a function"
+
+
+def at_line(file: str, *lines: int) -> str:
+    """``train.py:41``, ``train.py:41, 42``; of a notebook ``nb.ipynb, cell 4, line 7``."""
+    numbers = ", ".join(map(str, lines))
+    cell = NOTEBOOK_CELL.fullmatch(file)
+    if cell is None:
+        return f"{file}:{numbers}"
+    return f"{cell['notebook']}, cell {cell['cell']}, line{'s' * (len(lines) > 1)} {numbers}"
 
 
 def kernel(name: str) -> str:

@@ -20,6 +20,7 @@ import polars as pl
 from traceview.derive.facts.rows import Row, rows
 from traceview.tables import Tables
 from traceview.torchtext.frames import StackFrame, is_user_frame, resumed, torch_roots, written_name
+from traceview.words.names import at_line
 
 #: Code of torch's own: a break there is not at a line that the user wrote.
 _TORCH = re.compile(r"/(?:site|dist)-packages/torch/")
@@ -234,8 +235,8 @@ def in_torch(place: Location | None) -> bool:
 
 
 def short(place: Location | None) -> str:
-    """``model.py:14``, or ``an unknown line``."""
-    return f"{PurePath(place.file).name}:{place.line}" if place else "an unknown line"
+    """``model.py:14``, ``nb.ipynb, cell 2, line 14``, or ``an unknown line``."""
+    return at_line(PurePath(place.file).name, place.line) if place else "an unknown line"
 
 
 def stack(row: Row) -> tuple[StackFrame, ...]:

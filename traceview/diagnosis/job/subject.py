@@ -21,6 +21,7 @@ from traceview.derive.job.attempts import (
 from traceview.diagnosis.focus import Code, Row
 from traceview.diagnosis.job.model import Ranks
 from traceview.tables import Tables
+from traceview.words.names import at_line
 from traceview.words.text import listed
 
 #: Characters of a text that a report has room for, and of a value in it.
@@ -121,4 +122,4 @@ def member_name(member: str) -> str:
 
 def where(file: str | None, line: int | None) -> str:
     """`` (model.py:26)``, or nothing."""
-    return f" ({PurePath(file).name}:{line})" if file and line is not None else ""
+    return f" ({at_line(PurePath(file).name, line)})" if file and line is not None else ""
