@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 from markupsafe import Markup, escape
@@ -14,13 +17,45 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, St
 
 from traceview.diagnosis.explanation import AccountDetail, FirstCallPart
 from traceview.diagnosis.model import AccountRow, Diagnosis, KernelGroup, Region, SourceExcerpt
-from traceview.reports import colours, words
+from traceview.diagnosis.tree import everyone
+from traceview.reports import colours, sections, words
+from traceview.reports.sections import Section
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import clean
 
 T = TypeVar("T")
 FAINT = 0.0005
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9]+")
+# Table: the section that shows its rows.
+_SHOWN_IN = {
+    "recompiles": "recompiles",
+    "recompile_causes": "recompiles",
+    "graph_breaks": "breaks",
+    "break_sites": "breaks",
+    "accounting": "time",
+    "account_details": "time",
+    "step_counts": "time",
+    "step_shares": "time",
+    "compiles": "compile",
+    "compile_phases": "compile",
+    "autotune_choices": "compile",
+    "block_pairs": "pairs",
+    "blocks": "pairs",
+    "speedups": "pairs",
+    "regions": "regions",
+    "call_path": "calls",
+    "guard_costs": "calls",
+    "kernel_groups": "kernels",
+    "kernel_calls": "kernels",
+    "kernel_limits": "limits",
+    "graphs": "graphs",
+    "generated_kernels": "fused",
+    "fusion_notes": "fusion",
+    "output_checks": "outputs",
+    "environment": "environment",
+    "rank_waits": "waits",
+}
 _CAUSES = 12
 _MAX_DEPTH = 4
 _GROUPS = {
@@ -150,45 +185,59 @@ class View:
         }
 
     @cached_property
+    def sections(self) -> dict[str, Section]:
+        """Id and section of what stands below the findings."""
+        d = self._diagnosis
+        return sections.of_run(d) if d.job is None else sections.of_job(d, d.job)
+
+    @cached_property
     def hidden(self) -> dict[str, str]:
         """Sections, id and title, for which a failed run recorded nothing: the page has no such."""
         if self._diagnosis.verdict.outcome != "failed" or self._diagnosis.job is not None:
             return {}
-        return {id_: title for id_, (title, _, filled) in self._sections().items() if not filled}
+        return {id_: found.title for id_, found in self.sections.items() if not found.filled}
 
     def contents(self) -> list[tuple[str, str, int | None]]:
         """Id, title and count of every section of the page below the findings."""
-        found = self._sections().items()
-        return [(id_, title, n) for id_, (title, n, _) in found if id_ not in self.hidden]
+        found = self.sections.items()
+        return [(id_, s.title, s.count) for id_, s in found if id_ not in self.hidden]
 
-    def _sections(self) -> dict[str, tuple[str, int | None, bool]]:
-        """Id of a section: its title, what it counts, and whether it has anything to show."""
-        d, x = self._diagnosis, self._diagnosis.explanation
-        time = any((*d.accounting.values(), x.waterfall, x.details, self.step_rows()[0]))
-        logs = d.reading.records > 0
-        outputs = {"outputs": ("Outputs", len(d.outputs), True)} if d.outputs else {}
-        groups, compiled = x.matching.groups, d.compile_time.seconds is not None or d.compiles
-        return {
-            "time": ("Where the time goes", None, time),
-            "step": ("Step timeline", None, bool(x.timelines)),
-            "groups": ("Eager and compiled kernels", len(groups), bool(groups)),
-            "limits": ("Device limits", None, any((x.limits, x.step_limits, x.ceilings))),
-            **outputs,
-            "regions": ("Regions", len(d.regions), bool(d.regions)),
-            "fusion": ("Fusion", len(x.fusion), bool(x.fusion or x.passes)),
-            "fused": ("Fused kernels", len(d.fused), bool(d.fused)),
-            "kernels": ("Top kernels", None, bool(d.kernels)),
-            "graphs": ("Graphs", len(d.graphs), bool(d.graphs)),
-            "calls": ("Guards and the call path", None, bool(x.call_path or x.guards)),
-            "compile": ("Compile time", None, bool(compiled)),
-            "recompiles": ("Recompiles", len(d.recompiles), logs or bool(d.recompiles)),
-            "breaks": ("Graph breaks", len(d.graph_breaks), logs or bool(d.graph_breaks)),
-            "pairs": ("Block pairs", None, bool(d.pairs)),
-            "environment": ("Environment", None, True),
-            "unchecked": ("Not checked", len(d.not_checked), True),
-            "reading": ("What was read", None, True),
-            "method": ("How it was measured", None, True),
-        }
+    @cached_property
+    def _anchors(self) -> dict[int, str]:
+        """The id on the page of each finding and callable, by the identity of its row."""
+        d = self._diagnosis
+        rows: list[tuple[object, tuple[str | None, ...], str]] = [
+            (f, (f.code, words.line(f.location.file, f.location.line, d) if f.location else None),
+             f.title)
+            for f in everyone(d.findings)
+        ]  # fmt: skip
+        for r in d.regions:
+            place = words.line(r.call_file, r.call_line, d)
+            rows.append((r, ("callable", r.name, place), str(r.arguments)))
+        for frame in d.job.frames if d.job else ():
+            place = words.line(frame.file, frame.line, d)
+            rows.append((frame, ("function", frame.name, place), str(frame.user_line)))
+        stems = [_NOT_IN_IDS.sub("-", "-".join(filter(None, parts)))[:120] for _, parts, _ in rows]
+        shared, taken, found = Counter(stems), set(self.sections), {}
+        for (row, _, other), stem in zip(rows, stems, strict=True):
+            # Two of one code at one line differ in their words.
+            name = f"{stem}-{crc32(other.encode('utf-8', 'replace')):08x}"
+            name = name if shared[stem] > 1 else stem
+            while name in taken:
+                name += "-again"
+            taken.add(name)
+            found[id(row)] = name
+        return found
+
+    def anchor(self, row: object) -> str:
+        """The id of a finding or a callable: from its code, name and line, not from its order."""
+        return self._anchors[id(row)]
+
+    def shown_in(self, table: str) -> str | None:
+        """The section of this page that shows a table's rows; None where none does."""
+        section = _SHOWN_IN.get(table, "")
+        known = self.sections.get(section)
+        return section if known and known.line and section not in self.hidden else None
 
     def few(self, rows: Sequence[T]) -> Sequence[T]:
         """The rows that one table shows."""

@@ -20,6 +20,7 @@ The format is described in docs/run-folder.md. Nothing here needs torch or polar
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -85,6 +86,9 @@ class Run:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "raw" / "sources").mkdir(parents=True, exist_ok=True)
+            # A run inside a repository is not committed by accident.
+            with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:
+                file.write("*\n")
         except OSError as error:
             raise _unwritable(folder, error) from error
         run.save()

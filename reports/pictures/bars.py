@@ -199,7 +199,9 @@ def gantt(
             left = min(left, 100.0 - width)
             parts.append(segment_shape(segment, left, width, top + _GANTT_LABEL, _THICK, name))
     if low < 0:
-        parts.append(svg.line(-low / span * 100, 0, -low / span * 100, len(rows) * _PITCH, "one"))
+        # Behind the figures, which wear a halo.
+        zero_line = svg.line(-low / span * 100, 0, -low / span * 100, len(rows) * _PITCH, "one")
+        parts = [zero_line, *parts]
     if joined:
         parts = [*_joints(rows, low, span), *parts]
     bottom = len(rows) * _PITCH

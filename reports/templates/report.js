@@ -45,12 +45,54 @@ for (const head of document.querySelectorAll("table.sortable th")) {
     sort();
   });
 }
-// A link to something inside a closed <details> opens it.
+// A link to something inside a closed <details> opens it; so does printing.
 const reveal = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let box = target && target.closest("details"); box; box = box.parentElement.closest("details")) {
+  if (!target) return;
+  const closed = [];
+  for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) {
+    if (!box.open) closed.push(box);
     box.open = true;
   }
+  if (closed.length) target.scrollIntoView();
 };
 addEventListener("hashchange", reveal);
 reveal();
+let printed = [];
+addEventListener("beforeprint", () => {
+  printed = [...document.querySelectorAll("details:not([open], .code)")];
+  for (const box of printed) box.open = true;
+});
+addEventListener("afterprint", () => { for (const box of printed) box.open = false; });
+// The filter: what does not hold every word is hidden, what does is opened.
+const find = document.getElementById("find");
+const UNITS = "article, tbody > tr, .notes > li, .unchecked > li, .graph, .pairs > div";
+const units = [...document.querySelectorAll("main :is(" + UNITS + ")")].filter((unit) => !unit.parentElement.closest(UNITS));
+const boxes = [...document.querySelectorAll("main details")];
+const texts = new Map();
+let before = null;
+const narrow = () => {
+  const sought = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+  before ??= boxes.map((box) => box.open);
+  let hits = 0;
+  const kept = new Set();
+  for (const unit of units) {
+    if (!texts.has(unit)) texts.set(unit, unit.textContent.toLowerCase());
+    unit.hidden = !sought.every((word) => texts.get(unit).includes(word));
+    if (unit.hidden || !sought.length) continue;
+    hits += 1;
+    for (let box = unit.parentElement.closest("details"); box; box = box.parentElement.closest("details")) kept.add(box);
+    kept.add(unit.closest("main > *"));
+  }
+  boxes.forEach((box, index) => {
+    if (!units.some((unit) => unit.contains(box))) box.open = sought.length ? kept.has(box) : before[index];
+  });
+  for (const part of document.querySelectorAll("main > section, main > details")) {
+    part.hidden = sought.length > 0 && !kept.has(part);
+  }
+  if (!sought.length) before = null;
+  find.nextElementSibling.textContent = sought.length ? hits + (hits === 1 ? " match" : " matches") : "";
+};
+find.parentElement.hidden = false;
+let due = 0;
+find.addEventListener("input", () => { clearTimeout(due); due = setTimeout(narrow, 120); });

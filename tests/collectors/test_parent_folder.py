@@ -61,7 +61,7 @@ def test_force_clears_only_what_a_run_of_ours_wrote(tmp_path):
     (outside / "kept").write_text("kept")
     (folder / "tables").symlink_to(outside)
     assert choose(out=folder, force=True) == folder
-    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [".gitignore", "notes.txt"]
     assert (outside / "kept").exists()
 
 
@@ -99,3 +99,12 @@ def test_a_full_disk_is_refused_before_the_script_runs(tmp_path, monkeypatch):
     assert caught.value.slug == "disk-full"
     assert "5 MB" in caught.value.fact
     assert not (tmp_path / "out").exists()
+
+
+def test_git_ignores_a_run_and_a_file_of_the_users_own_stays(tmp_path):
+    Run.create(tmp_path / "run", Manifest())
+    assert (tmp_path / "run" / ".gitignore").read_text() == "*\n"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / ".gitignore").write_text("raw/\n")
+    Run.create(tmp_path / "mine", Manifest())
+    assert (tmp_path / "mine" / ".gitignore").read_text() == "raw/\n"

@@ -154,6 +154,7 @@ def test_every_picture_has_a_table_or_a_sentence_below_it(browser, addresses):
 
 def test_sizes_in_mixed_units_sort_by_their_bytes(browser, addresses):
     show(browser, addresses["helped"])
+    open_everything(browser)
     head = "#limits table.sortable th:nth-child(4)"
     browser.find_element("css selector", head).click()
     cells = browser.find_elements("css selector", "#limits table.sortable td:nth-child(4)")
@@ -184,6 +185,7 @@ def test_the_themes_differ_and_print_is_light(browser, addresses):
 
 def test_a_column_sorts_by_its_numbers(browser, addresses):
     show(browser, addresses["helped"])
+    open_everything(browser)
     column = "#time table.accounts tbody tr td:nth-child(2)"
     browser.find_element("css selector", "#time table.accounts th:nth-child(2)").click()
     shown = [cell.text for cell in browser.find_elements("css selector", column)]
@@ -211,14 +213,73 @@ def test_tables_of_real_runs_need_no_scrolling_at_a_desk(browser, addresses, nam
 
 def test_the_keyboard_sorts_and_opens(browser, addresses):
     show(browser, addresses["helped"])
+    open_everything(browser)
     head = browser.find_element("css selector", "#time table.accounts th:nth-child(2)")
     head.send_keys(" ")
     assert head.get_attribute("aria-sort") == "descending"
     head.send_keys("\n")
     assert head.get_attribute("aria-sort") == "ascending"
     box = browser.find_element("css selector", "#pairs details")
+    browser.execute_script("arguments[0].open = false", box)
     box.find_element("tag name", "summary").send_keys("\n")
     assert box.get_attribute("open")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_page_is_short_until_it_is_unfolded(browser, addresses, name):
+    show(browser, addresses[name])
+    height = "return document.documentElement.scrollHeight"
+    assert browser.execute_script(height) < 6000
+    open_everything(browser)
+    assert browser.execute_script(height) > 6000
+    findings = "return document.getElementById('findings').getBoundingClientRect().top + scrollY"
+    assert browser.execute_script(findings) < 900
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_link_opens_what_it_leads_to(browser, addresses, script):
+    show(browser, addresses["helped"], script=script)
+    browser.get(addresses["helped"] + "#pairs")
+    section = browser.find_element("css selector", "#pairs")
+    assert section.is_displayed()
+    assert abs(section.rect["y"] - browser.execute_script("return scrollY")) < 900
+
+
+def test_print_holds_what_is_folded(browser, addresses):
+    show(browser, addresses["helped"])
+    closed = "return document.querySelectorAll('.fold:not([open])').length"
+    before = browser.execute_script(closed)
+    assert before > 5
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.execute_script(closed) == 0
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(closed) == before
+
+
+def test_the_filter_keeps_what_matches_and_gives_the_rest_back(browser, addresses):
+    show(browser, addresses["helped"])
+    shown = (
+        "return [...document.querySelectorAll('main .finding, main .fold tbody > tr')]"
+        ".filter(e => e.checkVisibility({contentVisibilityAuto: true})).map(e => e.textContent)"
+    )
+    before = browser.execute_script(shown)
+    box = browser.find_element("id", "find")
+    output = browser.find_element("css selector", "output[for=find]")
+    set_text = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
+    wait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait(browser, 5)
+    browser.execute_script(set_text, box, "REDUCE_kernel eager")
+    wait.until(lambda _: "match" in output.text)
+    found = browser.execute_script(shown)
+    assert found
+    assert all("reduce_kernel" in text and "eager" in text for text in found)
+    browser.execute_script(set_text, box, "")
+    wait.until(lambda _: output.text == "")
+    assert browser.execute_script(shown) == before
+
+
+def test_without_scripts_there_is_no_filter(browser, addresses):
+    show(browser, addresses["helped"], script=False)
+    assert not browser.find_element("id", "find").is_displayed()
 
 
 def rgb(colour):

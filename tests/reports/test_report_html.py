@@ -336,3 +336,63 @@ def test_compiling_in_no_phase_is_a_row_of_its_own():
         assert (
             "outside these phases: recording cudagraphs, Python around compiles0.500" in text
         ) == said
+
+
+def test_evidence_links_stay_within_the_one_file():
+    """A page is sent without its run folder: a file is named, never linked."""
+    source = rendered("helped")
+    evidence = "".join(re.findall(r'<ul class="evidence">.*?</ul>', source, re.S))
+    links = re.findall(r'href="([^"]*)"', evidence)
+    assert links
+    assert all(link.startswith("#") for link in links)
+    assert "./raw/" not in source
+    assert "traceview query RUN" in Page(source).text
+
+
+def test_ids_of_findings_follow_code_and_line_not_order():
+    run = sample.helped()
+    orders = [
+        html.render(structs.replace(run, findings=findings))
+        for findings in (run.findings, run.findings[::-1])
+    ]
+    ids = [
+        {a["id"] for a in Page(page).all("article") if "finding" in a.get("class", "")}
+        for page in orders
+    ]
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == len(run.findings)
+    for finding in run.findings:
+        line = f"-{finding.location.line}" if finding.location else ""
+        assert any(i.startswith(finding.code) and i.endswith(line) for i in ids[0]), finding.code
+
+
+def test_two_findings_of_one_code_at_one_line_have_ids_of_their_own():
+    first = sample.helped().findings[0]
+    twice = (first, structs.replace(first, title="Another one"))
+    ids = [a["id"] for a in Page(pages(twice)).all("article") if "finding" in a.get("class", "")]
+    assert len(set(ids)) == 2
+    other = [
+        a["id"] for a in Page(pages(twice[::-1])).all("article") if "finding" in a.get("class", "")
+    ]
+    assert other == ids[::-1]
+
+
+def pages(findings):
+    return html.render(structs.replace(sample.helped(), findings=findings))
+
+
+def test_findings_come_second_and_details_are_folded_to_one_figure():
+    source = rendered("helped")
+    order = [source.index(f'id="{name}"') for name in ("verdict", "findings", "time", "limits")]
+    assert order == sorted(order)
+    folded = dict(
+        re.findall(
+            r'<details class="fold"><summary><h2>([^<]*)</h2> <span class="line">(.*?)</span>',
+            source,
+        )
+    )
+    assert folded["Compile time"].startswith("4.53")
+    assert "of 9 pairs used" in folded["Block pairs"]
+    assert "Where the time goes" not in folded  # open
+    for line in folded.values():
+        assert re.search(r"\d", line), line

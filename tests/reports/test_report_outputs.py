@@ -25,7 +25,7 @@ COMPARED = structs.replace(sample.helped(), outputs=FOUND)
 
 def section():
     page = html.render(COMPARED)
-    return page[page.index('<section id="outputs">') : page.index('<section id="fusion">')]
+    return page[page.index('<div id="outputs">') : page.index('<div id="fusion">')]
 
 
 def test_every_number_has_its_name():
