@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rule_scenarios import HEALTHY, SCENARIOS, SCRIPTS, recorded
+from rule_scenarios import HEALTHY, SCENARIOS, SCRIPTS, marks, recorded
 
 from traceview.rules import catalogue, run_rules
 
@@ -47,7 +47,9 @@ def test_a_rule_gives_the_severities_that_it_states(name, tables_of):
 @pytest.mark.parametrize("name", [n for n in HEALTHY if f"healthy-{n}" in RECORDED])
 def test_healthy_scripts_get_no_warning(name, tables_of):
     findings, _ = run_rules(tables_of(f"healthy-{name}"))
-    assert [f"{f.rule}: {f.title}" for f in findings if f.severity != "info"] == []
+    known = marks(SCRIPTS / "healthy" / f"{name}.py")  # torch's own limit, not the script's fault
+    warnings = [f for f in findings if f.severity != "info" and f.rule not in known]
+    assert [f"{f.rule}: {f.title}" for f in warnings] == []
 
 
 def test_there_are_twelve_healthy_controls_and_all_are_looked_at():

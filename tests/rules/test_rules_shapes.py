@@ -362,6 +362,7 @@ def sizes_met(*texts, calls=40):
     [
         (sizes_met("32x64"), [symbol()], True),
         (sizes_met("32x64", "16x64"), [symbol()], False),
+        (sizes_met("32x64", calls=16), [symbol()], True),
         (sizes_met("32x64", calls=5), [symbol()], False),
         (sizes_met("32x64"), [], False),
         (sizes_met("32x64"), [symbol(), symbol(source="L['k']")], False),

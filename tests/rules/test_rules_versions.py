@@ -67,7 +67,9 @@ def test_the_same_rule_names_the_same_line(shown, tables_of):
 def test_healthy_scripts_get_no_warning(name, tables_of):
     findings, _ = run_rules(tables_of(name))
     by_time = BY_TIME if LABELLED[name]["machine"].startswith(EMULATED) else set()
-    told = [f for f in findings if f.severity != "info" and f.rule not in by_time]
+    # Inductor found no vector instructions where these were recorded.
+    scalar = {"ind-scalar-loop"} if name.startswith("torch2_6-") else set()
+    told = [f for f in findings if f.severity != "info" and f.rule not in by_time | scalar]
     assert [f"{f.rule}: {f.title}" for f in told] == []
 
 

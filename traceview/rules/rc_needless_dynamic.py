@@ -53,8 +53,9 @@ NEEDS = frozenset({"regions", "compile_regions", "symbols", "input_sizes"})
 SEVERITIES = ("info",)
 IS_CAUSE = False
 
-#: About a window and its warm-up: with fewer, the next call may well be the first other one.
-FEWEST_CALLS = 30
+#: The watched calls lie at the start, between the blocks and in the profiled windows: sizes that
+#: vary show within a few of them.
+FEWEST_CALLS = 8
 _SIZE = ".size()["
 #: How torch names the symbols of sizes and ints; those of floats begin with zf.
 _INTEGER = re.compile(r"s\d+")

@@ -121,3 +121,19 @@ OUTPUT_VERDICTS = table("output_verdicts", "whether the outputs of one compiled 
     Column("wrong_from", pl.String, "backend of the first stage that does not; null: none"),
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
 )
+
+SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, with the main reason",
+    Column("group_id", pl.Int32, "see match_groups"),
+    *COMPILE,
+    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known)"),
+    Column("functions", pl.List(pl.String), "what is computed so, most evaluations first: tanh, exp, rand, erfinv, …"),
+    Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
+    Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
+    Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
+    Column("count", pl.Float64, "runs of the kernel per step"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
+    Column("ms", pl.Float64, "on the step as timed; null: not known"),
+    Column("slower_ms", pl.Float64, "of it, what its match group takes longer than the eager operators that it replaced; 0: it is no slower; null: not known"),
+    raw=True,
+)

@@ -1,0 +1,54 @@
+"""Rules on generated C++ kernels that compute one element at a time, on hand-made rows."""
+
+import pytest
+
+from traceview.rules import catalogue
+
+RULES = {rule.name: rule for rule in catalogue()}
+LOOP = {
+    "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_roll_tanh_0",
+    "why": "wrapped_index", "functions": ["tanh"], "evaluations": 65536, "count": 1.0,
+    "user_lines": ["/u/train.py:9"], "ms": 2.0, "slower_ms": 1.5,
+}  # fmt: skip
+SPEEDUP = {"eager_ms": 1.0, "compiled_ms": 2.5, "speedup": 0.4, "pairs_used": 9, "outcome": "hurt"}
+
+
+def found(rule, make, *loops):
+    tables = make(speedups=[SPEEDUP], slow_loops=[{**LOOP, **loop} for loop in loops])
+    return list(RULES[rule].check(tables))
+
+
+def test_kernels_of_one_reason_are_one_finding_at_the_slowest_ones_line(make):
+    smaller = {"slower_ms": 0.5, "user_lines": ["/u/train.py:20"], "functions": ["exp"]}
+    (finding,) = found("ind-scalar-loop", make, smaller, {})
+    assert (finding.location.line, finding.also_at[0].line) == (9, 20)
+    assert finding.cost.ms_per_step == 2.0
+    assert "tanh and exp" in finding.title
+    assert finding.severity == "warning"
+
+
+@pytest.mark.parametrize("slower", [0.0, None, 0.1])
+def test_a_kernel_that_is_hardly_slower_than_eager_is_not_reported(make, slower):
+    for rule, why in (("ind-scalar-loop", "wrapped_index"), ("ind-random-numbers", "random")):
+        assert found(rule, make, {"why": why, "slower_ms": slower}) == []
+
+
+def test_random_numbers_are_a_finding_of_their_own(make):
+    row = {"why": "random", "functions": ["randn"]}
+    assert found("ind-scalar-loop", make, row) == []
+    (finding,) = found("ind-random-numbers", make, row)
+    assert finding.snippet.text == "torch._inductor.config.fallback_random = True"
+
+
+def test_a_function_of_two_arguments_has_no_operator_to_paste(make):
+    row = {"why": "no_vector_form", "functions": ["igamma"]}
+    (finding,) = found("ind-scalar-loop", make, row)
+    assert finding.snippet is None
+    (finding,) = found("ind-scalar-loop", make, {**row, "functions": ["erfinv"]})
+    assert "torch.special.erfinv(x)" in finding.snippet.text
+
+
+def test_few_elements_say_how_many(make):
+    (finding,) = found("ind-scalar-loop", make, {"why": "few_elements", "length": 3})
+    assert "a last dimension of 3 elements" in finding.title
+    assert "the dimension of 3 first" in finding.what_to_do

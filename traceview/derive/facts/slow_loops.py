@@ -1,0 +1,101 @@
+"""Table ``slow_loops``: work that generated C++ kernels do one element at a time, and its cost.
+
+The cost is what the kernel's match group takes longer than the eager operators that it replaced,
+the part of the waterfall that is called fusion: a kernel in scalar code that is still faster than
+what it replaced costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import polars as pl
+
+from traceview.derive.effects.parts import FUSION
+from traceview.derive.kernel_groups import Origins
+from traceview.derive.windows import GENERATED
+from traceview.tables import Tables, from_rows
+from traceview.torchtext.cpp_loops import OneAtATime, one_at_a_time
+from traceview.torchtext.output_code import PROFILED_CPP
+
+Row = dict[str, Any]
+#: The slowest of these functions takes this long for one element (a Bessel function: 43 ns on a
+#: server of 2023, a tanh 12): where there is more time for each, something else takes it.
+_MOST_NS = 50.0
+
+
+def slow_loops(tables: Tables) -> pl.DataFrame | None:
+    """Table ``slow_loops``; None where no step was profiled."""
+    if tables["matched_kernels"].is_empty():
+        return None
+    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
+    origins = Origins(tables)
+    known: dict[str, list[OneAtATime]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for kernel in kernels.iter_rows(named=True):
+        name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
+        origin = origins.of(kernel["pass"], name, kernel["graph_key"], kernel["compile_id"])
+        if origin is None or not (text := origin["source_code"]):
+            continue
+        if text not in known:
+            known[text] = one_at_a_time(text)
+        if not known[text]:
+            continue
+        fact = known[text][0]  # the one that most evaluations are of
+        runs, ms = kernel["count"] or 0.0, kernel["ms"] or 0.0
+        if fact.evaluations is not None and runs * fact.evaluations * _MOST_NS < ms * 1e6:
+            continue
+        groups[kernel["pass"], kernel["rank"], kernel["group_id"]].append(
+            {
+                **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
+                "raw_line": origin["raw_line"],
+                "kernel_name": name,
+                "why": fact.why,
+                "functions": list(fact.functions),
+                "evaluations": fact.evaluations,
+                "length": fact.length,
+                "user_lines": origin["user_lines"],
+                "count": runs,
+                "profiled_ms": ms,
+            }
+        )
+    result = []
+    for (pass_name, rank, group_id), rows in groups.items():
+        head = {"pass": pass_name, "rank": rank}
+        slower, timed = _of_group(tables, pass_name, rank, group_id)
+        own = sum(row["profiled_ms"] for row in rows)
+        whole = _profiled(tables, pass_name, rank, group_id) or own
+        # As timed; of what the group loses, no more than these kernels take.
+        scale = timed / whole if timed is not None and whole else None
+        for row in rows:
+            ms = None if scale is None else row["profiled_ms"] * scale
+            slower_ms = None
+            if slower is not None and ms is not None and own and scale:
+                slower_ms = min(slower, own * scale) * row["profiled_ms"] / own
+            result.append({**head, "group_id": group_id, **row, "ms": ms, "slower_ms": slower_ms})
+    return from_rows("slow_loops", result)
+
+
+def _mine(pass_name: str, rank: int | None, group_id: int | None) -> pl.Expr:
+    same_rank = pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
+    same_group = pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
+    return pl.col("pass").eq(pass_name) & same_rank & same_group
+
+
+def _of_group(
+    tables: Tables, pass_name: str, rank: int | None, group_id: int | None
+) -> tuple[float | None, float | None]:
+    """What fusion made slower in a group, and what it takes compiled, both as timed."""
+    mine = tables["waterfall_rows"].filter(_mine(pass_name, rank, group_id), effect=FUSION)
+    if mine.is_empty() or group_id is None:
+        return None, None
+    return max(0.0, float(mine["ms"].sum())), float(mine["compiled_ms"].sum())
+
+
+def _profiled(tables: Tables, pass_name: str, rank: int | None, group_id: int | None) -> float:
+    """Generated kernels of a group as profiled, ms a step."""
+    matched = tables["matched_kernels"]
+    mine = matched.filter(_mine(pass_name, rank, group_id), GENERATED, stance="compiled")
+    return float(mine["ms"].sum())

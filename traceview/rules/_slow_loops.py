@@ -1,0 +1,80 @@
+"""What the rules on generated C++ kernels share: rows of ``slow_loops`` that cost something."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from traceview.rules._gain import location
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Evidence,
+    Location,
+    Row,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    milliseconds,
+    plural,
+    rows,
+    step_ms,
+)
+
+
+class Slow(NamedTuple):
+    """Kernels that are slow for one reason: what they take and lose of a step, ms, and where."""
+
+    rows: list[Row]
+    ms: float
+    slower_ms: float
+    places: list[Location]
+    about: frozenset[str]
+
+    @property
+    def functions(self) -> str:
+        """``tanh, exp and sin``: as the reports write them, those of the slowest kernel first."""
+        names = list(dict.fromkeys(name for row in self.rows for name in row["functions"]))
+        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(
+            self.slower_ms, None, "generated kernels less the eager operators that they replaced"
+        )
+
+    def evidence(self, how: str) -> tuple[Evidence, ...]:
+        """A line for each of the slowest kernels; ``how`` each function is computed."""
+        found = []
+        for row in self.rows[:MOST_EVIDENCE]:
+            n = row["evaluations"]
+            often = f"{n:,} {'/'.join(row['functions'])} a run" if n else "/".join(row["functions"])
+            took = f", {milliseconds(row['ms'])} of a step" if row["ms"] is not None else ""
+            found.append(from_row(f"{row['kernel_name']}: {often}, {how}{took}", "slow_loops", row))
+        return tuple(found)
+
+
+def slow(tables: Tables, why: Collection[str], least_share: float) -> Slow | None:
+    """Kernels slow for a reason in ``why``; None where they lose less of a compiled step."""
+    step = step_ms(tables, "compiled")
+    known = [row for row in first_rank(rows(tables, "slow_loops")) if row["why"] in why]
+    found = sorted((r for r in known if r["slower_ms"]), key=lambda row: -row["slower_ms"])
+    lost = sum(row["slower_ms"] for row in found)
+    if not step or not found or lost < least_share * step:
+        return None
+    keys = {row["compile_key"] for row in found}
+    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
+    lines = (location(text) for row in found for text in row["user_lines"] or ())
+    return Slow(
+        found,
+        sum(row["ms"] or 0.0 for row in found),
+        lost,
+        list(dict.fromkeys(filter(None, lines))),
+        about(*compiles),
+    )
+
+
+def kernels(found: Slow) -> str:
+    """``1 generated kernel``, ``5 generated kernels``: those of one name are variants of one."""
+    return plural(len({row["kernel_name"] for row in found.rows}), "generated kernel")

@@ -1,0 +1,86 @@
+"""
+## What it finds
+Random numbers (dropout, `rand`, `randn`) in a generated C++ kernel that is slower than the eager
+operators that it replaced.
+
+## Why it costs
+Generated kernels for a CPU draw random numbers from Philox, one element at a time; a normal number
+takes 30 ns. ATen fills a tensor with vector code.
+
+## Evidence
+Calls of `normalized_rand_cpu`, `randn_cpu` or `randint64_cpu` in the kernel's source. The cost is
+measured: what the kernel takes longer than the eager operators of the same group.
+
+## What to do
+Let the generated code call ATen's generators: `torch._inductor.config.fallback_random = True`,
+before the first compiled call. The numbers are then those of eager mode for the same seed. Or draw
+noise once for many steps, outside of compiled code.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- torch/_inductor/config.py, `fallback_random`
+- torch/_inductor/fx_passes/replace_random.py
+- https://github.com/pytorch/pytorch/pull/97002
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._slow_loops import kernels, slow
+from traceview.rules.kit import (
+    Finding,
+    Snippet,
+    Tables,
+    milliseconds,
+    percent,
+    severity,
+    short,
+    step_ms,
+)
+from traceview.torchtext import cpp_loops
+
+CODE = "TV407"
+NEEDS = frozenset({"slow_loops", "step_counts:eager"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion"})
+
+#: Less of a step is not worth a setting, and within what a profile is wrong by.
+LEAST_SHARE = 0.05
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all random numbers together, at the slowest kernel's line."""
+    found = slow(tables, {cpp_loops.RANDOM}, least_share)
+    if found is None:
+        return
+    where = f" at {short(found.places[0])}" if found.places else ""
+    step = step_ms(tables, "compiled") or 1.0
+    yield Finding(
+        code=CODE,
+        rule="ind-random-numbers",
+        severity=severity(tables, found.slower_ms),
+        title=(
+            f"Random numbers{where} are drawn one element at a time, "
+            f"{percent(found.slower_ms / step)} of the step slower than eager"
+        ),
+        explanation=(
+            f"{kernels(found)} with random numbers take {milliseconds(found.ms)} of a step. "
+            "Generated code for a CPU calls its generator for each element; ATen fills a tensor "
+            "with vector code."
+        ),
+        cost=found.cost,
+        confidence="derived",
+        location=found.places[0] if found.places else None,
+        about=found.about,
+        evidence=found.evidence("one at a time"),
+        what_to_do=(
+            "Let compiled code call ATen's generators: set fallback_random before the first "
+            "compiled call. Its random numbers are then those of eager mode for the same seed."
+        ),
+        snippet=Snippet("python", "torch._inductor.config.fallback_random = True"),
+        also_at=tuple(found.places[1:4]),
+    )

@@ -1,0 +1,155 @@
+"""
+## What it finds
+A generated C++ kernel that computes functions such as tanh or exp for one element at a time and is
+slower than the eager operators that it replaced.
+
+## Why it costs
+ATen's kernels compute such a function for 8 or 16 elements at once. Inductor's do so too, unless
+something in the loop stops it: an index that wraps around (`torch.roll`, `%`), an innermost
+dimension of a few elements or one that is read with a stride, an index that was loaded, or a
+function without vector code (erfinv, Bessel functions). The function is then called for each
+element, which takes up to ten times as long and outweighs what fusion saves.
+
+## Evidence
+The kernel's source: a loop without vectors that calls the function, and what is in its index. The
+cost is measured: what the kernel takes longer than the eager operators of the same group. A kernel
+in scalar code that is no slower than eager isn't reported, nor one that has too few evaluations to
+be the reason.
+
+## What to do
+`torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
+Inductor vectorizes; or roll another dimension. A last dimension of 2 or 3: put it first and make
+the tensor contiguous. A function without vector code: keep ATen's kernel by a custom operator
+around that call. No vector code at all: see whether Inductor found the CPU's vector instructions.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
+- https://docs.pytorch.org/docs/stable/library.html
+- torch/_inductor/codegen/cpp.py, `TilingSelect`
+- https://github.com/pytorch/pytorch/pull/122961
+- https://github.com/pytorch/pytorch/issues/93552
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._slow_loops import kernels, slow
+from traceview.rules.kit import (
+    Finding,
+    Snippet,
+    Tables,
+    milliseconds,
+    percent,
+    severity,
+    short,
+    step_ms,
+)
+from traceview.torchtext import cpp_loops
+
+CODE = "TV406"
+NEEDS = frozenset({"slow_loops", "step_counts:eager"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion"})
+
+#: Less of a step is not worth a change of the code, and within what a profile is wrong by.
+LEAST_SHARE = 0.05
+_SLICES = Snippet(
+    "python",
+    "# torch.roll(x, 1, -1) and torch.roll(x, -1, -1) as slices of one tensor:\n"
+    "wide = torch.cat((x[..., -1:], x, x[..., :1]), -1)\n"
+    "left, right = wide[..., :-2], wide[..., 2:]",
+)
+_FIRST = Snippet("python", "x = x.movedim(-1, 0).contiguous()")
+_OPERATOR = Snippet(
+    "python",
+    '@torch.library.custom_op("mylib::{name}", mutates_args=())\n'
+    "def {name}(x: torch.Tensor) -> torch.Tensor:\n"
+    "    return torch.special.{name}(x)\n\n\n"
+    "@{name}.register_fake\n"
+    "def _(x):\n"
+    "    return torch.empty_like(x)",
+)
+_TWO_ARGUMENTS = frozenset({"igamma", "igammac", "polygamma"})
+#: Reason of ``slow_loops`` → why in a few words, what to do, what to paste.
+_REASONS: dict[str, tuple[str, str, Snippet | None]] = {
+    cpp_loops.WRAPPED: (
+        "an index that wraps around (roll, %, a division) is not vectorized",
+        "Write the roll as slices of a tensor with its edges concatenated, which is vectorized, or "
+        "roll a dimension other than the last.",
+        _SLICES,
+    ),
+    cpp_loops.FEW_ELEMENTS: (
+        "a last dimension of {length} elements does not fill a vector",
+        "Put the dimension of {length} first, so that the long one is the last and contiguous, "
+        "before the tensor enters compiled code.",
+        _FIRST,
+    ),
+    cpp_loops.STRIDED: (
+        "the loop reads with a stride and is not vectorized",
+        "Make the dimension of the loop the last and contiguous one before the tensor enters "
+        "compiled code.",
+        None,
+    ),
+    cpp_loops.LOADED_INDEX: (
+        "an index that is read from a tensor is not vectorized",
+        "Compute the function before or after the look-up, on whole rows, in a compiled function "
+        "of its own.",
+        None,
+    ),
+    cpp_loops.NO_VECTOR_FORM: (
+        "Inductor has no vector code for it",
+        "A custom operator around this call keeps ATen's kernel, without a graph break; it needs "
+        "register_autograd where gradients flow.",
+        _OPERATOR,
+    ),
+    cpp_loops.NOT_VECTORIZED: (
+        "the loop has no vector code, though its index allows it",
+        "See which vector instructions Inductor found: with INVALID_VEC_ISA its test program did "
+        "not compile or run, and the compiler or Python's headers need a look.",
+        Snippet(
+            "shell",
+            'python -c "from torch._inductor import cpu_vec_isa as v; print(v.pick_vec_isa())"',
+        ),
+    ),
+}
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding a reason."""
+    for reason, (why, what_to_do, snippet) in _REASONS.items():
+        found = slow(tables, {reason}, least_share)
+        if found is None:
+            continue
+        slowest, names = found.rows[0], found.functions
+        length = slowest["length"]
+        where = f" at {short(found.places[0])}" if found.places else ""
+        step = step_ms(tables, "compiled") or 1.0
+        name = slowest["functions"][0]
+        verb = "is computed" if names == name else "are computed"
+        share = percent(found.slower_ms / step)
+        pasted = snippet and Snippet(snippet.language, snippet.text.replace("{name}", name))
+        yield Finding(
+            code=CODE,
+            rule="ind-scalar-loop",
+            severity=severity(tables, found.slower_ms),
+            title=(
+                f"{names}{where} {verb} one element at a time, {share} of the step slower than "
+                f"eager: {why.format(length=length)}"
+            ),
+            explanation=(
+                f"{kernels(found)} take {milliseconds(found.ms)} of a step. ATen computes {names} "
+                "for several elements at once; the generated loop calls the function for each."
+            ),
+            cost=found.cost,
+            confidence="derived",
+            location=found.places[0] if found.places else None,
+            about=found.about,
+            evidence=found.evidence("one at a time"),
+            what_to_do=what_to_do.format(length=length),
+            snippet=None if name in _TWO_ARGUMENTS else pasted,
+            also_at=tuple(found.places[1:4]),
+        )
