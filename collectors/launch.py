@@ -132,7 +132,7 @@ class _Watch:
     ) -> None:
         self._plan, self._process, self._desk = plan, process, desk
         self._tee, self._shown, self.tail = tee, shown, EventTail(plan.raw)
-        self._began = time.monotonic()
+        self._began, self._began_us = time.monotonic(), time.time() * 1e6
         self._cause: str | None = None
         self._due: list[tuple[float, signal.Signals]] = []
         self._interrupts = 0
@@ -171,7 +171,7 @@ class _Watch:
         while self._due and self._due[0][0] <= now:
             self._send(self._due.pop(0)[1])
         if self._tee.at_line_start:
-            self._shown.show(self.tail.story.words)
+            self._shown.show(self.tail.story.progress(time.time() * 1e6, self._began_us))
 
     def _signalled(self, arrived: Arrived, now: float) -> None:
         if arrived.number == signal.SIGWINCH:

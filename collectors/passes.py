@@ -80,7 +80,9 @@ def collect(options: CollectOptions, console: Console) -> Run:
         if not options.keep_cache:
             shutil.rmtree(run.folder / "cache", ignore_errors=True)
     for record in run.manifest.passes:
+        console.progress("writing tlparse's report")
         run.manifest.notes += write_reports(run, record)
+    console.progress(None)
     run.save()
     return run
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from traceview.cli import console as console_module
 from traceview.cli.console import Console
 
 WIDTH = 80
@@ -137,3 +138,20 @@ def test_a_terminal_that_has_no_room_gets_no_tag(terminal, monkeypatch, variable
 def test_no_tag_in_a_pipe(capfd):
     Console().progress("cold compile")
     assert capfd.readouterr().err == ""
+
+
+def test_a_pipe_gets_a_line_after_ten_silent_seconds(capfd, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(console_module.time, "monotonic", lambda: now[0])
+    console = Console()
+    for second in range(30):
+        now[0] = 100.0 + second
+        console.progress(f"cold compile, {second} s")
+        if second == 5:
+            console.say("a sentence")
+        console.progress(None)
+    assert capfd.readouterr().err.splitlines() == [
+        "traceview: a sentence",
+        "traceview: cold compile, 15 s",
+        "traceview: cold compile, 25 s",
+    ]

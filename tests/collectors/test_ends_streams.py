@@ -252,4 +252,4 @@ def test_progress_is_cleared_before_the_scripts_bytes_and_waits_for_whole_lines(
     """
     console = Listener()
     run_script(tmp_path, python, body, console)
-    assert console.shown == ["paired block 3/8", None]
+    assert console.shown == ["paired block 3/8", None, "writing tlparse's report", None]

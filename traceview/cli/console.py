@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 
 import click
 
+LINE_EVERY_S = 10.0
 _NARROWEST = 60
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 
@@ -17,30 +19,37 @@ class Console:
 
     The script writes on the same terminal, so the position of the cursor is not known. The tag is
     written at the right edge of the current line, and the cursor restored. A terminal narrower than
-    60 columns gets no tag.
+    60 columns gets no tag. What is no terminal gets a line where there was none for 10 seconds.
     """
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = 0
+        self._line_at = time.monotonic()
 
     def say(self, text: str) -> None:
         """Print one line for the user."""
         self.progress(None)
-        click.echo(f"traceview: {text}", err=True)
+        self._line(text)
 
     def progress(self, text: str | None) -> None:
-        """Show ``text`` in place of the last tag; None removes it. Does nothing in a pipe."""
+        """Show ``text`` in place of the last tag; None removes it. In a pipe: seldom, as a line."""
+        if not self._terminal and text and time.monotonic() - self._line_at >= LINE_EVERY_S:
+            self._line(text)
         width = shutil.get_terminal_size().columns
         if not self._terminal or (text is None and not self._shown):
             return
-        tag = f"traceview: {text}"[: width // 2] if text and width >= _NARROWEST else ""
+        tag = f"traceview: {text}"[: width * 3 // 4] if text and width >= _NARROWEST else ""
         if not tag and not self._shown:
             return
         column = width - max(len(tag), self._shown)
         drawn = f"\x1b[{width - len(tag)}G\x1b[2m{tag}\x1b[22m" if tag else ""
         click.echo(f"{_SAVE}\x1b[{column}G\x1b[K{drawn}{_RESTORE}", err=True, nl=False, color=True)
         self._shown = len(tag)
+
+    def _line(self, text: str) -> None:
+        click.echo(f"traceview: {text}", err=True)
+        self._line_at = time.monotonic()
 
 
 def stdout_width() -> int:
