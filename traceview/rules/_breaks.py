@@ -29,6 +29,7 @@ from traceview.rules.kit import (
 )
 from traceview.rules.kit import severity as severity_by_cost
 from traceview.tables import grouped
+from traceview.torchtext.frames import package
 
 _ENDS = (
     "Dynamo cannot trace this, and fullgraph=True turns the graph break into an error. The script "
@@ -196,6 +197,25 @@ def severity(tables: Tables, cost: Cost) -> Severity:
     return severity_by_cost(tables, cost.ms_per_step)
 
 
+def at_call(site: Site, edit: str, snippet: Snippet | None) -> tuple[str, Snippet | None]:
+    """``edit`` where the line that breaks is the user's; a library's stays as it is.
+
+    Then it is the user's own call that can change, or a setting, if ``snippet`` is one. torch is
+    no library here: what breaks in its functions is what the user's line asks of them.
+    """
+    library = package(site.inside.file) if site.inside else None
+    if library in (None, "torch"):
+        return edit, snippet
+    advice = (
+        f"The line that breaks is in {library}, so leave it: move your own call out of the "
+        "compiled function, compile only the modules around it, or look for an option or a newer "
+        f"version of {library} without it."
+    )
+    if snippet is None or not snippet.text.startswith("torch._dynamo.config."):
+        return advice, None
+    return f"{advice} Try the setting first: it needs no change of code.", snippet
+
+
 def finding(
     tables: Tables,
     site: Site,
@@ -207,7 +227,11 @@ def finding(
     what_to_do: str,
     snippet: Snippet | None,
 ) -> Finding:
-    """What a rule says of the break at ``site``, with all that is known of that place."""
+    """What a rule says of the break at ``site``, with all that is known of that place.
+
+    ``what_to_do`` and ``snippet`` are for a line of the user's own that breaks.
+    """
+    what_to_do, snippet = at_call(site, what_to_do, snippet)
     seen, confidence = cost(tables, site)
     ended = site.strict and bool(rows(tables, "break_costs", basis="ended"))
     return Finding(

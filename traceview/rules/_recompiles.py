@@ -49,7 +49,7 @@ from traceview.rules.kit import (
     torch_before,
 )
 from traceview.tables import grouped
-from traceview.torchtext.frames import StackFrame, resumed
+from traceview.torchtext.frames import StackFrame, package, resumed
 from traceview.words import names
 
 #: The second recompile of one function shows a pattern; one makes two variants, once.
@@ -390,6 +390,9 @@ def finding(
     ``info``: information, whatever it costs; ``paste``: Python to paste.
     """
     at, cost = at or spot(tables, cause), cost or cause.cost(tables)
+    library = package(at.inside.file) if at.inside else None
+    if library not in (None, "torch"):
+        what_to_do = f"The line is in {library}: act at your own call of it. {what_to_do}"
     severity = severity_of(tables, cost.seconds)
     if not limited_frames(tables).isdisjoint(map(frame_of, cause.rows)):
         severity = "warning"

@@ -64,6 +64,13 @@ _LIBRARY = ("gemm", "convolution", "attention")
 _NAMED = re.compile(r"<(?:function|bound method) ([\w.<>]+) (?:at|of)\b")
 _REASON = re.compile(r"\(reason: (?!None\))(.+?)\)\s*$")
 
+_ASKED = "Remove the call if its reason is gone."
+_DISABLED = (
+    "Remove torch.compiler.disable if its reason is gone. With recursive=False only the function "
+    "itself stays in eager and what it calls is compiled. If nothing in the compiled function "
+    "needs its result, call it afterwards."
+)
+
 
 def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
     """One finding per line that calls what the script keeps out of the graph."""
@@ -113,13 +120,7 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
             inside=site.inside,
             about=site.about,
             evidence=tuple(evidence),
-            what_to_do=(
-                "Remove the call if its reason is gone."
-                if asked
-                else "Remove torch.compiler.disable if its reason is gone. With recursive=False "
-                "only the function itself stays in eager and what it calls is compiled. If nothing "
-                "in the compiled function needs its result, call it afterwards."
-            ),
+            what_to_do=_breaks.at_call(site, _ASKED if asked else _DISABLED, None)[0],
         )
 
 

@@ -123,9 +123,11 @@ def check(
                 for site in sites[:MOST_EVIDENCE]
             ),
         ),
-        what_to_do=(
+        what_to_do=_breaks.at_call(
+            sites[0],
             "Remove the breaks, this line first: each one that you remove merges two graphs. "
-            "torch.compile(..., fullgraph=True) on the block names the first one that is left."
-        ),
+            "torch.compile(..., fullgraph=True) on the block names the first one that is left.",
+            None,
+        )[0],
         also_at=tuple(site.place for site in sites[1:] if site.place),
     )

@@ -88,6 +88,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
             cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
         remedy = _breaks.DRAW if site.draws else _MOVE
+        remedy = _OUTERMOST if "functorch" in why else remedy
+        what_to_do, _ = _breaks.at_call(site, remedy, None)
 
         # The eager code between what still compiles, if profiled; else the failed compile.
         cost, confidence = _breaks.cost(tables, site)
@@ -116,5 +118,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             inside=site.inside,
             about=site.about,
             evidence=tuple(evidence),
-            what_to_do=_OUTERMOST if "functorch" in why else remedy,
+            what_to_do=what_to_do,
         )

@@ -64,6 +64,12 @@ def check(tables: Tables, *, fewest_callers: int = FEWEST_CALLERS) -> Iterator[F
             confidence = "derived"
         old = torch_before(tables, (2, 13))
         resume = "" if old else f" Or let Dynamo resume inside calls: {_SETTING}."
+        what_to_do, snippet = _breaks.at_call(
+            site,
+            "Remove the break, and all of these cuts are gone; or move it up into the compiled "
+            f"function.{resume}",
+            None if old else Snippet("python", _SETTING),
+        )
         yield Finding(
             code=CODE,
             rule="gb-nested-call",
@@ -83,9 +89,6 @@ def check(tables: Tables, *, fewest_callers: int = FEWEST_CALLERS) -> Iterator[F
                 Evidence(f"{len(functions)} compiled functions end a graph there", "break_sites"),
                 *site.evidence(),
             ),
-            what_to_do=(
-                "Remove the break, and all of these cuts are gone; or move it up into the compiled "
-                f"function.{resume}"
-            ),
-            snippet=None if old else Snippet("python", _SETTING),
+            what_to_do=what_to_do,
+            snippet=snippet,
         )

@@ -38,6 +38,16 @@ NOTEBOOK_CELL = re.compile(r"(?P<notebook>.*\.ipynb) cell (?P<cell>\d+)")
 _DEMO = re.compile(r"/traceview/demos/\w+\.py$")  # a user's script that happens to be installed
 
 
+#: The top folder of an installed package, or its only module.
+_PACKAGE = re.compile(r"/(?:site|dist)-packages/(?P<name>\w+)(?=/|\.py$)")
+
+
+def package(file: str) -> str | None:
+    """The installed package that ``file`` belongs to, ``torch``; None where the path shows none."""
+    found = None if _DEMO.search(file) else _PACKAGE.search(file)
+    return found["name"] if found else None
+
+
 class StackFrame(msgspec.Struct, frozen=True):
     """One stack frame: file, line (1-based), function and the source text there, where quoted."""
 
