@@ -67,6 +67,7 @@ class Story:
     crashed: bool = False
     crash_stance: str | None = None
     since_us: float | None = None
+    timed_in: str = ""
     pace: Pace = field(default_factory=Pace)
     pairs: dict[int, dict[str, Block]] = field(default_factory=dict)
 
@@ -119,8 +120,11 @@ class Story:
             return None
         return " ".join(filter(None, (_WORDS.get(self.phase, self.phase), self.detail)))
 
-    def hear(self, event: dict[str, Any]) -> None:
-        """Take one event in; unknown ones and unknown keys are passed over."""
+    def hear(self, event: dict[str, Any], process: str = "") -> None:
+        """Take one event in; unknown ones and unknown keys are passed over.
+
+        Blocks are compared within one ``process``: the first that timed one.
+        """
         kind = event.get("event")
         self._step(event.get("step"))
         if kind == "phase":
@@ -133,7 +137,9 @@ class Story:
                 self._step(rows[-1][0])
         elif kind == "block" and isinstance(event.get("stance"), str):
             self.stances_measured.add(event["stance"])
-            self._block(event)
+            self.timed_in = self.timed_in or process
+            if process == self.timed_in:
+                self._block(event)
         elif kind == "disabled":
             self.disabled = True
         elif kind == "done":
@@ -206,7 +212,7 @@ class EventTail:
             except (ValueError, RecursionError):
                 continue  # the parser counts these
             if isinstance(event, dict):
-                self.story.hear(event)
+                self.story.hear(event, path.name)
         return whole > 0
 
 

@@ -47,7 +47,7 @@ for (const head of document.querySelectorAll("table.sortable th")) {
 }
 // A link to something inside a closed <details> opens it; so does printing.
 const reveal = () => {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = location.hash && document.getElementById(location.hash.slice(1));
   if (!target) return;
   const closed = [];
   for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) {

@@ -73,6 +73,14 @@ def test_the_interval_so_far_needs_six_pairs_and_leaves_out_what_the_report_does
     assert story.so_far == "1.20–1.30× so far"
 
 
+def test_blocks_of_one_rank_are_compared_with_its_own(tmp_path):
+    for rank, ms in ((1, 10), (2, 100)):
+        both = (block(0, "eager", 2 * ms), block(0, "compiled", ms))
+        lines = [json.dumps(event) + "\n" for event in both]
+        (tmp_path / f"events-{rank}.jsonl").write_text("".join(lines[rank - 1 :]))
+    assert EventTail(tmp_path).finish().so_far == "2.00× so far"
+
+
 def test_an_interval_by_ranks_holds_what_it_promises():
     """Twelve pairs: the third to the tenth, 96.1 %; the next narrower one has 85.4 %."""
     ratios = [1 + i / 100 for i in range(12)]

@@ -90,6 +90,7 @@ def test_a_sheet_of_paper_is_wide_enough(browser, addresses, name):
 
 def test_ranks_sort_by_their_seconds(browser, addresses):
     show(browser, addresses["many"])
+    open_everything(browser)
     browser.find_element("css selector", "#ranks th:nth-child(2)").click()
     first = browser.find_element("css selector", "#ranks tbody td")
     assert first.text.splitlines()[0] == "rank 256"

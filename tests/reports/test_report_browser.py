@@ -245,6 +245,14 @@ def test_a_link_opens_what_it_leads_to(browser, addresses, script):
     assert abs(section.rect["y"] - browser.execute_script("return scrollY")) < 900
 
 
+def test_a_link_to_nothing_leaves_the_page_whole(browser, addresses):
+    show(browser, addresses["helped"])
+    browser.get("about:blank")
+    browser.get(addresses["helped"] + "#%")
+    assert browser.get_log("browser") == []
+    assert browser.find_element("id", "find").is_displayed()
+
+
 def test_print_holds_what_is_folded(browser, addresses):
     show(browser, addresses["helped"])
     closed = "return document.querySelectorAll('.fold:not([open])').length"
