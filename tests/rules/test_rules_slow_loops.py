@@ -52,3 +52,18 @@ def test_few_elements_say_how_many(make):
     (finding,) = found("ind-scalar-loop", make, {"why": "few_elements", "length": 3})
     assert "a last dimension of 3 elements" in finding.title
     assert "the dimension of 3 first" in finding.what_to_do
+
+
+@pytest.mark.parametrize(
+    ("ms", "outcome", "severities"),
+    [(0.1, "hurt", []), (0.6, "hurt", ["warning"]), (0.6, "helped", ["info"])],
+)
+def test_weights_that_are_laid_out_in_every_call(make, ms, outcome, severities):
+    copied = {
+        "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_convolution_1",
+        "weights": 2, "bytes": 4096, "user_lines": ["/u/net.py:7"], "ms": ms, "share": 1.0,
+    }  # fmt: skip
+    tables = make(speedups=[{**SPEEDUP, "outcome": outcome}], weight_copies=[copied])
+    findings = list(RULES["ind-weight-layout"].check(tables))
+    assert [finding.severity for finding in findings] == severities
+    assert [finding.location.line for finding in findings] == [7] * len(severities)

@@ -137,3 +137,17 @@ SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functio
     Column("slower_ms", pl.Float64, "of it, what its match group takes longer than the eager operators that it replaced; 0: it is no slower; null: not known"),
     raw=True,
 )
+
+WEIGHT_COPIES = table("weight_copies", "one generated kernel of a CPU's inference graph that copies weights of convolutions into another memory layout in every call",
+    *COMPILE,
+    Column("aot_id", pl.String, "see generated_kernels"),
+    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("weights", pl.Int32, "weights that all calls of it in the generated code copy"),
+    Column("bytes", pl.Int64, "of these weights"),
+    Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
+    Column("count", pl.Float64, "runs of the kernel per step"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
+    Column("share", pl.Float64, "of the elements that it touches, those of weights: 1 where it does nothing else"),
+    Column("ms", pl.Float64, "that share of profiled_ms"),
+    raw=True,
+)

@@ -12,6 +12,7 @@ from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_loops
+from traceview.derive.facts.weight_copies import weight_copies
 from traceview.derive.host_reads import read_places
 from traceview.derive.region_costs import compile_regions
 from traceview.tables import Tables
@@ -34,6 +35,7 @@ _OF_ALL: _Facts = {
     "output_verdicts": output_verdicts,
     "break_costs": break_costs,
     "slow_loops": slow_loops,
+    "weight_copies": weight_copies,
 }
 
 

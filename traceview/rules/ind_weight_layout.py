@@ -1,0 +1,109 @@
+"""
+## What it finds
+Inference on a CPU that copies the weights of convolutions into another memory layout in every call.
+
+## Why it costs
+Inductor computes convolutions with channels last. A weight in the default layout is copied before
+each call, and its bytes do not depend on the batch: with small batches the copies take longer than
+what fusion saves.
+
+## Evidence
+The generated code: kernels that fill a buffer of a weight's sizes with other strides, which a
+convolution then takes. The cost is the time of these kernels in the profile, of those that do other
+work as well the weight's part of the elements.
+
+## What to do
+`torch._inductor.config.freezing = True` before the first compiled call, under `torch.no_grad()` and
+with the model in `eval()`: weights become constants, which are laid out (and folded with batch
+norm) once, while compiling. Later changes of the weights are then not seen.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the copies must take.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+- torch/_inductor/config.py, `freezing`
+- torch/_inductor/freezing.py
+- torch/_inductor/graph.py, `decide_layout_opt`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import location
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Finding,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+    short,
+    size,
+    step_ms,
+)
+
+CODE = "TV408"
+NEEDS = frozenset({"weight_copies"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion", "library_choice"})
+
+#: Freezing fixes the weights: it has to be worth that.
+LEAST_SHARE = 0.10
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all weights, at the line of the kernel that copies most."""
+    step = step_ms(tables, "compiled")
+    found = sorted(first_rank(rows(tables, "weight_copies")), key=lambda row: -row["ms"])
+    ms = sum(row["ms"] for row in found)
+    if not step or not found or ms < least_share * step:
+        return
+    keys = {row["compile_key"] for row in found}
+    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
+    lines = (location(text) for row in found for text in row["user_lines"] or ())
+    places = list(dict.fromkeys(filter(None, lines)))
+    where = f" at {short(places[0])}" if places else ""
+    weights, moved = sum(row["weights"] for row in found), sum(row["bytes"] for row in found)
+    yield Finding(
+        code=CODE,
+        rule="ind-weight-layout",
+        severity="warning" if outcome(tables) == "hurt" else "info",
+        title=(
+            f"Weights of convolutions{where} are copied into another layout in every call: "
+            f"{percent(ms / step)} of the step"
+        ),
+        explanation=(
+            f"Inductor computes convolutions with channels last, and copies "
+            f"{plural(weights, 'weight')}, {size(moved)}, for that in each call."
+        ),
+        cost=Cost(ms, None, "kernels that lay out weights, as profiled"),
+        confidence="derived",
+        location=places[0] if places else None,
+        about=about(*compiles),
+        evidence=tuple(
+            from_row(
+                f"{row['kernel_name']} copies {plural(row['weights'], 'weight')}, "
+                f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
+                "weight_copies",
+                row,
+            )
+            for row in found[:MOST_EVIDENCE]
+        ),
+        what_to_do=(
+            "For inference, let Inductor freeze the weights before the first compiled call, under "
+            "torch.no_grad() and with the model in eval(): they are then laid out once, and later "
+            "changes to them are not seen."
+        ),
+        snippet=Snippet("python", "torch._inductor.config.freezing = True"),
+        also_at=tuple(places[1:4]),
+        weighs=True,
+    )
