@@ -155,7 +155,7 @@ class LogScale:
 
 
 _PITCH, _GANTT_LABEL, _THICK = 36, 19, 12
-_JOINT = 8
+_JOINT = 5
 _THINNEST = 0.15  # percent: what is shorter is drawn this wide
 
 

@@ -396,3 +396,14 @@ def test_findings_come_second_and_details_are_folded_to_one_figure():
     assert "Where the time goes" not in folded  # open
     for line in folded.values():
         assert re.search(r"\d", line), line
+
+
+def test_the_fifth_finding_and_the_rest_are_folded_to_one_line():
+    first = sample.helped().findings[0]
+    eight = tuple(structs.replace(first, title=f"Finding {n}") for n in range(8))
+    source = pages(eight)
+    assert Page(source).problems == []
+    shown, _, folded = source.partition("4 more findings, from Finding 4</summary>")
+    assert shown.count('<article class="finding') == 4
+    assert folded.count('<article class="finding') == 4
+    assert "more findings" not in pages(eight[:4])

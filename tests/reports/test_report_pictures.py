@@ -329,3 +329,20 @@ def test_a_line_leads_from_an_unexplained_bar_to_the_compiled_one():
     joints = re.findall(r'<line x1="([\d.]+)%"[^>]*class="joint"', picture)
     places = [100.0, 100 * 1.55 / 4.55, 100 * 0.79 / 4.55]
     assert list(map(float, joints)) == pytest.approx(places, abs=0.01)
+
+
+def test_connectors_end_above_the_next_figure():
+    drawn = str(time.waterfall(sample.helped()))
+    joints = [
+        (float(top), float(bottom))
+        for top, bottom in re.findall(
+            r'y1="([\d.]+)" x2="[\d.]+%" y2="([\d.]+)" class="joint"', drawn
+        )
+    ]
+    baselines = [
+        float(y) for y in re.findall(r'<text x="[\d.]+%" y="([\d.]+)" class="rowvalue', drawn)
+    ]
+    assert joints
+    for top, bottom in joints:
+        below = min(y for y in baselines if y > top)
+        assert bottom <= below - 13  # the height of its figures
