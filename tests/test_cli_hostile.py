@@ -11,6 +11,8 @@ from recordings import unpack
 
 GARBAGE = b"\x00\xff\xfe{]\n" + bytes(range(256)) + b"\nV0101 00:00:00.0 not a header\n" * 3
 SCRIPT = "<script>alert(1)</script>"
+#: A link to a finding has its place in it, reduced to these characters.
+ID_ON_PAGE = re.compile(r"#[\w.-]+")
 NASTY = f'{SCRIPT}"><img src=x onerror=alert(2)>]]>`|\x1b[31m\u202e{{{{7*7}}}}'
 
 
@@ -134,7 +136,8 @@ def test_nothing_gets_through_the_page(cli, hostile):
     assert page.scripts == clean.scripts
     assert page.handlers == []
     assert len(page.images) == len(clean.images)
-    assert not any("alert" in (value or "") for value in page.addresses)
+    leading_out = [each or "" for each in page.addresses if not ID_ON_PAGE.fullmatch(each or "")]
+    assert not any("alert" in each for each in leading_out)
     assert "\x1b" not in text
 
 
