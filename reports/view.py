@@ -192,8 +192,9 @@ class View:
 
     @cached_property
     def hidden(self) -> dict[str, str]:
-        """Sections, id and title, for which a failed run recorded nothing: the page has no such."""
-        if self._diagnosis.verdict.outcome != "failed" or self._diagnosis.job is not None:
+        """Sections, id and title, that a run without a figure leaves out: nothing was recorded."""
+        unmeasured = self._diagnosis.verdict.outcome in ("failed", "not_compiled")
+        if not unmeasured or self._diagnosis.job is not None:
             return {}
         return {id_: found.title for id_, found in self.sections.items() if not found.filled}
 
