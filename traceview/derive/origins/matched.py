@@ -97,7 +97,8 @@ def _rows(
     """Executions of a window, added up where they are alike in all that the tables show.
 
     ``words`` are the operators that names of kernels may hold; ``calls`` the lines of the regions'
-    calls: those of a graph's kernels where none of its nodes stands in a line of the user's.
+    calls: those of a graph's kernels where none of its nodes stands in a line of the user's, and
+    the user's line that led to its code is not known.
     """
     names = ops["name"]
     kernel_calls = window.own(tables["kernel_calls"])
@@ -129,11 +130,25 @@ def _rows(
         *(pl.col(name).first() for name in ("source_nodes", "ops", "user_lines", "lined")),
         times=pl.len(),
     )
-    return [_row(window, row, words, calls) for row in alike.iter_rows(named=True)]
+    # A library's code that is compiled by itself has the user's line that led to it first.
+    librarys = pl.col("user_file") != pl.col("co_filename")
+    led = dict(
+        window.own(tables["compiles"])
+        .filter(librarys, pl.col("user_line").is_not_null())
+        .select("compile_id", pl.format("{}:{}", "user_file", "user_line"))
+        .iter_rows()
+    )
+    return [
+        _row(window, row, words, led.get(row["compile_id"]) or calls.get(row["region"] or ""))
+        for row in alike.iter_rows(named=True)
+    ]
 
 
-def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, str]) -> Row:
-    """An added-up execution with its time per step, its operators and its lines."""
+def _row(window: Window, row: Row, words: Container[str], call: str | None) -> Row:
+    """An added-up execution with its time per step, its operators and its lines.
+
+    ``call``: the line that called the graph, for what has none of the user's in it.
+    """
     ops, how = row["ops"] or [], row["how"]
     lines = row["user_lines"] or []
     if row["graph_key"] is None:
@@ -142,8 +157,7 @@ def _row(window: Window, row: Row, words: Container[str], calls: Mapping[str, st
         how = how or "operator"
     elif how:
         ops = ops or [f"aten.{word}" for word in named_operators(row["plain"], words)]
-        call = None if row["lined"] else calls.get(row["region"] or "")
-        lines = lines or ([call] if ops and call else [])
+        lines = lines or ([call] if ops and call and not row["lined"] else [])
         how = how if lines else "operator" if ops else None  # a pass made its nodes, without lines
     file, _, line = lines[0].rpartition(":") if lines else (None, None, None)
     return row | {
