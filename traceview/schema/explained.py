@@ -76,7 +76,7 @@ MATCH_GROUPS = table("match_groups", "eager kernels and the compiled ones that r
 
 WATERFALL = table("waterfall", "one named effect between the eager median and the compiled one; their sum is the difference",
     Column("order", pl.Int32, "as they are shown, from 0"),
-    Column("effect", pl.String, "fusion, page_faults, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, machine_speed, unexplained"),
+    Column("effect", pl.String, "fusion, page_faults, library_choice, launches_saved, cudagraphs, less_work, casts_saved, overheads_added, copies_added, recompute, other_kernels, other_idle, unexplained"),
     Column("ms", pl.Float64, "compiled less eager, per step: negative is time saved"),
     Column("eager_ms", pl.Float64, "its time in eager; null if eager has no such part, or only the difference is known"),
     Column("compiled_ms", pl.Float64, "and in the compiled step"),

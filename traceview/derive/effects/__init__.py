@@ -1,5 +1,8 @@
 """Why the two columns differ: named effects whose sum is the difference.
 
+Where the machine was slower or faster in the timed blocks than around the profiler window, it was
+so for all of a stance's step: each of its times is scaled to the step as timed.
+
 parts     one part of an effect, the order of effects
 kernels   kernels of both stances on the step as timed; on a CPU, what touching new memory takes
 graphs    what the graphs prove: operations that went away, nodes computed again
@@ -9,12 +12,13 @@ idle      everything but kernels as parts
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
+from traceview.derive.causes import SPEED
 from traceview.derive.effects.graphs import GraphFacts
 from traceview.derive.effects.groups import group_parts
 from traceview.derive.effects.idle import idle_parts
@@ -78,6 +82,8 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     accounts = [row for row in _rows(tables, "accounting", speedup) if row["ms"] is not None]
     if None in timed.values() or {row["stance"] for row in accounts} != set(STANCES):
         return
+    slower = {stance: _slower(accounts, stance) for stance in STANCES}
+    accounts = _as_timed((row for row in accounts if row["category"] != SPEED), slower)
     kernels = timed_kernels(_rows(tables, "matched_kernels", speedup), accounts)
     groups = {row["group_id"]: row for row in _rows(tables, "match_groups", speedup)}
     facts = GraphFacts(tables["graphs"].filter(pl.col("pass") == speedup["pass"]))
@@ -86,7 +92,7 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     kernels, faults = without_page_faults(kernels, counts, tables)
     parts += group_parts(kernels, groups, facts)
     parts += faults
-    details = _rows(tables, "account_details", speedup)
+    details = _as_timed(_rows(tables, "account_details", speedup), slower)
     parts += idle_parts(accounts, details, counts)
     # What the accountings leave, and what no part stands for: the sum is then the difference.
     rows = {row["stance"]: row for row in accounts if row["kind"] == "unexplained"}
@@ -97,6 +103,30 @@ def _parts(tables: Tables, speedup: Row) -> Iterator[Part]:
     yield from (*parts, left)
     if abs(rest) > ROUNDING:
         yield Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
+
+
+def _slower(accounts: Sequence[Row], stance: str) -> Callable[[Row], float]:
+    """How many times as long each row took in the timed blocks as around the window.
+
+    A step that waits for the host for longer than its device works is as slow as the host: then its
+    kernels take as long as ever.
+    """
+    mine = [row for row in accounts if row["stance"] == stance]
+    speed = sum(row["ms"] for row in mine if row["category"] == SPEED)
+    idle, busy = (sum(row["ms"] for row in mine if row["kind"] == k) for k in ("idle", "busy"))
+    of_host = idle > busy and idle + speed > 0
+    whole = idle if of_host else sum(row["ms"] for row in mine) - speed
+    factor = (whole + speed) / whole if whole > 0 else 1.0
+    kernels = {row["category"] for row in mine if of_host and row["kind"] != "idle"}
+    return lambda row: 1.0 if row["category"] in kernels else factor
+
+
+def _as_timed(rows: Iterable[Row], slower: Mapping[str, Callable[[Row], float]]) -> list[Row]:
+    """``rows`` on the step as timed."""
+    return [
+        row | {"ms": row["ms"] * slower[row["stance"]](row)} if row["ms"] is not None else row
+        for row in rows
+    ]
 
 
 def _rows(tables: Tables, name: str, speedup: Row) -> list[Row]:
