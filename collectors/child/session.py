@@ -164,6 +164,10 @@ class Session:
 
             device = parts.timer.device or gpu_in_use(parts.torch)
             write_ceilings(parts.torch, parts.recorder, device=device)
+        with self._last("ceilings", "trials of shapes"):
+            from .shape_trials import write_shape_trials
+
+            write_shape_trials(parts.torch, parts.recorder, device=device)
 
     @contextmanager
     def _last(self, phase: str, what: str) -> Iterator[None]:

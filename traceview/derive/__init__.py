@@ -12,6 +12,7 @@ from traceview.derive.facts import add_facts, add_log_facts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
+from traceview.derive.limits.shape_gains import shape_gains
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
@@ -73,6 +74,8 @@ def derive(
         result.put(name, frame)
     for name, frame in limit_tables(result, accounted).items():
         result.put(name, frame)
+    if tables.has("shape_trials"):
+        result.put("shape_gains", shape_gains(tables))
     for name, frame in effect_tables(result).items():
         result.put(name, frame)
     add_facts(result)

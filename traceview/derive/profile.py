@@ -76,6 +76,8 @@ class _Profiled(msgspec.Struct, frozen=True):
             pl.col("pair_index").is_null() & (pl.col("compiles_inside").fill_null(0) == 0)
         )
         beside = [ms for b in blocks.iter_rows(named=True) if (ms := per_step_ms(b)) is not None]
+        share = pl.col("queued_ms") / pl.col("host_ms")
+        queued = window.own(tables["blocks"]).select(share.median())["queued_ms"][0]
         faults = faults_of(tables, window)
         # What the profiler's page faults can have taken, and how short that may make a step.
         known = [ms for ms in (timed, mean(beside) if beside else None) if ms is not None]
@@ -87,6 +89,7 @@ class _Profiled(msgspec.Struct, frozen=True):
             graphs_hold_kernels=graphs_hold_kernels,
             faults_ms=(faults_ms, min(known, default=0.0)),
             waits_ns=waits_ns(tables, window),
+            queued_ms=(queued or 0.0) * min((timed or 0.0, *beside)) if beside else 0.0,
         )
         return cls(window, timed, beside, faults, mine)
 

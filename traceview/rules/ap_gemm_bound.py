@@ -10,7 +10,8 @@ nothing to fuse. A speedup near 1.0× is expected here, and not a failure.
 ## Evidence
 GEMM, convolution and attention are at least 70 % of the busy time in both profiler windows, busy
 time is at least 70 % of the step, and the step's time changes by less than 10 %. Where the device's
-ceilings were measured, how close these kernels come to them.
+ceilings were measured, how close these kernels come to them. What bf16, TF32, another memory format
+or another backend of attention saves is measured on the step's own shapes at the run's end.
 
 ## What to do
 Use faster arithmetic (bf16, fp16, TF32), or larger batches. `mode="max-autotune-no-cudagraphs"`
@@ -39,10 +40,13 @@ from traceview.rules.kit import (
     first_rank,
     milliseconds,
     percent,
+    plural,
     ratio,
     rows,
     slowdown,
 )
+from traceview.words.names import category
+from traceview.words.text import listed
 
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
@@ -57,6 +61,8 @@ FEWEST_BUSY_SHARE = 0.70
 MOST_CHANGE = 0.10
 #: Part of the library kernels' time whose floor must be known to compare them with it.
 MOST_KNOWN = 0.90
+#: A way that saves less of the library's time is not worth a change.
+LEAST_GAIN = 0.05
 _LIBRARY = ("gemm", "convolution", "attention")
 
 
@@ -91,6 +97,31 @@ def check(
         floor = milliseconds(sum(row["floor_ms"] for row in known))
         text = f"compiled: {milliseconds(ms)} in them, {floor} at the measured ceilings"
         at_ceiling.append(Evidence(text, "kernel_limits"))
+    gains = [row for row in first_rank(rows(tables, "shape_gains")) if row["kind"] in _LIBRARY]
+    what_to_do = (
+        "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
+        'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
+    )
+    best = max(gains, key=lambda row: row["base_ms"] - row["ms"], default=None)
+    if best and best["share"] >= LEAST_GAIN:
+        at_ceiling.append(
+            Evidence(
+                f"{best['way']} on {plural(best['shapes'], 'shape')} of this step: "
+                f"{milliseconds(best['ms'])} instead of {milliseconds(best['base_ms'])}",
+                "shape_gains",
+            )
+        )
+        what_to_do = (
+            f"Nothing is wrong. {best['way']} saves {percent(best['share'])} of the "
+            f"{category(best['kind'])} time, measured on this step's shapes. Larger batches may "
+            "change it as well."
+        )
+    elif best:
+        ways = listed(sorted({row["way"] for row in gains}))
+        what_to_do = (
+            f"Nothing is wrong, and {ways} gain nothing on this step's shapes (measured): only "
+            "larger batches or less work change it."
+        )
     yield Finding(
         code=CODE,
         rule="ap-gemm-bound",
@@ -110,8 +141,5 @@ def check(
             Evidence(f"compiled: {percent(compiled)} of the busy time", "accounting"),
             *at_ceiling,
         ),
-        what_to_do=(
-            "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
-            'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
-        ),
+        what_to_do=what_to_do,
     )

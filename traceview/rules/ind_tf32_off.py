@@ -9,8 +9,10 @@ and is several times faster; compiled or not, such a script spends its time in t
 ## Evidence
 torch's warning that TF32 is available but not enabled, or a matmul precision of `highest`, and
 fp32 GEMM kernels (sgemm, simt, f32f32) that take more than 20 % of the device time of the compiled
-steps. The warning alone also appears for bf16 models and proves nothing. The cost is that time,
-less what the products would take at half of the rate that bf16 reached on this device.
+steps. The warning alone also appears for bf16 models and proves nothing. The cost is measured: the
+step's heaviest products are timed with and without TF32 when the script has ended, on their own
+shapes. Where that gains less than 5 %, nothing is reported. Recordings without that measurement
+have an estimate: what the products would take at half of the rate that bf16 reached on this device.
 
 Information where that is a small part of a step, or where the device waits for launches for longer
 than it works: a shorter product then saves nothing.
@@ -46,6 +48,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     percent,
+    plural,
     rows,
     severity,
     shorten,
@@ -58,6 +61,8 @@ GPU_ONLY = True
 
 #: Below a fifth of the device time, even a free GEMM would gain less than it risks in accuracy.
 LEAST_SHARE = 0.20
+#: Less of the products' time is not worth their accuracy.
+_LEAST_GAIN = 0.05
 #: Names of cuBLAS and CUTLASS kernels that multiply fp32 without tensor cores.
 _FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
 #: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
@@ -84,7 +89,18 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     total, ms = (sum(row["ms"] for row in part) for part in (groups, slow))
     if not slow or proof is None or ms <= least_share * total:
         return
+    measured = first_rank(rows(tables, "shape_gains", kind="gemm", way="TF32", dtype="float32"))
+    if measured and measured[0]["share"] < _LEAST_GAIN:
+        return
     cost, starved = _saved(tables, ms), is_starved(tables)
+    if measured:
+        gain = measured[0]
+        shapes = plural(gain["shapes"], "shape")
+        took, less = milliseconds(gain["base_ms"]), milliseconds(gain["ms"])
+        text = (
+            f"of {milliseconds(ms)} in fp32 GEMM kernels, measured on {shapes}: {took}, TF32 {less}"
+        )
+        cost = Cost(ms * gain["share"], None, text)
     explanation = (
         "The GPU has TF32 tensor cores, and PyTorch's default does not use them for fp32. "
         "Compiling does not change that: the same library kernels run."
@@ -98,7 +114,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
         explanation=explanation,
         cost=cost,
-        confidence="derived",
+        confidence="measured" if measured else "derived",
         location=None,
         evidence=(
             proof,

@@ -98,7 +98,9 @@ _TABLES = {
     _collected("the script's source and its settings"): ("setting_sites",),
     _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
-    _collected("what the device can do, measured at the run's end"): ("ceilings",),
+    _collected("what the device can do, measured at the run's end"): (
+        *("ceilings", "shape_trials", "shape_gains"),
+    ),
     POSTMORTEM: (
         "inputs", "jobs", "traces", "job_ranks", "job_frames", "job_waits", "job_divergence",
         "job_configs", "job_failures", "job_stragglers", "cache_key_differences", "late_compiles",
@@ -109,7 +111,8 @@ _TABLES = {
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
-        "match_groups", "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
+        "match_groups", "library_pairs",
+        "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "step_shares", "slow_loops", "weight_copies",
     ),
 }  # fmt: skip
@@ -121,7 +124,7 @@ MEASURED -= {"outside_work", "slow_loops", "weight_copies"}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.
-COMPARING = frozenset({"speedups", "block_pairs", "waterfall", "waterfall_rows"})
+COMPARING = frozenset({"speedups", "block_pairs", "waterfall", "waterfall_rows", "library_pairs"})
 #: What torch writes only when it lowers a graph, and not when it finds one in a warm cache.
 UNCACHED = frozenset(
     {"fusions", "fusion_notes", "perf_hints", "schedules", "inductor_metrics", "autotune_choices"}

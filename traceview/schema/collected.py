@@ -204,6 +204,18 @@ CEILINGS = table("ceilings", "what one device of this run can do, measured after
     Column("clock", pl.String, "device or host"),
 )
 
+SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions or attentions, measured after the last step",
+    Column("pid", pl.Int64, "process id"),
+    Column("device", pl.String, "cuda:0, cpu"),
+    Column("op", pl.String, "operator that had these shapes in the step"),
+    Column("shape", pl.String, "sizes of its operands"),
+    Column("dtype", pl.String, "in the step"),
+    Column("count", pl.Float64, "calls per step"),
+    Column("way", pl.String, "as it is, TF32, bfloat16, channels last, contiguous, or a backend of attention"),
+    Column("value", pl.Float64, "us of a call, median"),
+    Column("clock", pl.String, "device or host"),
+)
+
 OUTPUT_TRIALS = table("output_trials", "one compiled callable of which a call was run again at the end, eager and compiled, or why not",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),

@@ -85,7 +85,6 @@ EFFECTS = {
     "recompute": ("less recomputation", "recomputed activations"),
     "other_kernels": ("other kernels", "other kernels"),
     "other_idle": ("less other idle time", "more other idle time"),
-    "machine_speed": ("machine speed at the windows", "machine speed at the windows"),
     "unexplained": ("unexplained", "unexplained"),
 }
 RECOMPILES = {

@@ -182,3 +182,34 @@ def test_one_stance_alone_makes_no_waterfall():
     assert derived([account("eager", "gemm", 1.0)], 1.0, 0.5) == ({}, [])
     both = [account("eager", "gemm", 1.0), account("compiled", "gemm", 1.0)]
     assert derived(both, 1.0, None) == ({}, [])
+
+
+def test_a_slower_machine_in_the_timed_blocks_makes_all_of_a_step_longer():
+    accounts = [
+        account("eager", "gemm", 0.6),
+        account("eager", "idle_python", 0.2, "idle"),
+        account("eager", "machine_speed", 0.4, "machine_speed"),
+        account("compiled", "gemm", 0.8),
+        account("compiled", "machine_speed", -0.2, "machine_speed"),
+    ]
+    kernels = [
+        kernel(0, "eager", "sgemm", 0.6, "gemm"),
+        kernel(0, "compiled", "sgemm", 0.8, "gemm"),
+    ]
+    found, _ = derived(accounts, 1.2, 0.6, kernels)
+    assert ms(found) == {"other_kernels": 0.6 - 0.9, "launches_saved": -0.3}
+
+
+def test_a_device_that_waits_for_a_slower_host_has_kernels_as_long_as_ever():
+    accounts = [
+        account("eager", "gemm", 0.2),
+        account("eager", "idle_launch_bound", 0.6, "idle"),
+        account("eager", "machine_speed", 0.3, "machine_speed"),
+        account("compiled", "gemm", 0.2),
+    ]
+    kernels = [
+        kernel(0, "eager", "sgemm", 0.2, "gemm"),
+        kernel(0, "compiled", "sgemm", 0.2, "gemm"),
+    ]
+    found, _ = derived(accounts, 1.1, 0.2, kernels)
+    assert ms(found) == {"launches_saved": -0.9}

@@ -14,8 +14,11 @@ OPS = (
 )
 
 
-def accounted(timed_ms, timed, profiled, cost=1.0, beside_ms=None):
-    """Category → ms, the row of step_counts and the notes; pages touched in a step."""
+def accounted(timed_ms, timed, profiled, cost=1.0, beside_ms=None, queued=None):
+    """Category → ms, the row of step_counts and the notes; pages touched in a step.
+
+    ``queued``: the part of all blocks in which the thread had no processor.
+    """
     ops = [
         {**HEAD, "step": 0, "tid": "1", "op_id": n, "name": name, "category": category,
          "start_ns": start * 10**6, "duration_ns": duration * 10**6, "self_ns": own * 10**6,
@@ -23,7 +26,14 @@ def accounted(timed_ms, timed, profiled, cost=1.0, beside_ms=None):
         for n, (name, category, start, duration, own, parent) in enumerate(OPS)
     ]  # fmt: skip
     window = {**HEAD, "purpose": "time", "steps": 1, "page_faults": profiled}
-    block = {**HEAD, "pair_index": 0, "steps": 1, "page_faults": timed}
+    block = {
+        **HEAD,
+        "pair_index": 0,
+        "steps": 1,
+        "page_faults": timed,
+        "host_ms": 1.0,
+        "queued_ms": queued,
+    }
     beside = {**block, "pair_index": None, "duration_ms": beside_ms}
     fault = {"pass": "cold", "device": "cpu", "kind": "page_fault", "value": cost, "unit": "us"}
     found = profile_tables(
@@ -86,3 +96,13 @@ def test_without_evidence_operators_keep_their_time(timed, profiled, cost):
     assert (counts["profiler_faults_ms"], notes) == (None, [])
     assert ms["gemm"] == pytest.approx(60.0, abs=0.01)
     assert ms["unexplained"] == pytest.approx(-18.0, abs=0.1)
+
+
+def test_blocks_that_waited_for_a_processor_are_the_machines_speed():
+    ms, _, _ = accounted(300.0, timed=0, profiled=0, beside_ms=320.0, queued=0.75)
+    assert ms["machine_speed"] == pytest.approx(300.0 - 100.0, abs=0.01)
+    assert ms["unexplained"] == pytest.approx(0, abs=0.01)
+    # No more than they waited.
+    ms, _, _ = accounted(300.0, timed=0, profiled=0, beside_ms=320.0, queued=0.1)
+    assert ms["machine_speed"] == pytest.approx(300.0 - 270.0, abs=0.01)
+    assert ms["unexplained"] == pytest.approx(270.0 - 100.0, abs=0.01)

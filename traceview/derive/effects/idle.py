@@ -11,7 +11,6 @@ from traceview.derive import causes
 from traceview.derive.effects.parts import (
     CUDAGRAPHS,
     LAUNCHES,
-    MACHINE_SPEED,
     OTHER_IDLE,
     OVERHEADS,
     Part,
@@ -78,8 +77,6 @@ def idle_parts(
         effect = LAUNCHES if category in _DISPATCH else OTHER_IDLE
         if category == causes.IN_GRAPH:
             effect = CUDAGRAPHS
-        elif category == causes.SPEED:
-            effect = MACHINE_SPEED
         elif row["kind"] == "overhead" or category in _OVERHEADS:
             effect = OVERHEADS
         yield Part.of(effect, category, (eager, compiled), row["clock"], derived=False)

@@ -32,7 +32,8 @@ _FEWEST = 1.0
 class Kernel(msgspec.Struct, frozen=True):
     """A row of ``matched_kernels``; ``ms`` is on the step as timed, as in ``accounting``.
 
-    ``backward``: of an eager kernel, that its line is known by its forward.
+    ``backward``: of an eager kernel, that its line is known by its forward; ``work``: shape, dtype
+    and layout of a library's.
     """
 
     stance: str
@@ -49,6 +50,7 @@ class Kernel(msgspec.Struct, frozen=True):
     count: float
     ms: float
     clock: str
+    work: tuple[str | None, str | None, str | None] = (None, None, None)
 
 
 def timed_kernels(matched: Sequence[Row], accounts: Sequence[Row]) -> list[Kernel]:
@@ -84,6 +86,7 @@ def timed_kernels(matched: Sequence[Row], accounts: Sequence[Row]) -> list[Kerne
             count=row["count"] or 0.0,
             ms=row["ms"] * scale[row["stance"], row["category"]],
             clock=row["clock"] or "host",
+            work=(row["shape"], row["dtype"], row["layout"]),
         )
         for row in matched
         if row["ms"] is not None and (row["stance"], row["category"]) in scale

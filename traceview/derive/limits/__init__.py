@@ -3,6 +3,8 @@
 kernels    rows of kernel_limits; ``steps``: those of step_limits, with what is left to fuse
 generated  work of generated code; ``operators`` and ``products``: of library operators; ``work``
 ceilings   what the device can do, and how far a kernel is from it
+
+shape_gains    what other ways to do the heaviest library work save, as measured
 """
 
 from __future__ import annotations

@@ -30,7 +30,19 @@ from traceview.torchtext.output_code import named_operators
 Row = dict[str, Any]
 _SAME = (
     *("name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place"),
-    *("how", "region", "graph_key", "compile_id", "aot_id", "order", "shape", "top", "holder"),
+    *(
+        "how",
+        "region",
+        "graph_key",
+        "compile_id",
+        "aot_id",
+        "order",
+        "shape",
+        "dtype",
+        "layout",
+        "top",
+        "holder",
+    ),
 )
 
 

@@ -5,12 +5,15 @@ A library's work has a shape, so that calls of one line that do different work a
 
 from __future__ import annotations
 
+from math import prod
+
 import msgspec
 import polars as pl
 
 from traceview.derive.origins.tree import forward_rows, nearest, with_context
 from traceview.derive.windows import Window
 from traceview.parse.kineto.categories import operator_category
+from traceview.torchtext.dtypes import dtype_of
 from traceview.torchtext.output_code import PROFILED_CPP
 
 LIBRARY = ("gemm", "convolution", "attention")
@@ -19,6 +22,8 @@ _ARRANGING = (
     r"::_?(?:linear|matmul|einsum|bilinear|conv\d?d|conv_transpose\d?d|convolution)$"
     r"|::scaled_dot_product_attention$|::_scaled_dot_product_attention_math"
 )
+#: What is known of a library's work by the inputs of its operator.
+_WORK = ("shape", "dtype", "layout")
 _COMMON = ("step", "name", "category", "start_ns", "graph_key", "compile_id", "region")
 _CAST = r'^\["([^"]*)", ?"([^"]*)"'
 
@@ -41,19 +46,20 @@ def operators(window: Window) -> pl.DataFrame:
     serving = nearest(library & ~ops["arranging"], ops["parent_row"])
     within = ops["served"].gather(serving)
     above = ops["served"].gather(nearest(library & ops["arranging"], ops["parent_row"]))
-    known = ops.filter(library).select("served", "name", "input_dims").unique()
-    named = pl.Series([library_shape(*row) for row in known.iter_rows()], dtype=pl.String)
-    shapes = ops.select(*known.columns).join(
-        known.with_columns(shape=named),
-        on=known.columns,
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )["shape"]
+    inputs = ("input_dims", "input_strides", "input_types")
+    known = ops.filter(library).select("served", "name", *inputs).unique()
+    named = pl.DataFrame(
+        [_library_work(*row) for row in known.iter_rows()],
+        dict.fromkeys(_WORK, pl.String),
+        orient="row",
+    )
+    works = ops.select(known.columns).join(
+        known.hstack(named), on=known.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
     types = pl.col("input_types").str.extract_groups(_CAST).struct
     return ops.with_columns(
+        *(works[name].gather(serving) for name in _WORK),
         within=within,
-        shape=shapes.gather(serving),
         above=pl.when(pl.col("backward_row").is_null()).then(above),
         is_cast=(
             (pl.col("name") == "aten::copy_") & (types.field("1") != types.field("2"))
@@ -70,7 +76,7 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
     """
     context = ops.select(
         *("row", "op_id", "top_row", "backward_row", "forward_row", "graph_row", "parent_row"),
-        *("within", "above", "is_cast", "shape"),
+        *("within", "above", "is_cast", *_WORK),
     ).unique("op_id", keep="none")
     if window.on_device:
         launched = pl.coalesce("launch_start_ns", "start_ns")
@@ -121,7 +127,57 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
         plain=pl.col("name").str.replace(PROFILED_CPP, "${1}"),
         kind=kind,
         is_cast=pl.col("is_cast").fill_null(False),
-    ).with_columns(shape=pl.when(pl.col("kind").is_in(LIBRARY)).then("shape"))
+    ).with_columns(pl.when(pl.col("kind").is_in(LIBRARY)).then(pl.col(name)) for name in _WORK)
+
+
+def _library_work(
+    kind: str, operator: str, dims: str | None, strides: str | None, types: str | None
+) -> tuple[str | None, str | None, str | None]:
+    """The work of ``operator`` as ``_WORK`` names it."""
+    dtypes = (dtype_of(name) for name in _listed(types) if isinstance(name, str))
+    dtype = next(filter(None, dtypes), None)
+    layout = library_layout(kind, operator, dims, strides)
+    return library_shape(kind, operator, dims), dtype, layout
+
+
+def library_layout(kind: str, operator: str, dims: str | None, strides: str | None) -> str | None:
+    """How the operands of ``operator`` lie in memory: ``contiguous, transposed``."""
+    both = list(zip(_listed(dims), _listed(strides), strict=False))
+    if operator.rpartition("::")[2].startswith(_ADDED):
+        both = both[1:]
+    words = [
+        _lies(size, stride)
+        for size, stride in both
+        if isinstance(size, list) and isinstance(stride, list) and 1 < len(size) == len(stride)
+    ]
+    return ", ".join(words[: 3 if kind == "attention" else 2]) or None
+
+
+def _lies(size: list[int], stride: list[int]) -> str:
+    """The layout of one tensor; dimensions of one element lie in any."""
+    real = [at for at, n in enumerate(size) if n != 1]
+    order = sorted(real, key=lambda at: (-stride[at], at))
+    name = "contiguous"
+    if order != real:
+        name = f"strides {'x'.join(map(str, stride))}"
+        if len(size) in (4, 5) and order == [*(at for at in real if at != 1), 1]:
+            name = "channels last"
+        elif order == [*real[:-2], *real[:-3:-1]]:
+            name = "transposed"
+    step = 1
+    for at in reversed(order):
+        if stride[at] != step:
+            return f"{name} with gaps"
+        step *= size[at]
+    return name
+
+
+def _listed(text: str | None) -> list[object]:
+    """A list of the profiler's; empty where it can't be read."""
+    try:
+        return _DIMS.decode(text) if text else []
+    except (msgspec.DecodeError, UnicodeError):
+        return []
 
 
 _DIMS = msgspec.json.Decoder(list[object])
@@ -135,10 +191,7 @@ def library_shape(kind: str, operator: str, dims: str | None) -> str | None:
     A product's is ``MxN, K`` whatever side is transposed, so M is the smaller; batches come first.
     Of convolutions and attention: the operands' sizes.
     """
-    try:
-        listed = _DIMS.decode(dims) if dims else []
-    except (msgspec.DecodeError, UnicodeError):
-        return None
+    listed = _listed(dims)
     if operator.rpartition("::")[2].startswith(_ADDED):
         listed = listed[1:]
     sizes = [
@@ -148,6 +201,10 @@ def library_shape(kind: str, operator: str, dims: str | None) -> str | None:
     ]
     if kind != "gemm":
         return ", ".join("x".join(map(str, size)) for size in sizes[:3]) or None
+    if "linear" in operator:  # rows of the weight are columns of the result
+        weights = (size for size in sizes[1:] if len(size) == 2 and size[1] == sizes[0][-1])
+        weight = next(weights, None)
+        sizes = [[prod(sizes[0][:-1]), sizes[0][-1]], weight[::-1]] if weight else []
     if len(sizes) < 2 or sizes[0][-1] != sizes[1][-2]:
         return None
     outer = sorted((sizes[0][-2], sizes[1][-1]))

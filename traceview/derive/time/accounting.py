@@ -18,6 +18,8 @@
 - a collective's kernel runs until the last rank takes part, and under the profiler that one comes
   later. Where a window is longer than its step whatever an event costs, the least that its
   collectives can have waited longer is taken away, at most all that they waited (``waits_ns``);
+- a window that is shorter than every step without a profiler may lack what these waited for a
+  processor: on a busy machine steps that were held up are left out of the window;
 - what the step around the window so found differs by from the timed one is ``machine_speed``;
 - what all categories together lack of the step, or have too much, is ``unexplained``. It is
   not spread. The costs that are free, between their limits, can only shorten a step that the host
@@ -95,12 +97,14 @@ def account(
     graphs_hold_kernels: bool,
     faults_ms: Interval = (0.0, 0.0),
     waits_ns: float = 0.0,
+    queued_ms: float = 0.0,
 ) -> Account:
     """The account of one window; ``step_ms``: the step without a profiler is between these two.
 
     ``compiles`` are ``compiles_elsewhere``; ``graphs_hold_kernels`` is for ``host_causes``;
     ``faults_ms``: what the profiler's page faults can have taken of a step, and how short the step
-    may get by that; ``waits_ns``: how long the window's collectives waited for other ranks.
+    may get by that; ``waits_ns``: how long the window's collectives waited for other ranks;
+    ``queued_ms``: how long of the shorter step without a profiler its thread had no processor.
     """
     scale = (window.steps or 0) * 1e6
     timed = None if step_ms is None or not scale else (step_ms[0] * scale, step_ms[1] * scale)
@@ -114,7 +118,8 @@ def account(
         line = host_line.with_compiles_elsewhere(line, compiles)
     line = unprofiled.numbered(line)
     if not window.on_device:
-        return _of_host(line, timed, (faults_ms[0] * scale, faults_ms[1] * scale))
+        faults = (faults_ms[0] * scale, faults_ms[1] * scale)
+        return _of_host(line, timed, faults, queued_ms * scale)
     # A device without work in these steps waited for the host all the time.
     if not (window.main_kernels["duration_ns"] > 0).any():
         return _of_host(line, timed)
@@ -128,7 +133,12 @@ def account(
     return replace(found, cost=cost, waits_ns=taken)
 
 
-def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0, 0.0)) -> Account:
+def _of_host(
+    line: pl.DataFrame,
+    timed: Interval | None,
+    faults: Interval = (0.0, 0.0),
+    queued: float = 0.0,
+) -> Account:
     """Every stretch of the host counts.
 
     ``faults``: ns of the profiler's page faults, and how short the window may get by them. They are
@@ -145,7 +155,7 @@ def _of_host(line: pl.DataFrame, timed: Interval | None, faults: Interval = (0.0
     def left(us: float) -> pl.Series:
         return unprofiled.lengths(runs, us * 1000) * (1.0 - share * works)
 
-    cost = event_cost(lambda us: float(left(us).sum()), timed)
+    cost = event_cost(lambda us: float(left(us).sum()), timed, queued)
     kept = left(cost.us or 0.0) / whole
     stretches = line.filter(pl.col("cause") != causes.OWN)
     length = (pl.col("end") - pl.col("start")).cast(pl.Float64)

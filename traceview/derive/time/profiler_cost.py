@@ -46,17 +46,21 @@ class EventCost(NamedTuple):
     left: float | None = None
 
 
-def event_cost(length: Callable[[float], float], between: Interval | None) -> EventCost:
+def event_cost(
+    length: Callable[[float], float], between: Interval | None, queued: float = 0.0
+) -> EventCost:
     """The least cost of an event with which the window takes a time ``between`` these (ns).
 
-    ``length`` gives the window's ns without that many µs an event; it never grows with them. No
-    cost is known where the window is no longer than that, or as long whatever an event costs.
+    ``length`` gives the window's ns without that many µs an event; it never grows with them.
+    ``queued``: ns of the shorter of the two that a window need not have waited. No cost is known
+    where the window is no longer than that, or as long whatever an event costs.
     """
     if between is None:
         return EventCost()
     low, high = between
     most = MOST_EVENT_US * high / low  # a machine at half its speed takes twice as long for each
     whole, least = length(0.0), length(most)
+    low = min(low, max(low - queued, whole))
     # Between the two everything is as likely: the middle, if any cost leads there.
     timed = min(max((low + high) / 2, least, low), max(whole, low), high)
     aim = max(timed, least)

@@ -27,6 +27,7 @@ _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside
 #: Tables that a run has only where there was such an event.
 _OPTIONAL = (
     ("ceilings", "ceiling"),
+    ("shape_trials", "shape_trial"),
     ("resets", "reset"),
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),

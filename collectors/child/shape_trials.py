@@ -1,0 +1,250 @@
+"""The step's own products and convolutions timed both ways, when the script has ended.
+
+What another dtype, TF32, another memory format or another backend of attention saves depends on
+the shapes: a product of 16 rows gains nothing by arithmetic that is four times faster. The shapes
+are read from the last profiler window's trace, the largest ones (by operations) are run again on
+random data as they are and every way there is, in turns: one ``shape_trial`` event each.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from math import prod
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .ceilings import free_bytes
+from .recorder import Recorder
+
+BUDGET_S = 2.0
+MOST_SHAPES = 6
+MOST_TRACE_BYTES = 64 << 20
+ROUNDS = 5
+AS_IT_IS = "as it is"
+_BATCH_S = 1e-3  # calls that are shorter are timed together
+_MOST_CALLS = 200
+
+_PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0, "aten::baddbmm": 1}
+_CONVOLUTIONS = {"aten::convolution": 0}
+_ATTENTION = {"aten::scaled_dot_product_attention": 0}
+_OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION}
+_NAMES = "|".join(_OPERATORS).encode()
+_EVENT = re.compile(rb'"name": "(' + _NAMES + rb')".{0,400}?"args": (\{[^}]*\})', re.DOTALL)
+_DTYPES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
+_BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
+
+#: Operator; sizes, strides and dtypes of its operands; values of its other arguments.
+Work = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], str, str]
+Act = Callable[[], object]
+
+
+def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
+    """Time the step's heaviest shapes for about 2 s."""
+    deadline = time.monotonic() + BUDGET_S
+    folder = recorder.raw / "profile"
+    traces = [
+        max(found, key=lambda path: path.stat().st_mtime)
+        for stance in ("compiled", "eager")
+        if (found := [*folder.glob(f"{stance}-{recorder.pid}*[0-9].json.gz")])
+    ]
+    works = next(filter(None, map(heaviest, traces)), {})
+    name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
+    with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
+        for work, count in works.items():
+            if time.monotonic() >= deadline:
+                recorder.note("trials of shapes", f"the time limit of {BUDGET_S:.0f} s was reached")
+                return
+            with suppress(NotImplementedError):
+                for way, seconds in _timed(torch, work, device, deadline):
+                    recorder.write(
+                        "shape_trial",
+                        device=name,
+                        op=work[0],
+                        shape=", ".join("x".join(map(str, size)) for size in work[1]),
+                        dtype=work[3],
+                        count=count,
+                        way=way,
+                        value=seconds * 1e6,
+                        clock="device" if device else "host",
+                    )
+
+
+def heaviest(trace: Path) -> dict[Work, float]:
+    """The shapes with most operations in a trace, and how often a step has them."""
+    with gzip.open(trace) as file:
+        text = file.read(MOST_TRACE_BYTES)
+    steps = max(1, len(set(re.findall(rb'"traceview step (\d+)"', text))))
+    found: Counter[Work] = Counter()
+    for match in _EVENT.finditer(text):
+        work = _work(match[1].decode(), match[2])
+        if work is not None:
+            found[work] += 1
+    heavy = sorted(found, key=lambda work: -found[work] * _operations(work))
+    return {work: found[work] / steps for work in heavy[:MOST_SHAPES]}
+
+
+def _work(name: str, arguments: bytes) -> Work | None:
+    try:
+        args = json.loads(arguments)
+        dims, types = args["Input Dims"], args["Input type"]
+        strides, values = args["Input Strides"], args.get("Concrete Inputs", [])
+        first = _OPERATORS[name]
+        last = first + (3 if name in _ATTENTION else 2)
+        sizes = tuple(tuple(size) for size in dims[first:last])
+        steps = tuple(tuple(step) for step in strides[first:last])
+        kinds = {_DTYPES[kind] for kind in types[first:last]}
+    except (ValueError, KeyError, TypeError):
+        return None
+    if len(kinds) != 1 or any(len(size) < 2 or not prod(size) for size in sizes):
+        return None
+    settings = json.dumps(values[3:9]) if name in _CONVOLUTIONS else ""
+    return name, sizes, steps, kinds.pop(), settings
+
+
+def _operations(work: Work) -> int:
+    """Operations, as far as needed to compare shapes."""
+    name, (left, right, *_), *_ = work
+    if name in _CONVOLUTIONS:
+        return prod(left) * prod(right) // max(1, left[1])
+    return prod(left) * (right[-2] if name in _ATTENTION else right[-1])
+
+
+def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tuple[str, float]]:
+    """(way, median seconds of a call) of the ways to do ``work``; none where there is one only."""
+    _, sizes, strides, dtype, _ = work
+    extent = [
+        1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        for size, stride in zip(sizes, strides, strict=True)
+    ]
+    room = torch.cuda.mem_get_info()[0] if device else free_bytes()
+    if 16 * sum(extent) > room // 8:
+        return
+    where = "cuda" if device else "cpu"
+    seed = torch.Generator(device=where).manual_seed(0)
+    operands = [
+        torch.empty(n, dtype=getattr(torch, dtype), device=where)
+        .normal_(generator=seed)
+        .as_strided(size, step)
+        for n, size, step in zip(extent, sizes, strides, strict=True)
+    ]
+    act = _act(torch, work)
+    ways: dict[str, Callable[[], float]] = {}
+    clock = partial(_seconds, torch, device)
+    base = partial(act, *operands)
+    ways[AS_IT_IS] = partial(clock, base)
+    ways.update(_others(torch, work, act, operands, device, clock))
+    if len(ways) == 1:
+        return
+    samples: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(ROUNDS + 1):
+        for way, take in ways.items():
+            seconds = take()
+            if turn:  # the first one warms up
+                samples[way].append(seconds)
+        if turn and time.monotonic() > deadline:
+            break
+    for way, found in samples.items():
+        yield way, median(found)
+
+
+def _act(torch: Any, work: Work) -> Any:
+    """The function that does it with its operands."""
+    name, settings = work[0], work[4]
+    if name in _PRODUCTS:
+        return torch.bmm if len(work[1][0]) == 3 else torch.mm
+    if name in _ATTENTION:
+        return torch.nn.functional.scaled_dot_product_attention
+    # stride, padding, dilation, transposed, output_padding, groups
+    *lists, groups = (json.loads(text.lower()) for text in json.loads(settings))
+    return lambda x, weight: torch.convolution(x, weight, None, *lists, groups)
+
+
+def _others(
+    torch: Any,
+    work: Work,
+    act: Callable[..., object],
+    operands: list[Any],
+    device: bool,
+    clock: Callable[[Act], float],
+) -> Iterator[tuple[str, Callable[[], float]]]:
+    """The other ways to do ``work``; operands in another dtype or format are made before."""
+    name, dtype = work[0], work[3]
+    if dtype == "float32":
+        switch = torch.backends.cudnn if name in _CONVOLUTIONS else torch.backends.cuda.matmul
+        with suppress(RuntimeError):  # the script uses the new switches (2.9)
+            if device and name not in _ATTENTION and not switch.allow_tf32:
+                tf32 = partial(_attribute, switch, "allow_tf32", True)
+                yield "TF32", partial(_within, tf32, clock, operands, act)
+        fast_half = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+        if device or (fast_half is not None and fast_half()):
+            half = [each.to(torch.bfloat16) for each in operands]
+            yield "bfloat16", partial(clock, partial(act, *half))
+    if name in _CONVOLUTIONS and operands[0].dim() == 4:
+        formats = {"channels last": torch.channels_last, "contiguous": torch.contiguous_format}
+        for words, layout in formats.items():
+            laid = [each.contiguous(memory_format=layout) for each in operands]
+            if [each.stride() for each in laid] != [each.stride() for each in operands]:
+                yield words, partial(clock, partial(act, *laid))
+    if name in _ATTENTION and device:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        for backend in _BACKENDS:
+            kind = getattr(SDPBackend, backend, None)
+            if kind is None:
+                continue
+            with suppress(RuntimeError), sdpa_kernel(kind):
+                act(*operands)  # raises where it cannot
+                words = backend.lower().replace("_", " ")
+                yield words, partial(_within, partial(sdpa_kernel, kind), clock, operands, act)
+
+
+def _within(
+    context: Callable[[], Any], clock: Callable[[Act], float], operands: list[Any], act: Any
+) -> float:
+    with context():
+        return clock(partial(act, *operands))
+
+
+@contextmanager
+def _attribute(owner: Any, name: str, value: object) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _seconds(torch: Any, device: bool, act: Act) -> float:
+    """Seconds of a call; short ones are timed together."""
+    calls, seconds = 1, _once(torch, device, act, 1)
+    if seconds < _BATCH_S:
+        calls = min(_MOST_CALLS, int(_BATCH_S / max(seconds, 1e-7)) + 1)
+        seconds = _once(torch, device, act, calls)
+    return seconds / calls
+
+
+def _once(torch: Any, device: bool, act: Act, calls: int) -> float:
+    if not device:
+        began = time.perf_counter()
+        for _ in range(calls):
+            act()
+        return time.perf_counter() - began
+    # Launches of small work are slower than it: the device waits until all are there.
+    torch.cuda.synchronize()
+    torch.cuda._sleep(2_000_000)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(calls):
+        act()
+    end.record()
+    torch.cuda.synchronize()
+    return float(start.elapsed_time(end)) / 1e3

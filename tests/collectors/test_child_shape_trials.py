@@ -1,0 +1,61 @@
+"""The step's own shapes, read from a trace and timed both ways."""
+
+import gzip
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from traceview.collectors.child import shape_trials
+
+
+def event(name, dims, strides, concrete=()):
+    return {
+        "ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0,
+        "args": {
+            "External id": 1, "Concrete Inputs": list(concrete),
+            "Input type": ["float"] * len(dims), "Input Strides": strides, "Input Dims": dims,
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture
+def raw(tmp_path):
+    mm = event("aten::mm", [[8, 16], [16, 32]], [[16, 1], [1, 16]])
+    settings = ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+    dims, strides = [[2, 4, 8, 8], [4, 4, 3, 3]], [[256, 1, 32, 4], [36, 1, 12, 4]]
+    convolution = event("aten::convolution", dims, strides, settings)
+    marks = [{"ph": "X", "name": f"traceview step {n}", "args": {}} for n in (1, 2)]
+    text = json.dumps({"traceEvents": [*marks, mm, mm, convolution]}, indent=2)
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile" / "compiled-7-2.json.gz").write_bytes(gzip.compress(text.encode()))
+    return tmp_path
+
+
+def test_the_heaviest_shapes_come_first_with_their_calls_in_a_step(raw):
+    found = shape_trials.heaviest(raw / "profile" / "compiled-7-2.json.gz")
+    assert [(work[0], count) for work, count in found.items()] == [
+        ("aten::convolution", 0.5),
+        ("aten::mm", 1.0),
+    ]
+
+
+def test_a_convolution_is_timed_in_another_memory_format(raw):
+    torch = pytest.importorskip("torch")
+    written = []
+    recorder = SimpleNamespace(
+        raw=raw, pid=7, note=None, write=lambda kind, **fields: written.append((kind, fields))
+    )
+    random = torch.get_rng_state()
+    shape_trials.write_shape_trials(torch, recorder, device=False)
+    mine = [fields for _, fields in written if fields["op"] == "aten::convolution"]
+    assert {"as it is", "contiguous"} <= {fields["way"] for fields in mine}
+    assert all(fields["value"] > 0 and fields["count"] == 0.5 for fields in mine)
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def test_a_trace_that_is_damaged_has_no_shapes(tmp_path):
+    path = tmp_path / "compiled-7.json.gz"
+    text = b'"name": "aten::mm", "args": {"Input Dims": [[1, 2], "x"], "Input type": [1]}'
+    path.write_bytes(gzip.compress(text))
+    assert shape_trials.heaviest(path) == {}

@@ -1,0 +1,62 @@
+"""The same work of a library in both stances, and what differs about it."""
+
+from effect_steps import account, kernel
+
+from traceview.derive.effects.kernels import timed_kernels
+from traceview.derive.effects.library_pairs import library_pairs
+
+
+def pairs(*kernels):
+    busy = {(row["stance"], row["category"]): 0.0 for row in kernels}
+    for row in kernels:
+        busy[row["stance"], row["category"]] += row["ms"]
+    columns = ("file", "line", "how", "compile_id", "aot_id", "ops", "source_nodes", "cpu_op")
+    columns += ("shape", "dtype", "layout")
+    rows = [dict.fromkeys(columns) | row for row in kernels]
+    return library_pairs(timed_kernels(rows, [account(*key, ms) for key, ms in busy.items()]))
+
+
+def product(stance, name, ms, shape="16x128, 128", **more):
+    compiled = {"compile_id": "0/0", "aot_id": "0_inference"} if stance == "compiled" else {}
+    work = {"cpu_op": "aten::mm", "shape": shape, "dtype": "float32", "line": 7}
+    layout = {"layout": "contiguous, transposed"}
+    return kernel(0, stance, name, ms, "gemm", 72.0, **compiled, **{**work, **layout, **more})
+
+
+def test_another_kernel_for_the_same_product():
+    (found,) = pairs(product("eager", "small_n", 0.154), product("compiled", "splitK", 3.58))
+    assert (found["kind"], found["line"], found["differs"]) == ("gemm", 7, ["kernel"])
+    assert (found["eager_ms"], found["compiled_ms"]) == (0.154, 3.58)
+    assert (found["eager_kernels"], found["compiled_kernels"]) == (["small_n"], ["splitK"])
+
+
+def test_the_same_kernel_differs_in_nothing():
+    (found,) = pairs(product("eager", "gemm", 1.0), product("compiled", "gemm", 1.5))
+    assert found["differs"] == []
+
+
+def test_shapes_are_paired_apart_and_the_one_that_is_left_is_padded():
+    found = pairs(
+        product("eager", "a", 1.0),
+        product("compiled", "a", 1.0),
+        product("eager", "b", 1.0, shape="30x127, 64"),
+        product("compiled", "b", 2.0, shape="32x128, 64"),
+    )
+    assert [(row["shape"], row["compiled_shape"], row["differs"]) for row in found] == [
+        ("30x127, 64", "32x128, 64", ["padded"]),
+        ("16x128, 128", None, []),
+    ]
+
+
+def test_another_operator_and_layout():
+    (found,) = pairs(
+        product("eager", "gemm", 1.0, cpu_op="aten::addmm"),
+        product("compiled", "gemm", 1.5, layout="contiguous, contiguous"),
+    )
+    assert found["differs"] == ["operator", "layout"]
+
+
+def test_loops_in_the_place_of_a_product():
+    loops = kernel(0, "compiled", "cpp_fused_bmm_0", 3.6, "generated_reduction", compile_id="0/0")
+    (found,) = pairs(product("eager", "aten::bmm", 1.5), loops)
+    assert (found["differs"], found["compiled_kernels"]) == (["generated"], ["cpp_fused_bmm_0"])

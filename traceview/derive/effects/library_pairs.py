@@ -1,0 +1,111 @@
+"""Table ``library_pairs``: the same library work in both stances, and what differs about it.
+
+A library's kernels of a match group are paired by shape; where one shape of each stance is left in
+a group, these are the same work padded. An operator that has no generated code is paired by its
+name. Where all of a group's library work became generated kernels, the group is one pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from traceview.derive.effects.kernels import Kernel
+
+Row = dict[str, Any]
+#: Group, kind of work, whether it is a backward's.
+_Place = tuple[int | None, str, bool]
+_Sides = tuple[list[Kernel], list[Kernel]]
+#: A library's work, by the category of the kernel that does it.
+_LIBRARY = ("gemm", "convolution", "attention")
+
+
+def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
+    """Rows of the table, less the pass and rank; ``kernels`` have their time as timed."""
+    places: dict[_Place, dict[str | None, _Sides]] = {}
+    groups: dict[tuple[int, bool], _Sides] = {}
+    for kernel in kernels:
+        if kernel.group_id is None:
+            continue
+        backward = kernel.backward or (kernel.compile_key[1] or "").endswith("backward")
+        compiled = kernel.stance == "compiled"
+        groups.setdefault((kernel.group_id, backward), ([], []))[compiled].append(kernel)
+        if kernel.category.startswith("generated_"):
+            continue
+        shape = kernel.work[0]
+        kind = kernel.operator if shape is None else ""
+        shapes = places.setdefault((kernel.group_id, kind, backward), {})
+        shapes.setdefault(shape, ([], []))[compiled].append(kernel)
+    found = [
+        _row(place, *pair)
+        for place, shapes in places.items()
+        for pair in _pairs(shapes)
+        # What no graph holds is the same in both.
+        if not place[1] or any(kernel.compile_key[0] for kernel in pair[2][1])
+    ]
+    for (group_id, backward), sides in groups.items():
+        library = [[kernel for kernel in side if kernel.category in _LIBRARY] for side in sides]
+        if library[0] and sides[1] and not library[1]:
+            known = {kernel.work[0] for kernel in library[0]}
+            shape = known.pop() if len(known) == 1 else None
+            found.append(_row((group_id, "", backward), shape, shape, sides))
+    return sorted(found, key=lambda row: -row["ms"])
+
+
+def _pairs(shapes: dict[str | None, _Sides]) -> Iterator[tuple[str | None, str | None, _Sides]]:
+    """(eager shape, compiled shape, kernels of both) of the work at one place."""
+    left: tuple[list[str | None], list[str | None]] = ([], [])
+    for shape, sides in shapes.items():
+        if all(sides):
+            yield shape, shape, sides
+        else:
+            left[not sides[0]].append(shape)
+    if len(left[0]) == len(left[1]) == 1 and None not in (*left[0], *left[1]):
+        (eager,), (compiled,) = left
+        yield eager, compiled, (shapes[eager][0], shapes[compiled][1])
+
+
+def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _Sides) -> Row:
+    group_id, kind, backward = place
+    longest = [max(side, key=lambda kernel: kernel.ms) for side in sides]
+    lined = next((kernel for kernel in longest[::-1] if kernel.line is not None), longest[0])
+    row: Row = {
+        "group_id": group_id,
+        "kind": kind or next((k.category for k in longest if k.category in _LIBRARY), "gemm"),
+        "shape": shape,
+        "compiled_shape": compiled_shape if compiled_shape != shape else None,
+        "backward": backward,
+        "file": lined.file,
+        "line": lined.line,
+        "clock": lined.clock,
+    }
+    for stance, side in zip(("eager", "compiled"), sides, strict=True):
+        # What a library's operator copies on its way is not its name.
+        slowest = sorted(side, key=lambda kernel: (kernel.category not in _LIBRARY, -kernel.ms))
+        name = slowest[0].name
+        row |= {
+            f"{stance}_count": sum(kernel.count for kernel in side if kernel.name == name),
+            f"{stance}_ops": list(dict.fromkeys(kernel.operator for kernel in slowest)),
+            f"{stance}_kernels": list(dict.fromkeys(kernel.name for kernel in slowest)),
+            f"{stance}_ms": sum(kernel.ms for kernel in side),
+        }
+        for at, column in ((1, "dtype"), (2, "layout")):
+            known = {kernel.work[at] for kernel in side}
+            row[f"{stance}_{column}"] = known.pop() if len(known) == 1 else None
+    differs = ["padded"] if row["compiled_shape"] else []
+    if any(kernel.category.startswith("generated_") for kernel in sides[1]):
+        differs.append("generated")
+    elif row["eager_ops"][0] != row["compiled_ops"][0]:
+        differs.append("operator")
+    for what in ("dtype", "layout"):
+        known = {row[f"eager_{what}"], row[f"compiled_{what}"]}
+        if len(known) == 2 and None not in known:
+            differs.append(what)
+    # On a CPU a kernel is its operator.
+    if (
+        "generated" not in differs
+        and lined.clock == "device"
+        and set(row["eager_kernels"]) != set(row["compiled_kernels"])
+    ):
+        differs.append("kernel")
+    return row | {"ms": row["compiled_ms"] - row["eager_ms"], "differs": differs}

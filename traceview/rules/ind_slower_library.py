@@ -1,0 +1,174 @@
+"""
+## What it finds
+Work of a library (a matrix product, a convolution, attention, an operator without generated code)
+that takes longer in the compiled step than the same work takes in eager.
+
+## Why it costs
+torch.compile may call the library another way: with operands in another memory layout or padded, by
+another operator, or not at all, with loops of its own in the library's place. The library then
+picks another kernel. That is usually a gain, and sometimes a loss that nothing makes up for.
+
+## Evidence
+Table `library_pairs`: both stances' calls of one line with their shapes, dtypes, layouts, kernels
+and times, and what differs. Calls that differ in nothing but their time are not reported, and on a
+CPU, where the two profiles may have run at different speeds, nothing unless compiled steps are
+slower.
+
+## What to do
+It depends on what differs. Padded shapes: `torch._inductor.config.shape_padding = False`. Another
+layout: `torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands
+for products. Another backend of attention: choose it with `torch.nn.attention.sdpa_kernel`. Loops
+in the place of a product: on a CPU Inductor writes batched products of one row or column as loops;
+more rows at once, or `torch.nn.functional.scaled_dot_product_attention`, keep the library. Another
+kernel: let Inductor time the library against its own templates with
+`mode="max-autotune-no-cudagraphs"`, for convolutions set `torch.backends.cudnn.benchmark`.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the loss must be.
+- `least_ratio`: compiled over eager time of the work from which it is reported.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html
+- torch/_inductor/config.py, `shape_padding`, `layout_optimization`
+- torch/_inductor/kernel/bmm.py
+- torch/_inductor/fx_passes/pad_mm.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    first_rank,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+    severity,
+    short,
+    shorten,
+    step_ms,
+)
+from traceview.words.names import category
+
+CODE = "TV409"
+NEEDS = frozenset({"library_pairs", "speedups"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"library_choice", "other_kernels"})
+FOLLOWS = frozenset({"ind-weight-layout"})
+
+#: Less of a step is within what two profiles of the same work differ by.
+LEAST_SHARE = 0.05
+#: The same: kernels of both windows ran at different moments.
+LEAST_RATIO = 1.2
+#: What a difference is in words, what to do about it, and what to paste; the first that fits.
+_CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
+    "generated": (
+        "compiled code computes it in loops of its own, without the library",
+        "Keep the library: attention of one token by "
+        "torch.nn.functional.scaled_dot_product_attention, products of one row or column with more "
+        "rows at once. Inductor writes batched products of one row or column as loops on a CPU.",
+        None,
+    ),
+    "padded": (
+        "compiled code pads it to another shape",
+        "Turn padding off before the first compiled call, and compare; or choose sizes that are "
+        "multiples of 8.",
+        Snippet("python", "torch._inductor.config.shape_padding = False"),
+    ),
+    "dtype": (
+        "it runs in another dtype",
+        "Compare the dtypes at this line in eager and compiled code: a cast that moves past the "
+        "call changes what it computes in.",
+        None,
+    ),
+    "layout": (
+        "its operands lie in another memory layout",
+        "Pass operands in the layout that eager has, and compare: contiguous ones for a product, "
+        "for a convolution without Inductor's layout optimization.",
+        Snippet("python", "torch._inductor.config.layout_optimization = False"),
+    ),
+    "operator": (
+        "compiled code calls another operator",
+        "Let Inductor time the library against templates of its own, which take in what is around "
+        "the call. For attention, choose the backend with torch.nn.attention.sdpa_kernel.",
+        Snippet("python", 'torch.compile(model, mode="max-autotune-no-cudagraphs")'),
+    ),
+    "kernel": (
+        "the library picks another kernel",
+        "Let Inductor time the library against templates of its own. For convolutions, "
+        "torch.backends.cudnn.benchmark = True times the library's own kernels.",
+        Snippet("python", 'torch.compile(model, mode="max-autotune-no-cudagraphs")'),
+    ),
+}
+
+
+def check(
+    tables: Tables, *, least_share: float = LEAST_SHARE, least_ratio: float = LEAST_RATIO
+) -> Iterator[Finding]:
+    """One finding for each line and cause."""
+    step = step_ms(tables, "compiled")
+    found: dict[tuple[str, str | None, int | None], list[Row]] = {}
+    for row in first_rank(rows(tables, "library_pairs")):
+        cause = next((what for what in _CAUSES if what in row["differs"]), None)
+        sure = row["clock"] == "device" or outcome(tables) == "hurt"
+        if cause and sure and row["compiled_ms"] >= least_ratio * row["eager_ms"]:
+            found.setdefault((cause, row["file"], row["line"]), []).append(row)
+    for (cause, file, line), pairs in found.items():
+        ms = sum(row["ms"] for row in pairs)
+        if step and ms >= least_share * step:
+            place = Location(file, line) if file and line is not None else None
+            yield _finding(tables, cause, place, pairs, ms / step)
+
+
+def _finding(
+    tables: Tables, cause: str, place: Location | None, pairs: list[Row], share: float
+) -> Finding:
+    why, what_to_do, snippet = _CAUSES[cause]
+    before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
+    names = list(dict.fromkeys(category(row["kind"]) for row in pairs))
+    where = f" at {short(place)}" if place else ""
+    return Finding(
+        code=CODE,
+        rule="ind-slower-library",
+        severity=severity(tables, after - before),
+        title=(
+            f"{names[0].capitalize()}{where} takes {milliseconds(after)} compiled and "
+            f"{milliseconds(before)} in eager: {why}"
+        ),
+        explanation=(
+            f"The same work is {percent(share)} of the compiled step slower than in eager: "
+            f"{plural(len(pairs), 'shape')}, paired by line and shape."
+        ),
+        cost=Cost(after - before, None, "compiled less eager time of the same work"),
+        confidence="derived",
+        location=place,
+        evidence=tuple(
+            Evidence(text, "library_pairs") for row in pairs[:2] for text in _sides(row)
+        ),
+        what_to_do=what_to_do,
+        snippet=snippet,
+        weighs=True,
+    )
+
+
+def _sides(row: Row) -> Iterator[str]:
+    """What each stance ran: kernel, shape, dtype, layout, time."""
+    for stance, words in (("eager", "eager"), ("compiled", "compiled")):
+        shape = row["compiled_shape"] if stance == "compiled" else None
+        work = (shape or row["shape"], row[f"{stance}_dtype"], row[f"{stance}_layout"])
+        known = ", ".join(filter(None, work))
+        count = f"{row[f'{stance}_count']:.3g} × " if row[f"{stance}_count"] != 1 else ""
+        yield (
+            f"{words}: {count}{shorten(row[f'{stance}_kernels'][0])}"
+            f"{f' ({known})' if known else ''}: {milliseconds(row[f'{stance}_ms'])} of a step"
+        )
