@@ -19,7 +19,7 @@ from traceview.derive.rank_waits import rank_waits
 from traceview.derive.region_costs import region_costs
 from traceview.derive.speedup import speedups
 from traceview.derive.syntax import ReadSource
-from traceview.derive.user_sources import backward_calls, setting_sites, source_lines
+from traceview.derive.user_sources import backward_calls, compile_lines, setting_sites, source_lines
 from traceview.derive.user_timers import script_timers
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
@@ -63,6 +63,8 @@ def derive(
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
         result.put("source_lines", source_lines(tables, read_source))
+    if tables.has("compile_targets") and read_source is not None:
+        result.put("compile_lines", compile_lines(tables, read_source))
     if tables.has("sources") and read_source is not None:
         result.put("backward_calls", backward_calls(tables, read_source))
     if result.has("op_sources") and read_source is not None:

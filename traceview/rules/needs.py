@@ -91,6 +91,9 @@ _TABLES = {
         "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
         "script_ends",
     ),
+    _collected("what the script calls, or --compile compiled"): (
+        "compile_targets", "compile_lines",
+    ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
