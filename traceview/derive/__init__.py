@@ -9,6 +9,7 @@ from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
 from traceview.derive.facts import add_facts, add_log_facts
+from traceview.derive.facts.clean_parts import clean_parts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
@@ -78,6 +79,8 @@ def derive(
     for name, frame in effect_tables(result).items():
         result.put(name, frame)
     add_facts(result)
+    if read_source is not None and (parts := clean_parts(result, read_source)) is not None:
+        result.put("clean_parts", parts)
     for name, frame in job_tables(result).items():
         result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())

@@ -113,14 +113,14 @@ _TABLES = {
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
-        "outside_work", "step_shares", "slow_loops", "weight_copies",
+        "outside_work", "step_shares", "slow_loops", "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
 
 #: A table of measurements without rows does not say "there was none" but "nothing was measured".
 MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings"))
-MEASURED -= {"outside_work", "slow_loops", "weight_copies"}
+MEASURED -= {"outside_work", "slow_loops", "weight_copies", "clean_parts"}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.
