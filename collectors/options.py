@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -25,8 +26,10 @@ class CollectOptions:
 
     ``target`` is a path for a script, a dotted name for a module; ``args`` are the script's own.
     ``python`` None means: find one that has torch. ``steps`` None means: chosen from the step's
-    time. ``timeout_s`` holds for every pass. ``quiet_stdout_to_stderr`` keeps our stdout free for
-    the diagnosis (``--json``).
+    time. ``compile_target`` is what the collector compiles in a script that does not, with
+    ``compile_options`` as torch.compile's arguments. ``after_steps`` pass before measuring begins,
+    which takes ``for_steps`` at most. ``timeout_s`` holds for every pass.
+    ``quiet_stdout_to_stderr`` keeps our stdout free for the diagnosis (``--json``).
     """
 
     kind: Literal["script", "module"]
@@ -46,6 +49,20 @@ class CollectOptions:
     quiet_stdout_to_stderr: bool = False
     profile: bool = True
     compare_outputs: bool = False
+    compile_target: str | None = None
+    compile_options: Mapping[str, str | bool] = field(default_factory=dict)
+    after_steps: int = 0
+    for_steps: int | None = None
+
+    @property
+    def lets_go_on(self) -> bool:
+        """Whether the script runs on to its end when enough is measured."""
+        return self.run_to_end or self.after_steps > 0 or self.for_steps is not None
+
+    @property
+    def stop_after_steps(self) -> int | None:
+        """The step at which measuring ends at the latest."""
+        return None if self.for_steps is None else self.after_steps + self.for_steps
 
     @property
     def is_notebook(self) -> bool:

@@ -203,6 +203,11 @@ def _findings(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
             said = f"└ {symptom.code} {symptom.title}"
             yield from screen.say(said, 160, "  ", "    ", tone=_DIM)
         yield from screen.say(f"→ {finding.what_to_do}", 240, "  ", "    ")
+        command = (
+            finding.snippet if finding.snippet and finding.snippet.language == "shell" else None
+        )
+        if command and "\n" not in command.text:
+            yield from screen.say(f"$ {command.text}", 240, "    ", "      ")
     if len(diagnosis.findings) > _FINDINGS:
         rest = len(diagnosis.findings) - _FINDINGS
         yield from screen.say(f"{fmt.plural(rest, 'more finding')} in the report.", 200)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
 from click.shell_completion import BashComplete
 
@@ -39,6 +40,18 @@ def test_an_options_value_is_no_option():
     assert str(params["out"]) == "-m"
     assert params["run_to_end"] is True
     assert params["target"] == ("train.py", "-m")
+
+
+def test_arguments_of_torch_compile():
+    params = parsed(diagnose, "--compile-options", "mode=reduce-overhead, dynamic=True", "train.py")
+    assert params["compile_options"] == {"mode": "reduce-overhead", "dynamic": True}
+    assert parsed(diagnose, "train.py")["compile_options"] == {}
+
+
+@pytest.mark.parametrize("text", ["speed=2", "mode", "dynamic=maybe", "mode=x,,"])
+def test_arguments_that_torch_compile_does_not_have(text):
+    with pytest.raises(click.BadParameter, match="is none of mode=WORD, backend=NAME"):
+        parsed(diagnose, "--compile-options", text, "train.py")
 
 
 def test_two_dashes_end_our_options():

@@ -10,6 +10,7 @@ nothing but the hook below is imported until the script itself imports torch.
     listener   what gates and optimizers report: finds the step edges, times watched calls
     driver     at a step edge: carries out what `plan` (pure) orders, with clock and window
     window     torch.profiler for a few steps; marks: lines, kernels, collections named in it
+    target     what --compile names, found and compiled for the script
     compiles   compiles, resets, matched patterns; guards: what they cost
     taken      with --compare-outputs a call of each callable is kept; trial and replay run it again
     ceilings   what the device can do, when the script has ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,9 @@ class Config:
     stop_after_steps: int | None = None
     profile: bool = True
     compare_outputs: bool = False
+    compile_target: str | None = None
+    compile_options: Mapping[str, Any] = field(default_factory=dict)
+    after_steps: int = 0
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     script_root: str | None = None

@@ -139,6 +139,10 @@ class Driver:
 
     def _advance(self, now: int) -> None:
         """Carry out orders until the plan wants steps to pass."""
+        ahead = self._config.after_steps - self.step
+        if self._plan is None and ahead > 0:
+            self._wait, self._waited = plan.Wait(ahead), 0
+            return
         try:
             if self._plan is None:
                 self._parts.stances.take(self.own_stance)

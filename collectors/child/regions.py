@@ -42,6 +42,8 @@ class Regions:
         self._frames = frames
         self._sources = sources
         self._alike: dict[tuple[Any, ...], list[Region]] = {}
+        #: Where what is compiled for the user was made (`target`), as if torch.compile stood there.
+        self.site: dict[str, Any] | None = None
         self.on_first: Callable[[], None] | None = None
 
     def install(self, listener: Listener) -> None:
@@ -53,7 +55,8 @@ class Regions:
         def compile(*args: Any, **kwargs: Any) -> Any:
             given = arguments(compile_fn, args, kwargs)
             model = given.get("model")
-            if self._control.off or model is None or self._from_torch(sys._getframe(1)):
+            asked = self.site is not None or not self._from_torch(sys._getframe(1))
+            if self._control.off or model is None or not asked:
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
             options = given.get("options")
@@ -82,7 +85,7 @@ class Regions:
         return False
 
     def _describe(self, model: Any, given: dict[str, Any], frame: Any) -> dict[str, Any]:
-        site = self._frames.call_site(frame) or {}
+        site = self.site if self.site is not None else self._frames.call_site(frame) or {}
         target = target_of(model, self._torch.nn.Module)
         self._sources.keep(target["target_file"])
         self._sources.keep(site.get("file"))

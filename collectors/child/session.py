@@ -25,6 +25,7 @@ from .regions import Regions
 from .stances import Stances
 from .state import Control
 from .taken import Taker
+from .target import Compiling
 from .window import Window
 
 
@@ -51,6 +52,8 @@ class Session:
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
+        self._regions = Regions(torch, control, recorder, frames, sources)
+        self._compiling = Compiling(config, self._parts, self._regions)
         self._taker = Taker(torch) if config.compare_outputs else None
         self._calls = Calls(self._parts, self._driver, self._taker)
 
@@ -61,13 +64,15 @@ class Session:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         self._try("filtering torch's logs on stderr", lambda: quiet_stderr(self._config.user_logs))
-        regions = Regions(parts.torch, parts.control, parts.recorder, parts.frames, parts.sources)
-        regions.on_first = self._first_region
-        regions.install(self._calls)
+        self._regions.on_first = self._first_region
+        self._regions.install(self._calls)
+        if self._config.pass_name == "cold" or self._config.compile_target:
+            self._try("looking for what to compile", self._compiling.begin)
         on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
+        self._compiling.script_compiles()
         self._parts.compiles.listen()
         recorder = self._parts.recorder
         self._try("counting patterns of graph passes", lambda: count_patterns(recorder))
@@ -112,6 +117,7 @@ class Session:
     def _forked(self) -> None:
         """In a forked child: write nothing, pass everything through."""
         self._parts.recorder.close()
+        self._compiling.stop()
         self._parts.control.switch_off()
         self._parts.stances.abandon()
 
@@ -122,6 +128,7 @@ class Session:
             return
         steps = driver.steps_seen
         parts.control.off = True
+        self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
         self._write_error()
         self._try("last blocks", lambda: parts.timer.settle(wait=True))

@@ -17,6 +17,27 @@ def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
     return [CompletionItem(incomplete, type="file")]
 
 
+#: Arguments of torch.compile that --compile-options takes.
+_WORDS = ("mode", "backend")
+_SWITCHES = ("dynamic", "fullgraph")
+_VALUES = {"true": True, "false": False}
+
+
+def _compile_options(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> dict[str, str | bool]:
+    """``mode=reduce-overhead,dynamic=True`` as arguments; a usage error for others."""
+    found: dict[str, str | bool] = {}
+    for part in value.split(",") if value else ():
+        name, _, given = (text.strip() for text in part.partition("="))
+        switch = _VALUES.get(given.lower()) if name in _SWITCHES else None
+        if not given or not (name in _WORDS or switch is not None):
+            known = "mode=WORD, backend=NAME, dynamic=True or False, fullgraph=True or False"
+            raise click.BadParameter(f"{part.strip()!r} is none of {known}.", ctx, param)
+        found[name] = given if switch is None else switch
+    return found
+
+
 _COLLECTING = (
     click.option("--python", metavar="PATH", help="Python interpreter that runs the script."),
     click.option(
@@ -37,6 +58,32 @@ _COLLECTING = (
         help="Pairs of an eager and a compiled block; a verdict needs at least 3.",
     ),
     click.option("--run-to-end", is_flag=True, help="Let the script run to its end."),
+    click.option(
+        "--after-steps",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Begin to measure after N steps; then let the script run to its end.",
+    ),
+    click.option(
+        "--for-steps",
+        type=click.IntRange(1),
+        metavar="M",
+        help="Measure for M steps at most; then let the script run to its end.",
+    ),
+    click.option(
+        "--compile",
+        "compile_target",
+        metavar="TARGET",
+        help="Compile TARGET in a script that doesn't: `__main__:model`, `mymodel.Net`,"
+        " `train.step`, or `auto`, the module whose calls take most time.",
+    ),
+    click.option(
+        "--compile-options",
+        callback=_compile_options,
+        metavar="OPTIONS",
+        help="Arguments of torch.compile for it: `mode=reduce-overhead,dynamic=True`.",
+    ),
     click.option(
         "--timeout",
         "timeout_s",

@@ -97,6 +97,10 @@ def _collect(
         fact = "No script was given."
         remedy = "Use `traceview diagnose train.py` or `-m MODULE`; put options before it."
         raise UsageError(fact, remedy, slug="no-script")
+    if options["compile_options"] and not options["compile_target"]:
+        fact = "--compile-options has nothing to compile."
+        remedy = "Add --compile TARGET; `--compile auto` finds the module that takes most time."
+        raise UsageError(fact, remedy, slug="no-target")
     asked = collectors.CollectOptions(
         kind="script" if module is None else "module",
         target=target[0] if module is None else module,

@@ -9,6 +9,7 @@ from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
 from traceview.derive.effects import effect_tables
 from traceview.derive.facts import add_facts, add_log_facts
+from traceview.derive.facts.clean_parts import clean_parts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
 from traceview.derive.limits import limit_tables
@@ -20,7 +21,7 @@ from traceview.derive.rank_waits import rank_waits
 from traceview.derive.region_costs import region_costs
 from traceview.derive.speedup import speedups
 from traceview.derive.syntax import ReadSource
-from traceview.derive.user_sources import backward_calls, setting_sites, source_lines
+from traceview.derive.user_sources import backward_calls, lines_to_add, setting_sites, source_lines
 from traceview.derive.user_timers import script_timers
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
@@ -64,6 +65,8 @@ def derive(
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
         result.put("source_lines", source_lines(tables, read_source))
+    if tables.has("compile_targets") and read_source is not None:
+        result.put("lines_to_add", lines_to_add(tables, read_source))
     if tables.has("sources") and read_source is not None:
         result.put("backward_calls", backward_calls(tables, read_source))
     if result.has("op_sources") and read_source is not None:
@@ -79,6 +82,8 @@ def derive(
     for name, frame in effect_tables(result).items():
         result.put(name, frame)
     add_facts(result)
+    if read_source is not None and (parts := clean_parts(result, read_source)) is not None:
+        result.put("clean_parts", parts)
     for name, frame in job_tables(result).items():
         result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())

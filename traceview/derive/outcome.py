@@ -105,7 +105,9 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
         return None
     if regions.is_empty():
         seen = of_process(tables["compile_intervals"], run).height or _elsewhere(tables, run)
-        return None if seen else "the script never calls torch.compile"
+        asked = of_process(tables["compile_targets"], run)["asked"].drop_nulls()
+        own = "" if asked.is_empty() else f", and --compile {asked[0]} compiled nothing"
+        return None if seen else f"the script never calls torch.compile{own}"
     if regions["disable"].fill_null(False).all():
         return "every torch.compile call passes disable=True"
     if (regions["calls"].fill_null(0) == 0).all():

@@ -3,6 +3,7 @@
 ``source_lines``    the lines that call torch.compile, so that a change can be shown against them
 ``setting_sites``   lines that name a setting of torch's. What value a setting has is recorded, not
                     who gave it; a line that names it is where to look
+``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
 ``backward_calls``  where gradients are asked for. A script that was stopped early may not have come
                     there yet: what did not run proves nothing about the rest of it
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.syntax import Function, ReadSource, syntax_tree
+from traceview.derive.syntax import Function, ReadSource, covers, syntax_tree
 from traceview.tables import Tables, from_rows
 
 LINE_CHARACTERS = 300
@@ -28,6 +29,8 @@ _FUNCTIONS = frozenset(
     {"grad", "grad_and_value", "vjp", "jacobian", "jacrev", "jacfwd", "hessian", "hvp", "vhp"}
 )
 _MODULES = ("autograd", "functional", "func", "functorch")
+#: Arguments of torch.compile that --compile-options sets, as table ``regions`` has their defaults.
+_ARGUMENTS = {"mode": "None", "backend": "inductor", "dynamic": "None", "fullgraph": "False"}
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -42,6 +45,51 @@ def source_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
             if text.strip() and len(text) <= LINE_CHARACTERS:
                 rows.append({**place, "text": text})
     return from_rows("source_lines", rows)
+
+
+def lines_to_add(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``lines_to_add``; ``read_source`` gives a file's text, None where there is no copy.
+
+    A module is compiled by its own ``compile()``, as it was in the run, after the assignment that
+    made it; a function by a decorator, in a file that imports torch by its name.
+    """
+    found = tables["compile_targets"].filter(pl.col("status") == "compiled")
+    regions = tables["regions"].select("pass", "pid", "region_id", *_ARGUMENTS)
+    rows = []
+    for row in found.join(regions, on=["pass", "pid", "region_id"]).iter_rows(named=True):
+        source = read_source(row["made_file"] or "") or ""
+        tree, lines = syntax_tree(source), source.split("\n")
+        place = _compile_line(tree, row) if tree and row["made_line"] else None
+        if place is not None and len(text := lines[place["line"] - 1].rstrip()) <= LINE_CHARACTERS:
+            head = {name: row[name] for name in ("pass", "rank", "region_id")}
+            rows.append({**head, "file": row["made_file"], "text": text, **place})
+    return from_rows("lines_to_add", rows)
+
+
+def _compile_line(tree: ast.Module, row: dict[str, Any]) -> dict[str, Any] | None:
+    """``line``, ``before`` and ``added`` of table ``lines_to_add``; None: no line would do."""
+    arguments = ", ".join(
+        f"{name}={value if value in ('True', 'False') else repr(value)}"
+        for name, value in ((name, str(row[name])) for name in _ARGUMENTS)
+        if value != _ARGUMENTS[name]
+    )
+    line = row["made_line"]
+    if row["kind"] == "function":
+        imported = (each.names for each in ast.walk(tree) if isinstance(each, ast.Import))
+        if not any(
+            name.name == "torch" and not name.asname for names in imported for name in names
+        ):
+            return None
+        added = f"@torch.compile({arguments})" if arguments else "@torch.compile"
+        return {"line": line, "before": True, "added": added}
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and covers(node, line)]
+    if len(made) != 1 or len(made[0].targets) != 1 or row["instances"] != 1:
+        return None
+    target = made[0].targets[0]
+    if not isinstance(target, (ast.Name, ast.Attribute)):
+        return None
+    added = f"{ast.unparse(target)}.compile({arguments})"
+    return {"line": made[0].end_lineno, "before": False, "added": added}
 
 
 def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:

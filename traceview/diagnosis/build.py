@@ -25,7 +25,7 @@ from traceview.diagnosis.step import (
     regions,
 )
 from traceview.diagnosis.tree import everyone, job_steps, order_note, tree
-from traceview.diagnosis.verdict import explained, measured, other_steps
+from traceview.diagnosis.verdict import compiled_by_us, explained, measured, other_steps
 from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
@@ -54,7 +54,9 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         reason,
         findings,
         accounts,
-        others=other_steps(tables, focus, verdict),
+        others=" ".join(
+            filter(None, (compiled_by_us(tables, focus), other_steps(tables, focus, verdict)))
+        ),
         story=story,
     )
     (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)

@@ -200,6 +200,15 @@ def other_steps(tables: Tables, focus: Focus, verdict: Verdict) -> str:
     return f"This is about calls of {about}; timed as well: {', '.join(others[:MOST_NAMED])}."
 
 
+def compiled_by_us(tables: Tables, focus: Focus) -> str:
+    """A sentence that says so where traceview compiled what --compile named; else empty."""
+    found = [row for row in focus.rows(tables["compile_targets"]) if row["status"] == "compiled"]
+    if not found:
+        return ""
+    names = ", ".join(dict.fromkeys(row["name"] for row in found))
+    return f"traceview compiled {names} for this run; the script itself does not."
+
+
 def _not_captured(findings: Sequence[Finding]) -> tuple[Reason, ...]:
     """What kept code from being captured."""
     causes = [f for f in findings if f.code.startswith(CAPTURE) and is_serious(f)]

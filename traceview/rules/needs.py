@@ -91,6 +91,9 @@ _TABLES = {
         "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
         "script_ends",
     ),
+    _collected("what the script calls, or --compile compiled"): (
+        "compile_targets", "lines_to_add",
+    ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
@@ -113,14 +116,14 @@ _TABLES = {
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
-        "outside_work", "step_shares", "slow_loops", "weight_copies",
+        "outside_work", "step_shares", "slow_loops", "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
 
 #: A table of measurements without rows does not say "there was none" but "nothing was measured".
 MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings"))
-MEASURED -= {"outside_work", "slow_loops", "weight_copies"}
+MEASURED -= {"outside_work", "slow_loops", "weight_copies", "clean_parts"}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.

@@ -83,6 +83,24 @@ REGIONS = table("regions", "one torch.compile call and the callable it gave back
     Column("compile_calls", pl.Int32, "torch.compile calls it covers: above 1 if one line compiles one function again and again"),
 )
 
+COMPILE_TARGETS = table("compile_targets", "what --compile named; without it, a module that a script called which compiles nothing",
+    Column("pid", pl.Int64, "process id"),
+    Column("asked", pl.String, "the option's value; null without it"),
+    Column("status", pl.String, "compiled, compiled_already (by the script), refused (torch.compile raised), not_called, not_found, too_few_calls (auto), script_compiles (auto: the script calls torch.compile itself), unsupported; seen: a module that --compile could name"),
+    Column("target", pl.String, "of a module: how --compile names it; auto where nothing else does"),
+    Column("kind", pl.String, "module, class, function"),
+    Column("name", pl.String, "class of the module, qualified name of the function"),
+    Column("instances", pl.Int32, "modules that were compiled"),
+    Column("forward_ms", pl.Float64, "median host time of its calls in eager, the device drained; null: not timed"),
+    Column("period_ms", pl.Float64, "median time from one of these calls to the next"),
+    Column("calls", pl.Int32, "of too_few_calls: calls that it takes to choose"),
+    Column("made_file", pl.String, "user's file where it was made; of a function, its own"),
+    Column("made_line", pl.Int32, "line there"),
+    Column("region_id", pl.Int32, "the first region made of it"),
+    Column("near", pl.List(pl.String), "of not_found: names that are alike"),
+    Column("why", pl.String, "of refused and unsupported"),
+)
+
 INPUT_SIZES = table("input_sizes", "one combination of sizes that the tensors had which a region was called with",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),

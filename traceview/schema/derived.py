@@ -151,6 +151,15 @@ SOURCE_LINES = table("source_lines", "the user's own text at one line that calls
     Column("text", pl.String, "that line of the run's copy"),
 )
 
+LINES_TO_ADD = table("lines_to_add", "the line that compiles what --compile named, and where it goes in the user's source",
+    Column("region_id", pl.Int32, "see regions"),
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there: the last one of the statement that makes the module, the first one of the function"),
+    Column("text", pl.String, "that line of the run's copy"),
+    Column("before", pl.Boolean, "the new line goes before it (a decorator); else after it"),
+    Column("added", pl.String, "the new line"),
+)
+
 BACKWARD_CALLS = table("backward_calls", "one place in the user's sources that asks for gradients or names torch.optim, whether it ran or not",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),

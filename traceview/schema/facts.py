@@ -79,6 +79,21 @@ BREAK_COSTS = table("break_costs", "what the graph breaks at one line cost, in t
     Column("clock", pl.String, "device or host"),
 )
 
+CLEAN_PARTS = table("clean_parts", "one line without a graph break, below one that breaks: the largest parts of a compiled callable that compile as one graph, most time first",
+    _FILE,
+    _LINE,
+    Column("calls", pl.Float64, "runs of the line in a step"),
+    Column("eager_ms", pl.Float64, "of an eager step in kernels (on a CPU: operators) at it and at the lines that it calls, and of their backward"),
+    Column("share", pl.Float64, "of all kernels of an eager step, 0 to 1"),
+    Column("rest_eager_ms", pl.Float64, "of an eager step in the other lines of the calls that break"),
+    Column("rest_compiled_ms", pl.Float64, "of a compiled step at these; null: not known"),
+    Column("callee", pl.String, "what the line calls, as written there, of the largest three; null: nothing that could be compiled by itself"),
+    Column("edit_line", pl.Int32, "line of the same file where that is made or defined"),
+    Column("text", pl.String, "that line of the run's copy"),
+    Column("before", pl.Boolean, "the new line goes before it (a decorator); else after it"),
+    Column("added", pl.String, "the new line, which compiles it"),
+)
+
 OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outside of compiled code, most expensive first within its kind",
     Column("kind", pl.String, "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them), operators (in no compiled graph)"),
     Column("what", pl.String, "of loading, the DataLoader's iterator; of operators, the optimizer whose step most of them are"),

@@ -51,8 +51,8 @@ _TORCH_COLUMNS = (
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources and notes of one pass; input_sizes and those of ``_OPTIONAL`` where
-    there was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources, notes and compile_targets of one pass; input_sizes and those of
+    ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
@@ -91,6 +91,7 @@ def _tables(
         "profile_windows": windows,
         "sources": sources.values(),
         "notes": _plain(owners, "note"),
+        "compile_targets": _plain(owners, "target"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _input_sizes(owners)
