@@ -38,8 +38,9 @@ class Steady:
         """One line of JSON: medians of the windows, by the wall and in this process's CPU time."""
         figures = {"callable": self.name, "steps": self.done}
         for column, clock in ((1, "ms_per_step"), (2, "cpu_ms_per_step")):
-            figures[clock] = statistics.median(
+            windows = [
                 1000 * (end[column] - start[column]) / (end[0] - start[0])
                 for start, end in zip(self.edges, self.edges[1:])
-            )
+            ]
+            figures[clock] = statistics.median(windows) if windows else None
         print(json.dumps(figures), flush=True)
