@@ -162,6 +162,7 @@ class Row:
     eager: list[float]
     compiled: list[float]
     diagnosis: dict[str, Any]
+    versions: dict[str, str]
 
     @property
     def verdict(self) -> dict[str, Any]:
@@ -246,7 +247,7 @@ def compared(program: Program, keep: Path, clock: str) -> Row | None:
     except (ValueError, IndexError) as error:
         print(f"{program.name}: {error!r}; see {folder}", file=sys.stderr)
         return None
-    return Row(program, eager, compiled, diagnosis)
+    return Row(program, eager, compiled, diagnosis, figures["versions"])
 
 
 def weightiest(runs: list[dict[str, Any]], clock: str) -> list[float]:
@@ -296,6 +297,8 @@ def show(rows: list[Row]) -> None:
     print(f"- 90 % of the difference named, of more than 10 %: {percent(named)}")
     hurt = [row.remedy is not None for row in rows if row.verdict["outcome"] == "hurt"]
     print(f"- hurt, with a finding that says what to do: {percent(hurt)}")
+    versions = {name: version for row in rows for name, version in row.versions.items()}
+    print("- " + ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def parse() -> argparse.Namespace:
@@ -313,7 +316,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     args = parse()
-    keep: Path = (args.compare or args.record or Path("real-runs")).resolve()
+    keep: Path = (args.compare or args.record or Path("traceview-real")).resolve()
     chosen = programs(args.names, gpu=args.gpu)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes, two processors
     if not args.compare:

@@ -172,7 +172,7 @@ VERDICT = {
 
 def a_row(real, *findings, **verdict):
     diagnosis = {"verdict": {**VERDICT, **verdict}, "findings": list(findings)}
-    return real.Row(real.Program("x"), [10.0, 9.0, 8.2], [12.0, 11.25, 10.0], diagnosis)
+    return real.Row(real.Program("x"), [10.0, 9.0, 8.2], [12.0, 11.25, 10.0], diagnosis, {})
 
 
 def test_a_verdict_is_compared_with_the_bare_figures(real):
