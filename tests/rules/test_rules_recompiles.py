@@ -312,10 +312,7 @@ def test_what_changes_of_torchs_state_is_one_finding_with_its_calls(make):
 def test_an_argument_from_outside_inference_mode_is_not_a_call_from_outside(make):
     made = {**mode("DispatchKeySet(CPU, BackendSelect)"), "old": INFERRING}
     finding = only(make(recompiles=[recompile(n, **made) for n in (1, 2)]))
-    assert finding.title == (
-        "forward() recompiled twice: inference mode (of the call or of its tensors) differs between "
-        "calls"
-    )
+    assert "inference mode (of the call or of its tensors) differs between calls" in finding.title
     assert "create the arguments in the same mode for every call" in finding.what_to_do
     left = only(make(recompiles=[recompile(n, **mode(INFERRING)) for n in (1, 2)]))
     assert "recompiled twice: inference mode differs" in left.title

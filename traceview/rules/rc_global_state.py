@@ -22,8 +22,8 @@ is information: training and evaluation are two variants by nature.
 ## What to do
 Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
 `torch.no_grad()` but not both, one autocast block with one dtype. Create the arguments of all calls
-in the same mode, those of a warm-up call, too. Set threads, default dtype and
-device once, before the first call.
+in the same mode, those of a warm-up call, too. Set threads, default dtype and device once, before
+the first call.
 
 ## Settings
 - `fewest_recompiles`: fewer recompiles of one function are information.

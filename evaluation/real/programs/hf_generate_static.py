@@ -24,7 +24,7 @@ def main():
     if on_gpu:
         model = model.to(torch.bfloat16)  # generate() compiles by itself where the cache is static
     else:
-        model.forward = torch.compile(model.forward, dynamic=False)
+        model.forward = torch.compile(model.forward)
     steady = Steady(args.steps, args.device)
     while steady.done < args.steps:
         prompt = torch.randint(1, config.vocab_size, (1, 32), device=args.device)
