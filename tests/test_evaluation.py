@@ -1,6 +1,7 @@
 """The evaluation set is complete and means lines that are there."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ tomllib = pytest.importorskip("tomllib")
 
 EVALUATION = Path(__file__).resolve().parents[1] / "evaluation"
 GPU = EVALUATION / "gpu"
+REAL = EVALUATION / "real"
 
 
 def expected(folder):
@@ -129,3 +131,100 @@ def test_the_share_of_a_processor_is_that_of_compiling_again(pairs, tmp_path):
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (raw / "events-1.jsonl").write_text(text)
     assert pairs.processor_share(script, tmp_path) == 0.5
+
+
+@pytest.fixture
+def real(monkeypatch):
+    monkeypatch.syspath_prepend(str(EVALUATION.parent / "benchmarks"))
+    return pytest.importorskip("bench_real")
+
+
+def test_each_real_program_is_listed_described_and_timed(real):
+    listed = {program.name for program in real.programs([], gpu=False)}
+    sources = {path.stem: path.read_text() for path in (REAL / "programs").glob("*.py")}
+    assert listed == {name for name, source in sources.items() if "steady.show()" in source}
+    table = re.findall(r"^\| `(\w+)` \|", (REAL / "README.md").read_text(), re.MULTILINE)
+    assert set(table) == listed
+    assert len(listed) >= 14
+
+
+def test_a_real_program_is_run_as_its_user_would(real):
+    (ranks,) = real.programs(["ddp_two_ranks"], gpu=False)
+    words = ranks.options("py").command("py")
+    assert words[:3] == ["py", "-m", "torch.distributed.run"]
+    assert words[-1] == str(REAL / "programs" / "ddp_two_ranks.py")
+    (tests,) = real.programs(["test_two_callables"], gpu=True)
+    words = tests.options("py").command("py")
+    assert words[:3] == ["py", "-m", "pytest"]
+    assert words[-1] == str(REAL / "programs" / "test_two_callables.py")
+    assert real.programs(["ddp_two_ranks"], gpu=True) == []
+
+
+VERDICT = {
+    "outcome": "hurt",
+    "speedup": 0.84,
+    "speedup_interval": [0.78, 0.86],
+    "difference_ms": 2.0,
+    "unexplained_ms": -0.5,
+    "why": [{"ms": 2.5, "finding": None}],
+}
+
+
+def a_row(real, *findings, **verdict):
+    diagnosis = {"verdict": {**VERDICT, **verdict}, "findings": list(findings)}
+    return real.Row(real.Program("x"), [10.0, 9.0, 8.2], [12.0, 11.25, 10.0], diagnosis, {})
+
+
+def test_a_verdict_is_compared_with_the_bare_figures(real):
+    row = a_row(real)
+    assert row.ratio == 0.8
+    assert row.inside
+    assert row.off == pytest.approx(0.05)
+    assert row.width == pytest.approx(0.04 / 0.82)
+    assert row.repeats_within == pytest.approx((10 / 12 - 0.8) / 2 / 0.8)
+    assert (row.quiet(0.03), row.named, row.weighty) == (True, 0.75, True)
+    missed = a_row(real, speedup_interval=[0.81, 0.86], unexplained_ms=None)
+    assert (missed.inside, missed.named) == (False, None)
+    unmeasured = a_row(real, outcome="not_measured", speedup=None, speedup_interval=None)
+    assert (unmeasured.inside, unmeasured.off, unmeasured.width) == (False, None, None)
+    assert unmeasured.named is None
+
+
+def test_a_loss_needs_a_finding_that_explains_it_or_costs_each_step(real):
+    finding = {"code": "TV411", "severity": "warning", "cost": {"ms_per_step": 1.0}, "symptoms": []}
+    once = {**finding, "cost": {"seconds": 30.0}}
+    advice = {**finding, "severity": "info"}
+    assert a_row(real, once, advice).remedy is None
+    assert a_row(real, {**once, "symptoms": [finding]}).remedy == "TV411"
+    named = {"ms": 1.0, "finding": "TV501"}
+    assert a_row(real, finding, why=[{"ms": -1.0, "finding": "TV401"}, named]).remedy == "TV501"
+
+
+def test_the_callable_that_takes_most_time_is_compared(real):
+    def run(small, large):
+        timed = {"a": (small, 1000), "b": (large, 10)}
+        return {"printed": [{"ms_per_step": ms, "steps": n} for ms, n in timed.values()]}
+
+    runs = [run(1.0, 90.0), run(1.0, 110.0)]
+    assert real.weightiest(runs, "ms_per_step") == [1.0, 1.0]
+    runs[0]["printed"][1]["steps"] = 20
+    assert real.weightiest(runs, "ms_per_step") == [90.0, 110.0]
+
+
+def test_a_bare_program_runs_eager_or_compiled_and_what_it_prints_is_kept(
+    real, tmp_path, monkeypatch
+):
+    program = tmp_path / "programs" / "x.py"
+    program.parent.mkdir()
+    (tmp_path / "cwd").mkdir()
+    program.write_text(
+        "import json, os\nprint('step 1')\n"
+        "print(json.dumps({'callable': None, 'off': os.environ.get('TORCH_COMPILE_DISABLE')}))\n"
+    )
+    monkeypatch.setattr(real, "REAL", tmp_path)
+    eager, compiled = (
+        real.bare(real.Program("x"), tmp_path, real.sys.executable, eager=eager)
+        for eager in (True, False)
+    )
+    assert (eager["exit"], eager["printed"]) == (0, [{"callable": None, "off": "1"}])
+    assert compiled["printed"] == [{"callable": None, "off": None}]

@@ -24,7 +24,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         ROOT / "benchmarks" / "README.md",
-        ROOT / "evaluation" / "README.md",
+        *(ROOT / "evaluation").rglob("README.md"),
         *(ROOT / "reports").rglob("*.j2"),
     )
     if path != STYLE

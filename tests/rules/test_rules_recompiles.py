@@ -16,6 +16,7 @@ MODULES = (
 )  # fmt: skip
 FILE = "/u/train.py"
 INNER = ', {"file": "/u/train.py", "line": 5, "function": "forward"}]'
+INFERRING = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView)"  # a plain tensor in that mode
 PLAIN = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
 
 
@@ -306,6 +307,16 @@ def test_what_changes_of_torchs_state_is_one_finding_with_its_calls(make):
     )
     assert finding.location.line == 40
     assert [place.line for place in finding.also_at] == [44]
+
+
+def test_an_argument_from_outside_inference_mode_is_not_a_call_from_outside(make):
+    made = {**mode("DispatchKeySet(CPU, BackendSelect)"), "old": INFERRING}
+    finding = only(make(recompiles=[recompile(n, **made) for n in (1, 2)]))
+    assert "inference mode (of the call or of its tensors) differs between calls" in finding.title
+    assert "create the arguments in the same mode for every call" in finding.what_to_do
+    left = only(make(recompiles=[recompile(n, **mode(INFERRING)) for n in (1, 2)]))
+    assert "recompiled twice: inference mode differs" in left.title
+    assert "create the arguments" not in left.what_to_do
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ run in eager.
 
 ## Evidence
 Recompiles whose deciding guard is on torch's own state ("GLOBAL_STATE changed: grad_mode"), on a
-module's `training`, or on dispatch keys that only a mode adds and takes away (inference mode).
+module's `training`, or on dispatch keys that only a mode adds and takes away (inference mode). A
+tensor that inference mode created has other keys than one from outside, also within that mode.
 State counts only where no variant for that state had been compiled before. The cost is measured for
 a state that can be set once; for modes it is the most that can be saved.
 
@@ -20,8 +21,9 @@ is information: training and evaluation are two variants by nature.
 
 ## What to do
 Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
-`torch.no_grad()` but not both, one autocast block with one dtype. Set threads, default dtype and
-device once, before the first call.
+`torch.no_grad()` but not both, one autocast block with one dtype. Create the arguments of all calls
+in the same mode, those of a warm-up call, too. Set threads, default dtype and device once, before
+the first call.
 
 ## Settings
 - `fewest_recompiles`: fewer recompiles of one function are information.
@@ -53,6 +55,10 @@ SEVERITIES = ("warning", "info")
 FOLLOWS = frozenset({"dd-rank-skew"})
 
 _INFERENCE = "inference mode"
+#: This key alone tells a tensor that inference mode made from others under inference mode, and that
+#: mode from no_grad where it made the tensor: the log doesn't say which.
+_MADE_KEY = frozenset({"ADInplaceOrView"})
+_INFERENCE_OR_MADE = "inference mode (of the call or of its tensors)"
 _FUNC = "a torch.func transform"
 #: As torch writes them (torch/csrc/dynamo/guards.cpp, GlobalStateGuard::reason) → in words.
 _STATES = {
@@ -80,8 +86,10 @@ _SET_ONCE = frozenset(
 _ADVICE = {
     "Use one mode for each purpose: gradients on for training, and for everything else "
     "either torch.no_grad() or torch.inference_mode(), entered around the loop of calls.": (
-        frozenset({"grad mode", _INFERENCE})
+        frozenset({"grad mode", _INFERENCE, _INFERENCE_OR_MADE})
     ),
+    "A tensor created in inference mode is compiled for separately: create the arguments in the "
+    "same mode for every call, the warm-up included.": frozenset({_INFERENCE_OR_MADE}),
     "Enter autocast around all calls, with one dtype.": frozenset({"autocast"}),
     "Set it once, before the first compiled call.": _SET_ONCE,
 }
@@ -133,8 +141,10 @@ def _states(row: Row) -> Iterator[str]:
         keys = keys_changed(row["old"], row["new"])
         if any(key.startswith("Autocast") for key in keys):
             yield "autocast"
+        elif any(key.startswith("FuncTorch") for key in keys):
+            yield _FUNC
         else:
-            yield _FUNC if any(key.startswith("FuncTorch") for key in keys) else _INFERENCE
+            yield _INFERENCE_OR_MADE if keys == _MADE_KEY else _INFERENCE
     elif source.endswith(".training"):
         yield "train() or eval()"
     else:
