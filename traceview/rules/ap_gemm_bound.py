@@ -97,31 +97,8 @@ def check(
         floor = milliseconds(sum(row["floor_ms"] for row in known))
         text = f"compiled: {milliseconds(ms)} in them, {floor} at the measured ceilings"
         at_ceiling.append(Evidence(text, "kernel_limits"))
-    gains = [row for row in first_rank(rows(tables, "shape_gains")) if row["kind"] in _LIBRARY]
-    what_to_do = (
-        "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
-        'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
-    )
-    best = max(gains, key=lambda row: row["base_ms"] - row["ms"], default=None)
-    if best and best["share"] >= LEAST_GAIN:
-        at_ceiling.append(
-            Evidence(
-                f"{best['way']} on {plural(best['shapes'], 'shape')} of this step: "
-                f"{milliseconds(best['ms'])} instead of {milliseconds(best['base_ms'])}",
-                "shape_gains",
-            )
-        )
-        what_to_do = (
-            f"Nothing is wrong. {best['way']} saves {percent(best['share'])} of the "
-            f"{category(best['kind'])} time, measured on this step's shapes. Larger batches may "
-            "change it as well."
-        )
-    elif best:
-        ways = listed(sorted({row["way"] for row in gains}))
-        what_to_do = (
-            f"Nothing is wrong, and {ways} gain nothing on this step's shapes (measured): only "
-            "larger batches or less work change it."
-        )
+    faster, what_to_do = _other_ways(tables)
+    at_ceiling += faster
     yield Finding(
         code=CODE,
         rule="ap-gemm-bound",
@@ -142,4 +119,30 @@ def check(
             *at_ceiling,
         ),
         what_to_do=what_to_do,
+    )
+
+
+def _other_ways(tables: Tables) -> tuple[list[Evidence], str]:
+    """What other ways to do the step's library work gain, as measured, and what to do."""
+    gains = [row for row in first_rank(rows(tables, "shape_gains")) if row["kind"] in _LIBRARY]
+    best = max(gains, key=lambda row: row["base_ms"] - row["ms"], default=None)
+    if best is None:
+        return [], (
+            "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
+            'step; on a GPU, mode="max-autotune-no-cudagraphs" lets Triton\'s GEMMs compete.'
+        )
+    if best["share"] < LEAST_GAIN:
+        ways = listed(sorted({row["way"] for row in gains}))
+        return [], (
+            f"Nothing is wrong, and {ways} gain nothing on this step's shapes (measured): only "
+            "larger batches or less work change it."
+        )
+    text = (
+        f"{best['way']} on {plural(best['shapes'], 'shape')} of this step: "
+        f"{milliseconds(best['ms'])} instead of {milliseconds(best['base_ms'])}"
+    )
+    return [Evidence(text, "shape_gains")], (
+        f"Nothing is wrong. {best['way']} saves {percent(best['share'])} of the "
+        f"{category(best['kind'])} time, measured on this step's shapes. Larger batches may change "
+        "it as well."
     )
