@@ -24,9 +24,9 @@ class CollectOptions:
     """One command line, checked.
 
     ``target`` is a path for a script, a dotted name for a module; ``args`` are the script's own.
-    ``python`` None means: find one that has torch. ``steps`` None means: chosen from the step's
-    time. ``timeout_s`` holds for every pass. ``quiet_stdout_to_stderr`` keeps our stdout free for
-    the diagnosis (``--json``).
+    ``python`` None means: find one that has torch. ``steps`` and ``blocks`` None mean: as many as
+    the speedup takes to be known. ``timeout_s`` holds for every pass. ``quiet_stdout_to_stderr``
+    keeps our stdout free for the diagnosis (``--json``).
     """
 
     kind: Literal["script", "module"]
@@ -36,7 +36,7 @@ class CollectOptions:
     nproc: int = 1
     run_to_end: bool = False
     steps: int | None = None
-    blocks: int = 12
+    blocks: int | None = None
     timeout_s: float | None = None
     no_baseline: bool = False
     warm: bool = False

@@ -21,11 +21,12 @@ class Config:
     mode: Mode = "paired"
     nproc: int = 1
     steps: int | None = None
-    blocks: int = 12
+    blocks: int | None = None
     run_to_end: bool = False
     stop_after_steps: int | None = None
     profile: bool = True
     compare_outputs: bool = False
+    timeout_s: float | None = None
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     script_root: str | None = None

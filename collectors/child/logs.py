@@ -1,14 +1,21 @@
 """Keep stderr as it would be without us: torch's handlers print only what the user asked for.
 
 The parent sets TORCH_LOGS so that TORCH_LOGS_OUT gets many artifacts; torch prints them to stderr
-too. A filter on torch's own stderr handlers takes those away again; warnings always pass.
+too. A filter on torch's own stderr handlers takes those away again; warnings always pass. When the
+script has ended and its calls are run again, nothing of that is shown at all.
 """
 
 from __future__ import annotations
 
+import ctypes
+import io
 import logging
+import os
 import sys
-from collections.abc import Iterable
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 
@@ -74,3 +81,70 @@ class Chosen(logging.Filter):
                 return self._levels[name]
             name = name.rpartition(".")[0]
         return logging.WARNING
+
+
+@contextmanager
+def nothing_shown() -> Iterator[None]:
+    """No log, no structured log, no warning, and nothing on stdout and stderr from this thread."""
+    trace = logging.getLogger("torch.__trace")  # logging.disable() does not reach it
+    handlers, trace.handlers = trace.handlers, []
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(),
+            _descriptors_to_nowhere(),
+            redirect_stdout(_NotFromHere(sys.stdout)),
+            redirect_stderr(_NotFromHere(sys.stderr)),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        trace.handlers = handlers
+
+
+class _NotFromHere(io.TextIOBase):
+    """A stream without what the thread that made this writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if self._stream is not None and threading.get_ident() != self._thread:
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._stream is not None and threading.get_ident() != self._thread:
+            self._stream.flush()
+
+
+@contextmanager
+def _descriptors_to_nowhere() -> Iterator[None]:
+    """What C code writes, too; not while a thread of the script's own could be writing."""
+    targets = (getattr(each, "_target", None) for each in threading.enumerate())
+    modules = (getattr(target, "__module__", None) or "" for target in targets)
+    if any(module and module.partition(".")[0] != "torch" for module in modules):
+        yield
+        return
+    with ExitStack() as stack, open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a descriptor
+        _flush()
+        for descriptor in (1, 2):
+            with suppress(OSError):  # closed by the script
+                saved = os.dup(descriptor)
+                stack.callback(os.close, saved)
+                stack.callback(os.dup2, saved, descriptor)
+                os.dup2(nowhere.fileno(), descriptor)
+        stack.callback(_flush)
+        yield
+
+
+def _flush() -> None:
+    """Write out what Python's and C's streams hold."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    with suppress(Exception):
+        ctypes.CDLL(None).fflush(None)

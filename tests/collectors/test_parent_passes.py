@@ -126,6 +126,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "stop_after_steps": None,
         "profile": False,
         "compare_outputs": False,
+        "timeout_s": None,
         "pythonpath": "/somewhere",
         "user_logs": ["dynamo"],
         "script_root": str(tmp_path.resolve()),
