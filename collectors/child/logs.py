@@ -91,12 +91,7 @@ def nothing_shown() -> Iterator[None]:
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with (
-            warnings.catch_warnings(),
-            _descriptors_to_nowhere(),
-            redirect_stdout(_NotFromHere(sys.stdout)),
-            redirect_stderr(_NotFromHere(sys.stderr)),
-        ):
+        with warnings.catch_warnings(), _streams_to_nowhere():
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -122,23 +117,35 @@ class _NotFromHere(io.TextIOBase):
 
 
 @contextmanager
-def _descriptors_to_nowhere() -> Iterator[None]:
-    """What C code writes, too; not while a thread of the script's own could be writing."""
+def _streams_to_nowhere() -> Iterator[None]:
+    """Nothing on stdout and stderr: by their descriptors, so that C code is silent, too.
+
+    Compiled code may guard the type of ``sys.stdout``, so it stays what it is. It is replaced only
+    where it does not write to a descriptor of ours, or a thread of the script's own might write.
+    """
     targets = (getattr(each, "_target", None) for each in threading.enumerate())
     modules = (getattr(target, "__module__", None) or "" for target in targets)
-    if any(module and module.partition(".")[0] != "torch" for module in modules):
-        yield
-        return
+    alone = all(not module or module.partition(".")[0] == "torch" for module in modules)
     with ExitStack() as stack, open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a descriptor
         _flush()
-        for descriptor in (1, 2):
-            with suppress(OSError):  # closed by the script
-                saved = os.dup(descriptor)
-                stack.callback(os.close, saved)
-                stack.callback(os.dup2, saved, descriptor)
-                os.dup2(nowhere.fileno(), descriptor)
+        for number, redirect in ((1, redirect_stdout), (2, redirect_stderr)):
+            stream = sys.stdout if number == 1 else sys.stderr
+            if not alone or _descriptor(stream) != number:
+                stack.enter_context(redirect(_NotFromHere(stream)))
+                continue
+            saved = os.dup(number)
+            stack.callback(os.close, saved)
+            stack.callback(os.dup2, saved, number)
+            os.dup2(nowhere.fileno(), number)
         stack.callback(_flush)
         yield
+
+
+def _descriptor(stream: Any) -> int | None:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _flush() -> None:

@@ -54,7 +54,7 @@ def replay_calls(parts: Parts, config: Config, script: Driver, taker: Taker, mos
                 raise NotReplayed(taker.left_out.get(region.region_id, why))
             if left_s > 0:
                 _Replayed(parts, config, script, taken, profile=is_anchor).measure(left_s)
-        except Exception as error:  # noqa: BLE001 - the user's code, run again
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
             if is_anchor:
                 known = isinstance(error, NotReplayed)
                 parts.recorder.note(WHAT, str(error) if known else error)

@@ -75,8 +75,8 @@ def test_two_calls_get_an_answer(twice):
 def test_the_replay_leaves_no_trace_in_the_script(twice):
     bare, run = twice
     assert run.returncode == bare.returncode == 0
-    assert run.out == bare.out
-    assert run.err == bare.err
+    assert run.out == bare.stdout
+    assert run.err == bare.stderr
     assert not run.of("note")
 
 

@@ -15,7 +15,6 @@ for long ones: from half the length of the longest on, pairs weigh the same.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain
@@ -27,7 +26,7 @@ import polars as pl
 
 from traceview.tables import Tables, from_rows
 
-#: Full-size pairs from which on the smaller, earlier ones are not needed: resampling can do with six.
+#: Full-size pairs from which on the smaller, earlier ones are not needed: resampling needs six.
 ENOUGH_FULL_SIZE = 6
 #: A pair of less than this part of the largest pair's steps is from the time of growing; such pairs
 #: count all the same if they hold this part of all steps.
@@ -155,16 +154,15 @@ def _judge(pairs: list[_Pair]) -> None:
         for pair in readable:
             if pair.compiles:
                 pair.left_out = f"{pair.compiles} compile(s) ended inside"
-    kept = quiet or readable
-    kept = _own_or_replayed(kept)
-    # Small blocks are noisy: judged with the others, they would pass for other work.
+    kept = _own_or_replayed(quiet or readable)
+    # Small blocks weigh little, and are noisy: with the others they would pass for other work.
     largest = max((pair.steps for pair in kept), default=0)
     small = [pair for pair in kept if pair.steps < FULL_SIZE * largest]
     needed = sum(pair.steps for pair in small) >= NEEDED * sum(pair.steps for pair in kept)
     if len(kept) - len(small) >= ENOUGH_FULL_SIZE and not needed:
         for pair in small:
             pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
-    full = [pair for pair in kept if pair.left_out is None]
+    full = [pair for pair in kept if pair.steps >= FULL_SIZE * largest]
     if len(full) >= ENOUGH_TO_JUDGE:
         _leave_out_other_work(full)
     used = [pair for pair in kept if pair.left_out is None]
@@ -181,7 +179,11 @@ def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
         return pairs
     kept, others, why = own, replayed, "replayed calls are less than a step"
     if len(own) < ENOUGH_OWN:
-        kept, others, why = replayed, own, "replayed calls count instead: a step is more than one"
+        kept, others, why = (
+            replayed,
+            own,
+            "replayed calls count: a step is more than a call",
+        )
     for stance in _STANCES:
         steps, calls = (
             [per_step_ms(getattr(pair, stance)) or 0.0 for pair in side] for side in (own, replayed)
@@ -198,8 +200,7 @@ def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
 def _leave_out_other_work(pairs: list[_Pair]) -> None:
     """Leave out pairs with a block whose work differs from that of the other blocks.
 
-    By region calls of a step, and by its time: robust z-score, and ratio. Short blocks may scatter
-    more.
+    By region calls of a step, and by its time: robust z-score, and ratio.
     z = 0.6745 · |x − median| / MAD (B. Iglewicz and D. Hoaglin, "How to Detect and Handle
     Outliers", 1993).
     """
@@ -211,7 +212,6 @@ def _leave_out_other_work(pairs: list[_Pair]) -> None:
         times = [float(b["host_ms"] or b["duration_ms"]) / int(b["steps"]) for b in mine]
         middle = median(times)
         spread = median(abs(time - middle) for time in times)
-        usual_steps = median(block["steps"] for block in mine)
         for pair, block, ms in zip(pairs, mine, times, strict=True):
             odd = None
             calls = (
@@ -222,8 +222,7 @@ def _leave_out_other_work(pairs: list[_Pair]) -> None:
             if off * block["steps"] > 1 and off > CALLS_TOLERANCE * max(usual, 1.0):
                 odd = f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
             ratio = max(ms / middle, middle / ms)
-            scatter = spread * max(1.0, math.sqrt(usual_steps / block["steps"]))
-            if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * scatter:
+            if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * spread:
                 odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
             if odd:
                 pair.left_out = f"other work between the edges of the {stance} block: {odd}"
