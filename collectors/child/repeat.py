@@ -30,6 +30,8 @@ from .taken import MOST_BYTES, Taken, Taker, cloned
 WHAT = "replaying calls after the script's end"
 BUDGET_S = 5.0  # of the callable whose calls are the steps
 OTHERS_S = 1.5  # of each other one
+SLOW = 3  # times as long, where calls are slow, until there are
+FEWEST_PAIRS = 3
 HANGS_S = 30.0  # a call that takes this much longer waits for something that will not come
 
 
@@ -86,7 +88,7 @@ class _Replayed:
         torch, control = parts.torch, parts.control
         with ExitStack() as stack:
             stack.enter_context(nothing_shown())
-            stack.enter_context(_returning_within(seconds + HANGS_S))
+            stack.enter_context(_returning_within(SLOW * seconds + HANGS_S))
             stack.callback(Seeds(torch).restore)
             stack.enter_context(_training(gate, taken, torch))
             stack.enter_context(parts.stances.without_recompiles())
@@ -99,10 +101,14 @@ class _Replayed:
             call: Any = counting(gate, control, Calls(parts, self._driver))
             if any(enabled for enabled, _ in taken.mode.autocast.values()):
                 call = _casting_each(call, taken, torch)
-            until, timer, driver = time.monotonic() + seconds, parts.timer, self._driver
+            timer, driver, began = parts.timer, self._driver, time.monotonic()
+            few = len(timer.pairs) + FEWEST_PAIRS
             result = None
-            while not driver.complete and time.monotonic() < until:
-                if not timer.is_open:
+            while not driver.complete:
+                spent = time.monotonic() - began
+                if spent > seconds and (len(timer.pairs) >= few or spent > SLOW * seconds):
+                    break
+                if not (timer.is_open or parts.window.open):
                     state.restore()
                 result = call(*args, **kwargs)
             del result

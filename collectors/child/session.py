@@ -168,7 +168,7 @@ class Session:
             recorder.note(WHAT, "the time limit is near")
         else:
             with self._last("replay", WHAT):
-                replay_calls(self._parts, config, driver, taker, min(MOST_REPLAY_S, left_s / 2))
+                replay_calls(self._parts, config, driver, taker, min(MOST_REPLAY_S, left_s / 4))
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""
