@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from traceview.collectors.child.pairs import Block, Pair, interval, paired
 from traceview.words import numbers as fmt
 
 _AT_ONCE = 1 << 20
@@ -21,6 +22,7 @@ _WORDS = {
     "tail": "running to the end",
     "ceilings": "measuring device limits",
     "comparing": "comparing outputs",
+    "replay": "replaying calls",
 }
 
 
@@ -43,15 +45,6 @@ class Pace:
         return max(0.0, self.spent_s / self.done * (self.of - self.number + 1) - elapsed_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One timed block as its event has it."""
-
-    ms_per_step: float
-    steps: int
-    compiled_inside: bool
-
-
 @dataclass(slots=True)
 class Story:
     """What the events reported so far. ``crash_stance``: where an exception reached the top."""
@@ -68,8 +61,10 @@ class Story:
     crash_stance: str | None = None
     since_us: float | None = None
     timed_in: str = ""
+    replayed: bool = False
     pace: Pace = field(default_factory=Pace)
-    pairs: dict[int, dict[str, Block]] = field(default_factory=dict)
+    halves: dict[int, dict[str, Block]] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
 
     def progress(self, now_us: float, began_us: float) -> str | None:
         """The progress line: phase, pairs done, speedup so far, time left; None at the start.
@@ -93,31 +88,22 @@ class Story:
 
     @property
     def so_far(self) -> str | None:
-        """``1.24–1.31× so far``: an interval of the median ratio; before six pairs the ratio alone.
-
-        Cheap on purpose, for it is worked out next to the blocks that are being timed: from the
-        ranks of the ratios, at 95 % or above. The report's own is a bootstrap over the used pairs.
-        """
-        both = [(p["eager"], p["compiled"]) for p in self.pairs.values() if len(p) == 2]
-        longest = max((block.steps for pair in both for block in pair), default=0)
-        ratios = sorted(
-            eager.ms_per_step / compiled.ms_per_step
-            for eager, compiled in both
-            if 2 * min(eager.steps, compiled.steps) > longest
-            and not (eager.compiled_inside or compiled.compiled_inside)
-        )
-        if not ratios:
+        """``1.24–1.31× so far``: the interval; before six pairs the ratio alone."""
+        quiet = [pair for pair in self.pairs if not pair.compiles]
+        if not quiet:
             return None
-        outside = _outside(len(ratios))
-        if outside is None:
-            return f"{fmt.ratio(median(ratios))} so far"
-        return f"{fmt.ratio_interval((ratios[outside], ratios[-1 - outside]))} so far"
+        found = interval(quiet)
+        if found is None:
+            return f"{fmt.ratio(median(pair.ratio for pair in quiet))} so far"
+        return f"{fmt.ratio_interval(found)} so far"
 
     @property
     def words(self) -> str | None:
         """The phase, in the words of the progress line."""
         if self.phase is None:
             return None
+        if self.replayed:  # its phases are those of the script's steps
+            return " ".join(filter(None, (_WORDS["replay"], self.detail)))
         return " ".join(filter(None, (_WORDS.get(self.phase, self.phase), self.detail)))
 
     def hear(self, event: dict[str, Any], process: str = "") -> None:
@@ -152,6 +138,7 @@ class Story:
         former, since_us, at_us = self.phase, self.since_us, _number(event.get("t"))
         self.phase, self.stance = _text(event.get("phase")), _text(event.get("stance"))
         self.detail, self.since_us = _text(event.get("detail")), at_us
+        self.replayed = event.get("replayed") is True
         first, _, last = (self.detail or "").partition("/")
         number, of = (int(part[:9]) if part.isdecimal() else 0 for part in (first, last))
         if self.phase != "block" or not number:
@@ -163,12 +150,16 @@ class Story:
         pace.number, pace.of = number, of
 
     def _block(self, event: dict[str, Any]) -> None:
-        pair, steps = event.get("pair_index"), event.get("steps")
+        index, steps = event.get("pair_index"), event.get("steps")
         duration_ms = _number(event.get("duration_ms"))
-        if isinstance(pair, int) and isinstance(steps, int) and steps > 0 and duration_ms:
-            block = Block(duration_ms / steps, steps, bool(event.get("compiles_inside")))
-            if event["stance"] in ("eager", "compiled") and duration_ms > 0:
-                self.pairs.setdefault(pair, {})[event["stance"]] = block
+        stance = event["stance"]
+        if stance not in ("eager", "compiled") or not isinstance(index, int):
+            return
+        if isinstance(steps, int) and steps > 0 and duration_ms and duration_ms > 0:
+            sides = self.halves.setdefault(index, {})
+            sides[stance] = Block(duration_ms, steps, int(bool(event.get("compiles_inside"))))
+            if len(sides) == 2:
+                self.pairs.append(paired(index, **self.halves.pop(index)))
 
     def _step(self, step: object) -> None:
         if isinstance(step, int) and (self.last_step is None or step > self.last_step):
@@ -214,21 +205,6 @@ class EventTail:
             if isinstance(event, dict):
                 self.story.hear(event, path.name)
         return whole > 0
-
-
-def _outside(number: int) -> int | None:
-    """How many of ``number`` sorted values lie outside an interval of their median, on each side.
-
-    The interval has at least 95 %: the probability of that many heads or fewer is at most 2.5 %.
-    None where there are too few values for one.
-    """
-    probability, outside = 0.0, None
-    for heads in range(number):
-        probability += math.comb(number, heads) / 2**number
-        if probability > 0.025:
-            return outside
-        outside = heads
-    return outside
 
 
 def _number(value: object) -> float | None:

@@ -25,10 +25,10 @@ class CollectOptions:
     """One command line, checked.
 
     ``target`` is a path for a script, a dotted name for a module; ``args`` are the script's own.
-    ``python`` None means: find one that has torch. ``steps`` None means: chosen from the step's
-    time. ``compile_target`` is what the collector compiles in a script that does not, with
-    ``compile_options`` as torch.compile's arguments. ``after_steps`` pass before measuring begins,
-    which takes ``for_steps`` at most. ``timeout_s`` holds for every pass.
+    ``python`` None means: find one that has torch. ``steps`` and ``blocks`` None mean: as many as
+    the speedup takes to be known. ``compile_target`` is what the collector compiles in a script
+    that does not, with ``compile_options`` as torch.compile's arguments. ``after_steps`` pass
+    before measuring begins, which takes ``for_steps`` at most. ``timeout_s`` holds for every pass.
     ``quiet_stdout_to_stderr`` keeps our stdout free for the diagnosis (``--json``).
     """
 
@@ -39,7 +39,7 @@ class CollectOptions:
     nproc: int = 1
     run_to_end: bool = False
     steps: int | None = None
-    blocks: int = 12
+    blocks: int | None = None
     timeout_s: float | None = None
     no_baseline: bool = False
     warm: bool = False

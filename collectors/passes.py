@@ -31,6 +31,7 @@ from traceview.run import Manifest, PassName, PassRecord, Run
 CHILD_FORMAT = 1
 # Steps past the one that crashed: enough to know that eager survives it.
 _BEYOND_CRASH = 3
+_OUTPUT = "what it prints then is in raw/baseline/stdout.txt."
 # Signals that a program raises by its own fault; others were sent by somebody who wanted its end.
 _FAULTS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 # output_code and the autotuner's choices are in the structured log or on stderr already.
@@ -116,15 +117,20 @@ class _Collector:
         run.manifest.passes.append(record)
         self._write_child_config(raw, asked, sorted(prepared.ours))
         run.save()
-        plan = Launch(
-            command=record.command,
-            variables=prepared.variables,
-            raw=raw,
-            timeout_s=options.timeout_s,
-            stdin=stdin,
-            stdout=2 if options.quiet_stdout_to_stderr else None,
-        )
-        outcome = launch(plan, self._console)
+        with contextlib.ExitStack() as stack:
+            stdout = 2 if options.quiet_stdout_to_stderr else None
+            if asked.name == "baseline":  # the script's output is on the screen already
+                with contextlib.suppress(OSError):
+                    stdout = stack.enter_context((raw / "stdout.txt").open("wb")).fileno()
+            plan = Launch(
+                command=record.command,
+                variables=prepared.variables,
+                raw=raw,
+                timeout_s=options.timeout_s,
+                stdin=stdin,
+                stdout=stdout,
+            )
+            outcome = launch(plan, self._console)
         record.ending = outcome.ending
         self._note(*outcome.notes)
         with contextlib.suppress(RunFolderError):
@@ -154,6 +160,7 @@ class _Collector:
             "compile_options": dict(options.compile_options),
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
+            "timeout_s": options.timeout_s,
             "pythonpath": self._user.get("PYTHONPATH"),
             "user_logs": user_logs(self._user.get("TORCH_LOGS")),
             "variables": variables,
@@ -182,10 +189,16 @@ def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:
     if not (options.no_baseline or story.disabled or sent_away):
         stance = story.crash_stance if story.crashed else story.stance
         if (story.crashed or faulted) and stance == "compiled":
-            why = "The script crashed while compiled, so it runs again in eager for comparison."
+            why = (
+                "The script crashed while compiled, so it runs again in eager for comparison; "
+                + _OUTPUT
+            )
             passes.append(Pass("baseline", "eager", why, (story.last_step or 0) + _BEYOND_CRASH))
         elif not story.crashed and "eager" not in story.stances_measured:
-            why = "The script ended before eager steps were measured, so it runs again in eager."
+            why = (
+                "The script ended before eager steps were measured, so it runs again in eager; "
+                + _OUTPUT
+            )
             passes.append(Pass("baseline", "eager", why))
     succeeded = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
     if options.warm and succeeded:

@@ -9,10 +9,13 @@ nothing but the hook below is imported until the script itself imports torch.
     regions    torch.compile patched, and what it was given; gate: the counting wrapper
     listener   what gates and optimizers report: finds the step edges, times watched calls
     driver     at a step edge: carries out what `plan` (pure) orders, with clock and window
+    pairs      how exactly the blocks measured so far show the speedup (pure)
     window     torch.profiler for a few steps; marks: lines, kernels, collections named in it
     target     what --compile names, found and compiled for the script
     compiles   compiles, resets, matched patterns; guards: what they cost
-    taken      with --compare-outputs a call of each callable is kept; trial and replay run it again
+    taken      keeps a call of each callable, with copies of its inputs
+    repeat     where the script ended too early, the plan goes on with calls that were kept
+    trial      with --compare-outputs: what they give, eager and compiled; replay runs them again
     ceilings   what the device can do, when the script has ended
     recorder   one JSON object a line, in the form of docs/run-folder.md
 """

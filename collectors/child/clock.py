@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .memory import Memory, page_faults
+from .pairs import Block, Pair, paired
 from .plan import OpenBlock
 from .recorder import Recorder
 from .state import Control
@@ -54,7 +55,10 @@ class _Block:
 
 
 class BlockTimer:
-    """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance."""
+    """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance.
+
+    ``pairs``: those of which both blocks are written. ``replayed``: the script has ended.
+    """
 
     def __init__(self, torch: Any, recorder: Recorder, memory: Memory) -> None:
         self._torch = torch
@@ -63,8 +67,15 @@ class BlockTimer:
         self._open: _Block | None = None
         self._pending: list[_Block] = []
         self._next_index = 0
+        self._halves: dict[int, dict[str, Block]] = {}
         self.device = False
+        self.replayed = False
         self.step_ms: dict[str, float] = {}
+        self.pairs: list[Pair] = []
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
 
     def open(self, order: OpenBlock, control: Control, *, step: int, anchor: int | None) -> None:
         """Record the first edge; it is the last thing done before the timed steps begin."""
@@ -78,6 +89,7 @@ class BlockTimer:
             "first_step": step,
             "steps": order.steps,
             "skipped_steps": order.skipped,
+            "replayed": self.replayed,
             "started_us": time.time_ns() / 1000,
         }
         self._next_index += 1
@@ -136,6 +148,17 @@ class BlockTimer:
             self._recorder.write("block", **keys, clock=clock, duration_ms=duration)
             if duration > 0:
                 self.step_ms[keys["stance"]] = duration / keys["steps"]
+                self._match(keys, Block(duration, keys["steps"], keys["compiles_inside"]))
+
+    def _match(self, keys: dict[str, Any], block: Block) -> None:
+        """Keep the pair if this is its second block."""
+        index = keys["pair_index"]
+        if index is None:
+            return
+        sides = self._halves.setdefault(index, {})
+        sides[keys["stance"]] = block
+        if len(sides) == 2:
+            self.pairs.append(paired(index, **self._halves.pop(index)))
 
     def _edge(self) -> Any:
         if not self.device:

@@ -33,13 +33,17 @@ _PASSES = {
 
 @dataclass(eq=False)
 class Compiles:
-    """Counts compiles in ``control.compiles``, and writes a ``compile`` or ``reset`` event each."""
+    """Counts compiles in ``control.compiles``, and writes a ``compile`` or ``reset`` event each.
+
+    ``silent``: only counts.
+    """
 
     control: Control
     recorder: Recorder
     frames: Frames
     sources: Sources
     step: Callable[[], int]
+    silent: bool = False
     _started: tuple[float, int, float] | None = None
 
     def listen(self) -> None:
@@ -60,7 +64,7 @@ class Compiles:
         about = args[0] if args else None
         trigger = getattr(getattr(about, "callback_trigger", None), "name", None)
         started, self._started = self._started, None
-        if started is None:
+        if started is None or self.silent:
             return
         self.recorder.write(
             "compile",

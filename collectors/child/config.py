@@ -21,7 +21,7 @@ class Config:
     mode: Mode = "paired"
     nproc: int = 1
     steps: int | None = None
-    blocks: int = 12
+    blocks: int | None = None
     run_to_end: bool = False
     stop_after_steps: int | None = None
     profile: bool = True
@@ -29,6 +29,7 @@ class Config:
     compile_target: str | None = None
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     after_steps: int = 0
+    timeout_s: float | None = None
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     script_root: str | None = None

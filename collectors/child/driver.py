@@ -57,7 +57,7 @@ class Driver:
         self._settings = plan.Settings(
             stances=("eager", "compiled") if config.mode == "paired" else (config.mode,),
             steps=config.steps,
-            blocks=max(1, config.blocks),
+            blocks=config.blocks,
             profile=config.profile,
             fixed=config.nproc > 1,
         )
@@ -67,6 +67,7 @@ class Driver:
         self._granted = 1
         self._recent: deque[float] = deque(maxlen=3)
         self._step_began: tuple[float, int, int] | None = None
+        self._not_theirs_ns = 0
         self._pairs = 0
         self._stops = 0
         self.phase: plan.Phase = "cold"
@@ -108,6 +109,14 @@ class Driver:
         self._recent.clear()
         self._step_began = None
         self._granted = 1
+
+    def go_on_from(self, other: Driver) -> None:
+        """Number steps and pairs after another driver's."""
+        self._pairs, self.step = other._pairs, other.steps_seen - 1
+
+    def leave_out(self, ns: int) -> None:
+        """Work of ours in the step that runs is no time of the step's."""
+        self._not_theirs_ns += ns
 
     def edge(self) -> None:
         """A step edge that the plan waits for. May raise SystemExit(0): the end of the plan."""
@@ -208,6 +217,7 @@ class Driver:
             device=device,
             profiler_stays=device and not cupti_is_torn_down(),
             calm_steps=5 if cudagraphs else 3,
+            pairs=self._parts.timer.pairs,
         )
 
     # -- between two edges --------------------------------------------------------------------
@@ -218,7 +228,7 @@ class Driver:
             return
         started_us, started_ns, compiles = self._step_began
         self._step_began = None
-        host_ms = (now - started_ns) / 1e6
+        host_ms = (now - started_ns - self._not_theirs_ns) / 1e6
         self._recent.append(host_ms)
         values = [self.step - 1, started_us, host_ms, self._control.compiles - compiles]
         recorder = self._parts.recorder
@@ -237,6 +247,7 @@ class Driver:
         if watch:
             self._parts.compiles.listen()
             self._parts.window.mark_step(self.step)
+            self._not_theirs_ns = 0
             self._step_began = time.time_ns() / 1000, time.perf_counter_ns(), control.compiles
 
     def _grant(self, steps: int) -> None:

@@ -32,6 +32,7 @@ class Calls:
         self._stacks: dict[int, list[dict[str, Any]]] = {}
         self._uncompiled = 0
         self._began = 0.0
+        self.on_complete: Callable[[], None] = lambda: None
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
@@ -39,12 +40,19 @@ class Calls:
             region.grant(FOREVER)
             return None
         if self._taker is not None and self._driver.watching and not self._parts.window.open:
+            began = time.perf_counter_ns()
             self._taker.look(gate, args, kwargs, self._driver.phase)
+            self._driver.leave_out(time.perf_counter_ns() - began)
         if self._driver.anchor.called(region):
             self._driver.restart()
         is_anchor = self._driver.anchor.region is region
         if is_anchor and region.remaining < 0:  # else it took over while steps are counted down
             self._driver.edge()
+            if not self._driver.watching and not self._parts.timer.is_open:
+                note_sizes(region, (*args, *kwargs.values()), self._parts.torch.Tensor)
+            if self._driver.complete and self._taker is not None and self._taker.sparing:
+                self._taker = None
+                self.on_complete()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
             region.grant(0 if watching else self._driver.anchor.patience)

@@ -1,14 +1,21 @@
 """Keep stderr as it would be without us: torch's handlers print only what the user asked for.
 
 The parent sets TORCH_LOGS so that TORCH_LOGS_OUT gets many artifacts; torch prints them to stderr
-too. A filter on torch's own stderr handlers takes those away again; warnings always pass.
+too. A filter on torch's own stderr handlers takes those away again; warnings always pass. When the
+script has ended and its calls are run again, nothing of that is shown at all.
 """
 
 from __future__ import annotations
 
+import ctypes
+import io
 import logging
+import os
 import sys
-from collections.abc import Iterable
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 
@@ -74,3 +81,77 @@ class Chosen(logging.Filter):
                 return self._levels[name]
             name = name.rpartition(".")[0]
         return logging.WARNING
+
+
+@contextmanager
+def nothing_shown() -> Iterator[None]:
+    """No log, no structured log, no warning, and nothing on stdout and stderr from this thread."""
+    trace = logging.getLogger("torch.__trace")  # logging.disable() does not reach it
+    handlers, trace.handlers = trace.handlers, []
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), _streams_to_nowhere():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        trace.handlers = handlers
+
+
+class _NotFromHere(io.TextIOBase):
+    """A stream without what the thread that made this writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if self._stream is not None and threading.get_ident() != self._thread:
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._stream is not None and threading.get_ident() != self._thread:
+            self._stream.flush()
+
+
+@contextmanager
+def _streams_to_nowhere() -> Iterator[None]:
+    """Nothing on stdout and stderr: by their descriptors, so that C code is silent, too.
+
+    Compiled code may guard the type of ``sys.stdout``, so it stays what it is. It is replaced only
+    where it does not write to a descriptor of ours, or a thread of the script's own might write.
+    """
+    targets = (getattr(each, "_target", None) for each in threading.enumerate())
+    modules = (getattr(target, "__module__", None) or "" for target in targets)
+    alone = all(not module or module.partition(".")[0] == "torch" for module in modules)
+    with ExitStack() as stack, open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a descriptor
+        _flush()
+        for number, redirect in ((1, redirect_stdout), (2, redirect_stderr)):
+            stream = sys.stdout if number == 1 else sys.stderr
+            if not alone or _descriptor(stream) != number:
+                stack.enter_context(redirect(_NotFromHere(stream)))
+                continue
+            saved = os.dup(number)
+            stack.callback(os.close, saved)
+            stack.callback(os.dup2, saved, number)
+            os.dup2(nowhere.fileno(), number)
+        stack.callback(_flush)
+        yield
+
+
+def _descriptor(stream: Any) -> int | None:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _flush() -> None:
+    """Write out what Python's and C's streams hold."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    with suppress(Exception):
+        ctypes.CDLL(None).fflush(None)

@@ -5,20 +5,25 @@ only `Wait` lets steps pass, every other order is carried out at the same edge. 
 reads from top to bottom:
 
     cold, warmup   until compiling has stopped
-    block          pairs of blocks, eager and compiled alternating; small first, then of full length
-    profile        two windows per stance, for time and for the user's lines, after the first few
-                   pairs (or at the end, see below)
-    block          the remaining pairs
+    block          a few small pairs of blocks, eager and compiled alternating
+    profile        two windows per stance, for time and for the user's lines (or at the end, see
+                   below)
+    block          more and longer pairs, until the speedup is known to 3 %
     profile        the windows for time once more, longer, where the script has lasted so long; an
                    unpaired block before and after each shows how fast the machine was around it
+
+How long the script lasts is not known. So a pair takes a fifth of the steps before it at most: what
+a script's end cuts off is little, and by far the most steps lie in blocks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from .pairs import FEWEST, Pair, interval, longest_worthwhile
 
 QUIET_STEPS_LIMIT = 64
 QUIET_SECONDS_LIMIT = 60.0
@@ -28,9 +33,16 @@ FIXED_BLOCK_STEPS = 10
 FIXED_WINDOW_STEPS = 20
 BUDGET_MS = 20_000.0
 LEAST_PAIRS = 5
-GROWTH = 2
-GROWING_PAIRS = 12  # more than it takes to grow, whatever the step
-SMALL_PAIRS = 2  # of optimizer steps, before blocks begin to grow
+DEFAULT_BLOCKS = 12  # where no interval decides: several ranks, one stance alone
+NARROW = 1.03**2  # upper over lower end of an interval of the speedup that is exact to 3 %
+NARROW_MS = 2000.0  # in blocks, at least: a machine may be slow for a second
+MOST_PAIRS = 200
+GROWTH = 2  # from block to block, where the user wants a number of full ones
+GROWING_PAIRS = 12  # more than it takes to grow so, whatever the step
+GROWTH_SHARE = 10  # a block takes this part of the steps before it; a pair, twice as much
+LEAST_PER_SKIPPED = 2  # timed steps for each that is left out after the switch
+LEAST_BLOCK_MS = 20.0  # reading the clocks at the edges is a thousandth of this, or less
+SMALL_PAIRS = {"call": 3, "optimizer": 2}  # before the windows, and before blocks begin to grow
 SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
 LONG_STEP_MS = 50.0
 LONG_WINDOW_MS = 150.0
@@ -45,7 +57,10 @@ Purpose = Literal["time", "lines"]
 
 @dataclass(frozen=True)
 class Moment:
-    """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown."""
+    """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown.
+
+    ``pairs``: those measured so far, in the order of their numbers.
+    """
 
     step: int
     seconds: float
@@ -55,6 +70,7 @@ class Moment:
     device: bool = False
     profiler_stays: bool = False
     calm_steps: int = 3
+    pairs: Sequence[Pair] = ()
 
     def estimate(self, stance: Stance) -> float:
         """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
@@ -62,11 +78,7 @@ class Moment:
         return max(known, 1e-3)
 
     def block_steps(self, stance: Stance) -> int:
-        """Steps of a full block: some hundred short ones; more where much happens between calls.
-
-        A block of 50 ms measures as exactly on a quiet machine. On one with busy neighbours a host
-        that is slow for a second then counts for half of the pairs.
-        """
+        """Steps of a full block: some hundred short ones; more where much happens between calls."""
         calls_ms = 150.0 if self.device else 100.0
         block_ms = 300.0 if self.step_kind == "optimizer" else calls_ms
         return math.ceil(block_ms / self.estimate(stance))
@@ -74,11 +86,14 @@ class Moment:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers."""
+    """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers.
+
+    ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
+    """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
     steps: int | None = None
-    blocks: int = 12
+    blocks: int | None = None
     profile: bool = True
     fixed: bool = False
 
@@ -166,13 +181,13 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     quiet = yield from _quiet(settings)
     blocks = _Blocks(settings, first_pair, never_quiet=quiet)
     profiled = not settings.profile
-    moment = yield Enter("block", f"1/{settings.blocks}")
-    while not blocks.complete:
+    moment = yield Enter("block", f"1/{blocks.wanted or FEWEST}")
+    while not blocks.complete(moment):
         moment = yield from blocks.pair(moment)
         if not profiled and blocks.enough_to_profile(moment):
             profiled = True
             moment = yield from _windows(settings, moment)
-            moment = yield Enter("block", f"{blocks.shown}/{settings.blocks}")
+            moment = yield Enter("block", blocks.shown(moment))
     if not profiled:
         moment = yield from _windows(settings, moment, late=True)
     elif settings.profile:
@@ -213,20 +228,37 @@ class _Blocks:
         self._never_quiet = never_quiet
         self._sizes: dict[Stance, int] = {}
         self._spent_ms = 0.0
+        self._began: int | None = None
         self._attempts = 0
+        self.wanted = settings.blocks
+        if self.wanted is None and (settings.fixed or len(settings.stances) == 1):
+            self.wanted = DEFAULT_BLOCKS
         self.pairs = 0
         self.full = 0
 
-    @property
-    def complete(self) -> bool:
-        wanted = self._settings.blocks
+    def complete(self, moment: Moment) -> bool:
+        """Whether the speedup is known well enough, or more pairs are not worth their time."""
+        wanted = self.wanted
         if self._settings.fixed:
-            return self.pairs >= wanted
-        if self.full >= wanted or self._attempts >= 2 * wanted:
+            return self.pairs >= (wanted or 0)
+        if self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted or LEAST_PAIRS):
             return True
-        if self.pairs >= wanted + GROWING_PAIRS:
-            return True
-        return self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted)
+        if wanted is not None:
+            enough = self.full >= wanted or self._attempts >= 2 * wanted
+            return enough or self.pairs >= wanted + GROWING_PAIRS
+        return self.pairs >= MOST_PAIRS or self._is_exact(moment)
+
+    def _is_exact(self, moment: Moment) -> bool:
+        counting = self._counting(moment)
+        if len(counting) < FEWEST or self._spent_ms < NARROW_MS:
+            return False
+        found = interval(counting)
+        return found is not None and found[1] <= NARROW * found[0]
+
+    def _counting(self, moment: Moment) -> list[Pair]:
+        """The pairs of this plan in which nothing was compiled."""
+        own = (pair for pair in moment.pairs if pair.index >= self._first_pair)
+        return [pair for pair in own if self._never_quiet or not pair.compiles]
 
     def enough_to_profile(self, moment: Moment) -> bool:
         """Early, because the script's length is unknown: a training script may end after 30 steps.
@@ -234,47 +266,67 @@ class _Blocks:
         Not where the profiler stays attached: every later launch would cost some microseconds more
         (seen on an H200 with torch 2.11: a launch-bound step went from 2.6 to 3.7 ms).
         """
-        early = SMALL_PAIRS if moment.step_kind == "optimizer" else 3
-        return not moment.profiler_stays and self.pairs >= min(self._settings.blocks, early)
+        early = SMALL_PAIRS[moment.step_kind]
+        return not moment.profiler_stays and self.pairs >= min(self.wanted or early, early)
 
-    @property
-    def shown(self) -> int:
-        """Number of the pair that comes next, as the progress line shows it."""
-        done = self.pairs if self._settings.fixed else self.full
-        return min(done + 1, self._settings.blocks)
+    def shown(self, moment: Moment) -> str:
+        """``3/12``: the pair that comes next, and how many there will be, as far as is known."""
+        if self.wanted is not None:
+            done = self.pairs if self._settings.fixed else self.full
+            return f"{min(done + 1, self.wanted)}/{self.wanted}"
+        counting = self._counting(moment)
+        number, total = len(counting) + 1, float(max(FEWEST, len(counting) + 1))
+        if (found := interval(counting)) is not None and self._spent_ms:
+            # An interval narrows with the square root of the number of pairs.
+            narrower = (math.log(found[1] / found[0]) / math.log(NARROW)) ** 2
+            affordable = BUDGET_MS / self._spent_ms
+            longer = min(max(narrower, NARROW_MS / self._spent_ms), affordable)
+            total = min(max(total, math.ceil(len(counting) * longer)), MOST_PAIRS)
+        return f"{number}/{max(number, int(total))}"
 
     def pair(self, moment: Moment) -> Steps:
         """One block in every stance; the stance that comes first alternates."""
+        self._began = moment.step if self._began is None else self._began
         order = self._settings.stances if self.pairs % 2 == 0 else self._settings.stances[::-1]
-        compiles = moment.compiles
+        compiles, before = moment.compiles, moment.step - self._began
         full = True
         for stance in order:
-            size = self._size(stance, moment)
+            size = self._size(stance, moment, before)
             full = full and 2 * size >= self._target(stance, moment)  # estimates waver
             moment = yield Take(stance)
             skipped = self._skip(stance, size, moment)
             moment = yield from _block(stance, self._first_pair + self.pairs, size, skipped)
             self._sizes[stance] = size
             self._spent_ms += size * moment.estimate(stance)
-        shown = self.shown
+        shown = self.shown(moment)
         self.pairs += 1
         if full:
             self._attempts += 1
             self.full += self._never_quiet or moment.compiles == compiles
-        if self.shown != shown:
-            moment = yield Enter("block", f"{self.shown}/{self._settings.blocks}")
+        if self.wanted is None or self.shown(moment) != shown:
+            moment = yield Enter("block", self.shown(moment))
         return moment
 
-    def _size(self, stance: Stance, moment: Moment) -> int:
+    def _size(self, stance: Stance, moment: Moment, before: int) -> int:
+        """Timed steps of the next block; ``before``: steps since the first pair began."""
         target = self._target(stance, moment)
         previous = self._sizes.get(stance)
         if self._settings.steps is not None or self._settings.fixed:
             return target
+        first = 3 if moment.estimate(stance) < SHORT_STEP_MS else 2
         if previous is None:
-            first = 3 if moment.estimate(stance) < SHORT_STEP_MS else 2
             return min(first, target)
-        small = moment.step_kind == "optimizer" and self.pairs < SMALL_PAIRS
-        return min(target, previous if small else previous * GROWTH)
+        if self.wanted is not None:
+            small = moment.step_kind == "optimizer" and self.pairs < SMALL_PAIRS["optimizer"]
+            return min(target, previous if small else previous * GROWTH)
+        if self.pairs < SMALL_PAIRS[moment.step_kind]:
+            return min(first, target)
+        skipped = self._skip(stance, target, moment)
+        if previous * moment.estimate(stance) >= LEAST_BLOCK_MS:
+            longest = longest_worthwhile(self._counting(moment), skipped)
+            if longest is not None and longest <= previous:
+                return min(previous, target)
+        return min(target, max(previous, LEAST_PER_SKIPPED * skipped, before // GROWTH_SHARE))
 
     def _target(self, stance: Stance, moment: Moment) -> int:
         """Steps of a block of full length."""

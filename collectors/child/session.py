@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +29,9 @@ from .state import Control
 from .taken import Taker
 from .target import Compiling
 from .window import Window
+
+MOST_REPLAY_S = 10.0
+LEAST_LEFT_S = 3.0
 
 
 class Session:
@@ -54,8 +59,12 @@ class Session:
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)
         self._compiling = Compiling(config, self._parts, self._regions)
-        self._taker = Taker(torch) if config.compare_outputs else None
+        self._began = time.monotonic()
+        self._taker = None
+        if config.compare_outputs or (config.mode == "paired" and config.nproc == 1):
+            self._taker = Taker(torch, frames, sparing=not config.compare_outputs)
         self._calls = Calls(self._parts, self._driver, self._taker)
+        self._calls.on_complete = self._let_go
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -69,6 +78,10 @@ class Session:
         if self._config.pass_name == "cold" or self._config.compile_target:
             self._try("looking for what to compile", self._compiling.begin)
         on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+
+    def _let_go(self) -> None:
+        """The plan is complete, so that no call has to be replayed."""
+        self._taker = None
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
@@ -138,13 +151,36 @@ class Session:
         parts.recorder.write(
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
         )
+        self._replay_calls()
         self._measure_device()
         self._compare_outputs()
+
+    def _replay_calls(self) -> None:
+        """Where the script ended before its speedup was known: go on with copies of its calls."""
+        driver, config, taker = self._driver, self._config, self._taker
+        called = any(region.first_called for region in self._parts.control.regions)
+        wanted = config.mode == "paired" and called and not driver.complete
+        # An exception or Ctrl-C is the verdict's first line.
+        if not wanted or compiling_disabled() or ended_by_exception():
+            return
+        left_s = (config.timeout_s or math.inf) - (time.monotonic() - self._began)
+        recorder = self._parts.recorder
+        from .repeat import WHAT, replay_calls
+
+        if taker is None:
+            recorder.note(WHAT, "only runs with one rank are replayed")
+        elif driver.anchor.kind == "optimizer":
+            recorder.note(WHAT, "its steps end with an optimizer's, which would change the weights")
+        elif left_s < LEAST_LEFT_S:
+            recorder.note(WHAT, "the time limit is near")
+        else:
+            with self._last("replay", WHAT):
+                replay_calls(self._parts, config, driver, taker, min(MOST_REPLAY_S, left_s / 4))
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""
         taker, recorder = self._taker, self._parts.recorder
-        if taker is None:
+        if taker is None or not self._config.compare_outputs:
             return
         what = "comparison of outputs"  # the rules read it: traceview/rules
         if compiling_disabled():

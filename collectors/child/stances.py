@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .recorder import Recorder
 from .state import Control
+
+_STRICT = "fail_on_recompile"
 
 
 class Stances:
@@ -33,6 +36,22 @@ class Stances:
         dynamo = sys.modules.get("torch._dynamo")
         if self._forced is None and hasattr(dynamo, "set_stance"):
             self._forced = dynamo.set_stance("force_eager")  # type: ignore[union-attr]
+
+    @contextmanager
+    def without_recompiles(self) -> Iterator[None]:
+        """Compiled calls run what is compiled already, or raise; where this torch can do that."""
+        self.take("compiled")
+        dynamo: Any = sys.modules.get("torch._dynamo")
+        own, strict = self._user, None
+        if own == "default" and hasattr(dynamo, "set_stance"):
+            strict, self._user = dynamo.set_stance(_STRICT), _STRICT
+        try:
+            yield
+        finally:
+            self.take("compiled")
+            if strict is not None:
+                strict.__exit__(None, None, None)
+            self._user = own
 
     def look(self) -> None:
         """Record the script's own stance where it is a new one."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from .copies import Originals
+from .frames import Frames
 from .memory import MEMINFO, proc_bytes
 from .state import Gate
 
@@ -13,6 +17,9 @@ from .state import Gate
 MOST_CALLABLES = 8
 #: Part of the free memory that copies of one call's inputs may take.
 MOST_OF_FREE = 0.05
+#: Where calls are kept only in case that the script ends early: bytes of all copies, and of what a
+#: callable computes with. A larger one is not kept alive.
+MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -32,26 +39,62 @@ class Mode:
         }
         return cls(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast)
 
+    @contextmanager
+    def entered(self, torch: Any, *, double: bool = False) -> Iterator[None]:
+        """Compute so; with ``double`` without autocast."""
+        with ExitStack() as stack:
+            if self.inference:
+                stack.enter_context(torch.inference_mode())
+            stack.enter_context(torch.set_grad_enabled(self.grad))
+            stack.enter_context(self.casting(torch, double=double))
+            yield
+
+    @contextmanager
+    def casting(self, torch: Any, *, double: bool = False) -> Iterator[None]:
+        """Autocast as it was."""
+        with ExitStack() as stack:
+            for device, (enabled, dtype) in self.autocast.items():
+                on = enabled and not double
+                stack.enter_context(torch.autocast(device, dtype=dtype, enabled=on))
+            yield
+
 
 @dataclass(frozen=True)
 class Taken:
-    """A call as it was about to be made. ``how``: torch.compile's arguments."""
+    """A call as it was about to be made. ``gate`` gives its gate, None where that is gone."""
 
     region_id: int
-    call: Callable[..., Any]
-    how: Mapping[str, Any]
+    gate: Callable[[], Gate | None]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     mode: Mode
     training: tuple[bool, ...]
     cold: bool
 
+    @property
+    def call(self) -> Any:
+        """The user's own callable."""
+        gate = self.gate()
+        return gate and gate.original
+
+    @property
+    def how(self) -> Mapping[str, Any]:
+        """torch.compile's arguments."""
+        gate = self.gate()
+        return gate.how if gate else {}
+
 
 class Taker:
-    """Keeps one call of a callable: a steady one, or the first where none came."""
+    """Keeps one call of a callable: a steady one, or the first where none came.
 
-    def __init__(self, torch: Any) -> None:
+    ``sparing``: little memory is taken, and no large callable is kept alive.
+    """
+
+    def __init__(self, torch: Any, frames: Frames, *, sparing: bool) -> None:
         self._torch = torch
+        self._frames = frames
+        self._bytes: dict[int, int] = {}
+        self.sparing = sparing
         self.taken: dict[int, Taken] = {}
         self.left_out: dict[int, str] = {}
 
@@ -62,7 +105,7 @@ class Taker:
         if key in self.left_out or (known and (phase == "cold" or not known.cold)):
             return
         if known is None and len(self.taken) >= MOST_CALLABLES:
-            self.left_out[key] = f"only {MOST_CALLABLES} compiled callables are compared"
+            self.left_out[key] = f"only the first {MOST_CALLABLES} compiled callables are kept"
             return
         try:
             self._take(gate, args, kwargs, phase == "cold")
@@ -75,32 +118,61 @@ class Taker:
 
         tensor = self._torch.Tensor
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, tensor)]
-        size = sum(each.numel() * each.element_size() for each in tensors)
+        wholes = (t if t.is_inference() or t._base is None else t._base for t in tensors)
+        size = _bytes({id(each): each for each in wholes}.values())
+        copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
         if size > MOST_OF_FREE * free_bytes(self._torch, tensors):
-            copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
             return
+        others = sum(known for other, known in self._bytes.items() if other != key)
+        if self.sparing and size + others > MOST_BYTES:
+            self.left_out[key] = f"{copies}, more than is taken for this ({MOST_BYTES >> 20} MiB)"
+            return
         mode, call = Mode.now(self._torch), gate.original
+        held: Callable[[], Gate | None] = lambda: gate  # noqa: E731 - or a weak reference
+        if self.sparing:
+            originals = Originals(self._torch, self._frames)
+            originals.of_callable(call)
+            if _bytes(originals.tensors()) > MOST_BYTES:
+                held = weakref.ref(gate)
         args, kwargs = cloned((args, kwargs), self._torch)
         module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
         training = tuple(each.training for each in modules)
-        self.taken[key] = Taken(key, call, gate.how, args, kwargs, mode, training, cold)
+        self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold)
+        self._bytes[key] = size
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
+    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 def cloned(values: Any, torch: Any) -> Any:
-    """``values`` with every tensor in its containers cloned; one that occurs twice is one again."""
+    """``values`` with every tensor in its containers cloned; one that occurs twice is one again.
+
+    What is a view stays one: guards of symbolic sizes look at what it is a view of.
+    """
     from torch.utils._pytree import tree_map
 
     copies: dict[int, Any] = {}
+
+    def dense(base: Any) -> bool:
+        return bool(base.layout is torch.strided and base.is_contiguous())
 
     def clone(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         if id(value) not in copies:
-            copy = value.detach().clone()
+            base = None if value.is_inference() else value._base
+            if base is None or value.requires_grad or base.requires_grad or not dense(base):
+                copy = value.detach().clone()
+            else:
+                offset = value.storage_offset() - base.storage_offset()
+                copy = clone(base).as_strided(value.size(), value.stride(), offset)
             if isinstance(value, torch.nn.Parameter):
                 copy = torch.nn.Parameter(copy, requires_grad=value.requires_grad)
+            marks = {k: v for k, v in vars(value).items() if k.startswith("_dynamo")}
+            vars(copy).update(marks)  # mark_dynamic() and its like: guards look at them
             copies[id(value)] = copy.requires_grad_(value.requires_grad)
         return copies[id(value)]
 

@@ -14,16 +14,13 @@ values is the largest.
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .driver import Parts
+from .logs import nothing_shown
 from .replay import NotCompared, Replay
 from .taken import Taken, Taker
 
@@ -60,7 +57,7 @@ def compare_outputs(parts: Parts, taker: Taker) -> None:
         why = taker.left_out.get(region.region_id, None if taken else _UNSEEN)
         keys: dict[str, Any] = {"compared": False, "why": why}
         if taken is not None and why is None:
-            with _quiet():
+            with nothing_shown():
                 keys = _Trial(parts, taken, until).carry_out()
         parts.recorder.write("output_trial", region_id=region.region_id, **keys)
 
@@ -178,26 +175,6 @@ class _Trial:
 def _reason(error: BaseException) -> str:
     text = str(error) if isinstance(error, NotCompared) else f"{type(error).__name__}: {error}"
     return text[:1000]
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No log, no structured log, no warning, nothing on stdout and stderr from Python."""
-    trace = logging.getLogger("torch.__trace")  # logging.disable() does not reach it
-    handlers, trace.handlers = trace.handlers, []
-    level = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
-        trace.handlers = handlers
 
 
 # -- how far apart two outputs are -----------------------------------------------------------------

@@ -45,10 +45,18 @@ class Window:
         self._faults = 0
         self._files: dict[str, list[Path]] = {}
         self.device = False
+        self.replayed = False
 
     @property
     def open(self) -> bool:
         return self._profiler is not None
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there is a trace for time of either stance."""
+        return {f"{stance}-{self._recorder.pid}" for stance in ("eager", "compiled")} <= {
+            name for name, files in self._files.items() if files
+        }
 
     def prepare(self, stance: str) -> None:
         """Attach the profiler; ``start`` then opens the window, if this has not failed."""
@@ -233,6 +241,7 @@ class Window:
             stance=self._stance,
             purpose=self._purpose,
             steps=self._steps,
+            replayed=self.replayed,
             started_us=self._started_us or None,
             host_ms=host_ms,
             page_faults=faults,

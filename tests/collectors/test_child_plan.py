@@ -2,16 +2,18 @@
 
 from collections import Counter
 from itertools import pairwise
+from random import Random
 
 import pytest
 
 from traceview.collectors.child import plan
+from traceview.collectors.child.pairs import FEWEST, Pair, interval, longest_worthwhile
 
 
 class Script:
     """Steps of known length per stance; compiles when told to."""
 
-    def __init__(self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), **moment):
+    def __init__(self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), ratios=None, **moment):
         self.ms = {"eager": eager_ms, "compiled": compiled_ms}
         self.compiles_at = compiles_at
         self.moment = moment
@@ -20,9 +22,13 @@ class Script:
         self.stance = "compiled"
         self.known = {"compiled": compiled_ms}  # as the watched steps have shown
         self.orders = []
+        self.ratios, self.pairs = ratios, []
 
     def now(self):
-        return plan.Moment(self.step, self.seconds, self.compiles, dict(self.known), **self.moment)
+        known = dict(self.known)
+        return plan.Moment(
+            self.step, self.seconds, self.compiles, known, pairs=self.pairs, **self.moment
+        )
 
     def run(self, settings, steps=10**9, first_pair=0):
         """Whether the plan came to its end before the script did."""
@@ -35,11 +41,20 @@ class Script:
                     self.stance = order.stance
                 if isinstance(order, plan.CloseBlock):
                     self.known[self.stance] = self.ms[self.stance]
+                    self.close()
                 if isinstance(order, plan.Wait) and not self.pass_steps(order.steps, steps):
                     return False
                 order = running.send(self.now())
         except StopIteration:
             return True
+
+    def close(self):
+        """A pair is measured with its second block; ``ratios`` gives what comes out."""
+        blocks = self.paired
+        if self.ratios and len(blocks) % 2 == 0:
+            one, two = blocks[-2:]
+            length = 2 * one.steps * two.steps / (one.steps + two.steps)
+            self.pairs.append(Pair(one.pair, self.ratios(one.pair), length))
 
     def pass_steps(self, count, limit):
         for _ in range(count):
@@ -259,3 +274,96 @@ def test_slow_steps_are_profiled_once():
     script = Script(eager_ms=400.0, compiled_ms=300.0)
     assert script.run(plan.Settings(blocks=3))
     assert script.windows == both("eager", "compiled")
+
+
+@pytest.mark.parametrize("kind", ["call", "optimizer"])
+@pytest.mark.parametrize(("steps", "ms"), [(150, 2.0), (210, 2.0), (570, 2.0), (400, 0.06)])
+def test_most_steady_steps_of_a_script_that_ends_early_lie_in_blocks(kind, steps, ms):
+    script = Script(ms, ms, step_kind=kind)
+    assert not script.run(plan.Settings(), steps=steps)
+    (steady,) = [step for step, order in script.orders if isinstance(order, plan.Steady)]
+    closed = len(script.of(plan.CloseBlock))
+    assert sum(block.steps for block in script.paired[:closed]) >= 0.5 * (steps - steady)
+    assert closed // 2 >= FEWEST - 1
+
+
+def test_the_run_stops_when_the_speedup_is_known_to_three_per_cent():
+    steady = Script(2.0, 1.0, ratios=lambda _pair: 2.0)
+    assert steady.run(plan.Settings())
+    assert len(steady.paired) // 2 >= FEWEST
+    ms = sum(block.steps * steady.ms[block.stance] for block in steady.paired)
+    assert plan.NARROW_MS <= ms < 1.5 * plan.NARROW_MS
+    random = Random(3)
+    noisy = Script(2.0, 1.0, ratios=lambda _pair: random.lognormvariate(0.7, 0.05))
+    assert noisy.run(plan.Settings())
+    assert len(noisy.paired) > len(steady.paired)
+    low, high = interval(noisy.pairs)
+    assert high / low <= plan.NARROW
+
+
+def test_what_stays_noisy_ends_with_the_budget():
+    random = Random(4)
+    script = Script(2.0, 1.0, ratios=lambda _pair: random.lognormvariate(0.7, 0.9))
+    assert script.run(plan.Settings())
+    ms = sum(block.steps * script.ms[block.stance] for block in script.paired)
+    assert len(script.paired) == 2 * plan.MOST_PAIRS or ms >= plan.BUDGET_MS
+
+
+def test_pairs_of_an_earlier_anchor_do_not_end_the_plan():
+    before = [Pair(index, 2.0, 10_000.0) for index in range(30)]
+    script = Script(2.0, 1.0, ratios=lambda _pair: 2.0)
+    script.pairs = list(before)
+    script.run(plan.Settings(), first_pair=30)
+    assert len(script.pairs) >= len(before) + FEWEST
+
+
+def test_a_number_of_blocks_is_kept_however_exact_the_speedup():
+    script = Script(2.0, 1.0, ratios=lambda _pair: 2.0)
+    assert script.run(plan.Settings(blocks=12))
+    assert sum(block.steps >= 25 for block in script.paired) >= 24
+
+
+def test_the_progress_shows_how_many_pairs_there_will_be_as_far_as_is_known():
+    random = Random(5)
+    script = Script(2.0, 1.0, ratios=lambda _pair: random.lognormvariate(0.7, 0.1))
+    script.run(plan.Settings())
+    shown = [o.detail for o in script.of(plan.Enter) if o.phase == "block"]
+    assert shown[0] == f"1/{FEWEST}"
+    numbers = [tuple(map(int, each.split("/"))) for each in shown]
+    assert all(number <= total <= plan.MOST_PAIRS for number, total in numbers)
+    assert numbers[-1][1] > FEWEST
+
+
+def of(ratios, lengths=None):
+    lengths = lengths or [10.0] * len(ratios)
+    return [Pair(i, r, n) for i, (r, n) in enumerate(zip(ratios, lengths, strict=True))]
+
+
+def test_the_interval_of_equal_pairs_is_that_of_the_sign_test():
+    values = [1 + i / 100 for i in range(12)]
+    assert interval(of(values)) == (values[2], values[9])  # 2 of 12 heads or fewer: 1.9 %
+    assert interval(of(values[:6])) == (values[0], values[5])
+    assert interval(of(values[:5])) is None
+    assert interval([]) is None
+
+
+def test_the_interval_weighs_pairs_by_their_length_up_to_half_the_longest():
+    values = [9.0] * 4 + [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
+    assert interval(of(values))[1] == 9.0
+    assert interval(of(values, [2.0] * 4 + [100.0] * 8))[1] < 1.08
+    assert interval(of(values, [60.0] * 4 + [100.0] * 8)) == interval(of(values))
+    assert interval(of([1.0] * 12, [1.0] * 10 + [100.0] * 2)) is None, "two pairs, in effect"
+
+
+def test_blocks_grow_while_longer_ones_scatter_less():
+    random = Random(6)
+
+    def scattered(within, between):
+        lengths = [10.0] * 20 + [40.0] * 20
+        sigma = [(between**2 + within**2 / n) ** 0.5 for n in lengths]
+        return of([random.lognormvariate(0, s) for s in sigma], lengths)
+
+    assert longest_worthwhile(scattered(0.5, 0.001), 3) > 40
+    assert longest_worthwhile(scattered(0.02, 0.1), 3) < 10
+    assert longest_worthwhile(of([1.0, 1.1] * 10), 3) is None, "of one length: not known"
+    assert longest_worthwhile(of([1.0] * (FEWEST - 1)), 3) is None

@@ -69,7 +69,7 @@ def test_a_full_disk_is_tried_once(tmp_path, monkeypatch):
 def test_config_ignores_unknown_keys_and_fills_in_missing_ones():
     config = Config.from_json({"run": "/r", "raw": "/r/raw", "pass": "warm", "later": 1})
     assert (config.raw, config.pass_name, config.mode, config.blocks) == (
-        Path("/r/raw"), "warm", "paired", 12,
+        Path("/r/raw"), "warm", "paired", None,
     )  # fmt: skip
 
 

@@ -29,9 +29,10 @@ def test_a_script_of_three_steps(tmp_path):
     """
     console = Listener()
     run = run_script(tmp_path, sys.executable, body, console)
-    assert [record.name for record in run.manifest.passes] == ["cold", "baseline"]
+    assert [record.name for record in run.manifest.passes] == ["cold"]
     assert "cold compile" in console.shown
-    for name in ("cold", "baseline"):
-        (end,) = [event for event in events(run, name) if event["event"] == "end"]
-        assert end["steps_seen"] == 3
+    (end,) = [event for event in events(run, "cold") if event["event"] == "end"]
+    assert end["steps_seen"] == 3
+    replayed = [event for event in events(run, "cold") if event["event"] == "block"]
+    assert {event["stance"] for event in replayed if event["replayed"]} == {"eager", "compiled"}
     assert len(list((run.folder / "tlparse/cold").glob("*/index.html"))) == 1

@@ -54,7 +54,7 @@ def test_time_left_is_that_of_the_pairs_without_the_profiling_between_them():
     assert "about 1 s left" in (story.progress(600e6, 0.0) or "")
 
 
-def test_the_interval_so_far_needs_six_pairs_and_leaves_out_what_the_report_does():
+def test_the_interval_so_far_needs_six_pairs_and_weighs_them_by_their_length():
     ratios = (1.2, 1.3, 1.25, 1.21, 1.28)
     pairs = [(block(i, "eager", 10 * r), block(i, "compiled", 10)) for i, r in enumerate(ratios)]
     story = heard(*(event for pair in pairs for event in pair))
@@ -64,7 +64,7 @@ def test_the_interval_so_far_needs_six_pairs_and_leaves_out_what_the_report_does
     assert story.so_far == "1.20–1.30× so far"
     for event in (
         *(block(6, "eager", 90), block(6, "compiled", 10, compiles=1)),
-        *(block(7, "eager", 90, steps=5), block(7, "compiled", 1, steps=5)),
+        *(block(7, "eager", 90, steps=1), block(7, "compiled", 1, steps=1)),
         *(block(None, "eager", 1), block(8, "eager", 1)),
         *({"event": "block", "stance": "eager", "pair_index": 9, "steps": s} for s in (0, "x")),
         {**block(9, "compiled", float("nan")), "t": "x"},

@@ -84,7 +84,7 @@ def test_one_call_more_at_the_edges_is_no_other_work():
     assert frame["used"].all()
 
 
-@pytest.mark.parametrize(("full_size", "small_used"), [(3, True), (4, False)])
+@pytest.mark.parametrize(("full_size", "small_used"), [(5, True), (6, False)])
 def test_growing_blocks_count_only_until_there_are_enough(full_size, small_used):
     frame = pairs_of(pair(0, steps=10), *(pair(1 + i) for i in range(full_size)))
     assert frame["used"][0] is small_used
@@ -120,8 +120,58 @@ def test_no_blocks_no_pairs():
     assert pairs_of().is_empty()
 
 
+def test_a_pair_weighs_by_its_length_up_to_half_of_the_longest():
+    sizes = (4, 20, 50, 100)
+    frame = pairs_of(*(pair(i, steps=n) for i, n in enumerate(sizes)))
+    assert frame["weight"].to_list() == [4.0, 20.0, 50.0, 50.0]
+    uneven = pairs_of(pair(0, e={"steps": 10, "duration_ms": 20.0}, c={"steps": 30}))
+    assert uneven["weight"].to_list() == [7.5]
+
+
+def test_small_pairs_that_hold_much_of_the_steps_are_used():
+    sizes = (3, 3, 6, 8, 10, 13, 16, 20)
+    frame = pairs_of(*(pair(i, steps=n) for i, n in enumerate(sizes)))
+    assert frame["used"].all()
+
+
+def replay(index, eager, compiled, **both):
+    return pair(index, eager, compiled, e={"replayed": True}, c={"replayed": True}, **both)
+
+
+def test_replayed_calls_of_the_same_length_count_with_the_scripts_own():
+    own = [pair(i, 2.0 + i / 10, 1.0 + i / 20) for i in range(4)]
+    frame = pairs_of(*own, *(replay(4 + i, 2.1, 1.05) for i in range(8)))
+    assert frame["used"].all()
+    assert frame["replayed"].to_list() == [None] * 4 + [True] * 8
+
+
+def test_replayed_calls_that_are_less_than_a_step_do_not_count_beside_enough_steps():
+    own = [pair(i, 3.0, 2.0) for i in range(3)]
+    frame = pairs_of(*own, *(replay(3 + i, 2.0, 1.0) for i in range(8)))
+    assert frame["used"].to_list() == [True] * 3 + [False] * 8
+    assert frame["left_out"][5] == (
+        "replayed calls are less than a step: 2 ms a call (eager), 3 ms a step"
+    )
+
+
+def test_two_steps_give_way_to_replayed_calls():
+    own = [pair(i, 3.0, 2.0) for i in range(2)]
+    frame = pairs_of(*own, *(replay(2 + i, 2.0, 1.0) for i in range(8)))
+    assert frame["used"].to_list() == [False] * 2 + [True] * 8
+    assert frame["left_out"][0].startswith("replayed calls count: ")
+
+
+def test_the_callable_that_the_script_ran_is_the_one_that_counts():
+    own = [pair(i, 3.0, 2.0, anchor_region_id=1) for i in range(3)]
+    others = [replay(3 + i, 9.0, 9.0, anchor_region_id=2, steps=900) for i in range(8)]
+    frame = pairs_of(*own, *others)
+    assert set(frame.filter("used")["anchor_region_id"]) == {1}
+
+
 def test_small_blocks_do_not_make_others_look_odd():
     noisy = [pair(i, ms, 1.0, steps=2) for i, ms in enumerate([0.4, 9.0, 3.0])]
     frame = pairs_of(*noisy, *(pair(3 + i, 2.0 + i / 50, 1.0) for i in range(5)))
+    assert frame["used"].all()
+    frame = pairs_of(*noisy, *(pair(3 + i, 2.0 + i / 50, 1.0) for i in range(6)))
     assert all(reason.startswith("warming up") for reason in left_out(frame).values())
-    assert frame["used"].sum() == 5
+    assert frame["used"].sum() == 6

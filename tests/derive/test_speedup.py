@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from traceview.derive.bootstrap import median_interval, ratio_interval
+from traceview.derive.bootstrap import median_interval, ratio_interval, weighted_median
 from traceview.derive.pairs import block_pairs
 from traceview.derive.speedup import compile_seconds, speedups
 from traceview.tables import Tables, from_rows
@@ -80,6 +80,55 @@ def test_few_values_cover_the_true_median_as_often_as_many(count):
         low, high = median_interval([random.lognormvariate(0.0, 0.1) for _ in range(count)])
         covered += low <= 1.0 <= high
     assert covered >= 0.92 * 200
+
+
+def measured(random, lengths, *, outliers=0.0, drift=0.0, between=0.02, within=0.15):
+    """Ratios of pairs with a true one of 1.5: scatter of steps, of blocks, outliers, drift."""
+    made = []
+    for at, length in enumerate(lengths):
+        # eager and compiled run first by turns: a drift makes one of them slower by turns
+        sigma = (between**2 + within**2 / length) ** 0.5
+        ratio = 1.5 * random.lognormvariate(0, sigma) * (1 + drift * (-1) ** at * length / 100)
+        made.append(ratio * (random.choice((0.5, 2.0)) if random.random() < outliers else 1.0))
+    return made
+
+
+@pytest.mark.parametrize(
+    "noise", [{}, {"outliers": 0.1}, {"drift": 0.1}, {"between": 0.0, "within": 0.5}]
+)
+@pytest.mark.parametrize("few", [True, False])
+def test_the_interval_of_unequal_pairs_covers_the_true_median(noise, few):
+    lengths = [3, 3, 3, 6, 8, 10, 13] if few else [3, 3, 3, 6, 8, 10, 13, 16, 20, 24, 30, 36, 44]
+    weights = [min(n, max(lengths) / 2) for n in lengths]
+    random = Random(11)
+    covered = 0
+    for _ in range(100):
+        low, high = median_interval(measured(random, lengths, **noise), weights)
+        covered += low <= 1.5 <= high
+    assert covered >= 89, "95 % less what a hundred tries may miss it by"
+
+
+def test_equal_weights_are_no_weights():
+    values = [1.0, 1.2, 1.1, 1.5, 1.3, 1.4, 1.15]
+    assert median_interval(values, [7.0] * 7) == median_interval(values)
+    assert weighted_median(values, [0.1] * 7) == 1.2
+    assert weighted_median(values[:4], [3.0] * 4) == pytest.approx(1.15)
+    assert weighted_median([1.0, 5.0, 9.0], [1.0, 1.0, 3.0]) == 9.0
+
+
+def test_long_pairs_that_are_few_are_few():
+    """Ten blocks of two steps and two long ones are worth about two, so Student's t counts."""
+    values = [1.5] * 10 + [1.4, 1.6]
+    low, high = median_interval(values, [1.0] * 10 + [100.0] * 2)
+    assert high / low > 2.0
+    assert median_interval(values) == (1.5, 1.5)
+
+
+def test_replayed_pairs_are_counted():
+    rows = blocks([(2.0, 1.0)] * 6)
+    rows = [row | {"replayed": row["pair_index"] > 1} for row in rows]
+    assert row_of(blocks=rows)["pairs_replayed"] == 4
+    assert row_of(blocks=blocks([(2.0, 1.0)] * 6))["pairs_replayed"] == 0
 
 
 def test_the_interval_of_two_runs_covers_the_true_ratio():

@@ -1,6 +1,9 @@
 """Percentile bootstrap of a median and of a ratio of medians.
 
 Source: B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap* (1993), chapter 13.
+Values may have weights: pairs are drawn, each with its weight, and the median is the value that
+parts the weights in halves (Edgeworth's weighted median). Weights count as many values as would be
+as exact if all weighed the same: (sum of w)² / sum of w² (L. Kish, *Survey Sampling*, 1965).
 Resampled medians never leave the range of the sample, and that range misses the true median with
 a probability of 2 · (1/2)^n: 25 % for three values. Below six values the interval is therefore
 widened to that of Student's t on the logarithms (all values are times or their ratios).
@@ -9,10 +12,13 @@ Samples are drawn with replacement by a seeded generator: the same tables give t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from math import exp, log, sqrt
+from itertools import accumulate
+from math import exp, isclose, log, sqrt
 from random import Random
-from statistics import mean, median, stdev
+from statistics import median
+from typing import TypeVar
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -23,18 +29,38 @@ _SEED = 20260101
 _STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
 
 Interval = tuple[float, float]
+T = TypeVar("T")
 
 
-def median_interval(values: Sequence[float]) -> Interval:
+def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The value that parts the weights in halves; between two values their mean."""
+    ordered = sorted(zip(values, weights, strict=True))
+    reached = list(accumulate(weight for _, weight in ordered))
+    half = reached[-1] / 2
+    at = bisect_left(reached, half * (1 - 1e-12))
+    if isclose(reached[at], half) and at + 1 < len(ordered):
+        return (ordered[at][0] + ordered[at + 1][0]) / 2
+    return ordered[at][0]
+
+
+def median_interval(values: Sequence[float], weights: Sequence[float] | None = None) -> Interval:
     """The 95 % interval of the median of ``values`` (at least one, all of them positive)."""
-    sample, random = thin(values), Random(_SEED)
-    low, high = _interval(lambda: median(random.choices(sample, k=len(sample))))
-    if len(values) - 1 not in _STUDENT:
+    weights = [1.0] * len(values) if weights is None else weights
+    sample = thin(list(zip(values, weights, strict=True)))
+    random = Random(_SEED)
+    low, high = _interval(
+        lambda: weighted_median(*zip(*random.choices(sample, k=len(sample)), strict=True))
+    )
+    total, number = sum(weights), len(values)
+    alike = total**2 / sum(weight**2 for weight in weights)
+    if number < 2 or alike > max(_STUDENT) + 1.5:
         return low, high
-    # The 95 % interval of the geometric mean of two to five values.
+    # The 95 % interval of the geometric mean of values that count as two to five.
     logs = [log(value) for value in values]
-    half = _STUDENT[len(values) - 1] * stdev(logs) / sqrt(len(logs))
-    return min(low, exp(mean(logs) - half)), max(high, exp(mean(logs) + half))
+    mean = sum(w * x for w, x in zip(weights, logs, strict=True)) / total
+    squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, logs, strict=True))
+    half = _STUDENT[max(1, round(alike) - 1)] * sqrt(number / (number - 1) * squares) / total
+    return min(low, exp(mean - half)), max(high, exp(mean + half))
 
 
 def ratio_interval(over: Sequence[float], under: Sequence[float]) -> Interval:
@@ -48,7 +74,7 @@ def ratio_interval(over: Sequence[float], under: Sequence[float]) -> Interval:
     return _interval(draw)
 
 
-def thin(values: Sequence[float], most: int = MOST_VALUES) -> list[float]:
+def thin(values: Sequence[T], most: int = MOST_VALUES) -> list[T]:
     """At most ``most`` of ``values``, evenly spaced."""
     if len(values) <= most:
         return list(values)

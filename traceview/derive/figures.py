@@ -1,7 +1,8 @@
 """The two times of a step and their ratio, from whichever measurement of this run is the best.
 
-``paired_blocks``: median over block pairs of eager / compiled. ``two_runs``: the eager time comes
-from the all-eager pass. ``none``: one side or both were not measured; the one that was is given.
+``paired_blocks``: median over block pairs of eager / compiled, by their weights. ``two_runs``: the
+eager time comes from the all-eager pass. ``none``: one side or both were not measured; the one that
+was is given.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from statistics import median
 import msgspec
 import polars as pl
 
-from traceview.derive.bootstrap import median_interval, ratio_interval
+from traceview.derive.bootstrap import median_interval, ratio_interval, weighted_median
 from traceview.derive.pairs import per_step_ms
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables
@@ -36,6 +37,7 @@ class Figures(msgspec.Struct, frozen=True):
     speedup_high: float | None = None
     pairs_used: int = 0
     pairs_measured: int = 0
+    pairs_replayed: int = 0
     steps_timed: int = 0
     compiles_inside: int = 0
 
@@ -101,23 +103,25 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         pl.col("pair_index").is_in(used["pair_index"].to_list())
         & pl.col("anchor_region_id").eq_missing(anchor)
     )
-    ratios = [float(value) for value in used["speedup"]]
-    eager_ms, compiled_ms = median(used["eager_ms"]), median(used["compiled_ms"])
+    weights = used["weight"].to_list()
+    ratios, eager, compiled = (used[c].to_list() for c in ("speedup", "eager_ms", "compiled_ms"))
+    eager_ms, compiled_ms = weighted_median(eager, weights), weighted_median(compiled, weights)
     # The interval holds the ratio of the two medians that are shown, too.
     low, high = None, None
     if len(ratios) >= ENOUGH_PAIRS:
-        least, most = median_interval(ratios)
+        least, most = median_interval(ratios, weights)
         low, high = min(least, eager_ms / compiled_ms), max(most, eager_ms / compiled_ms)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
         eager_ms=eager_ms,
         compiled_ms=compiled_ms,
-        speedup=median(ratios),
+        speedup=weighted_median(ratios, weights),
         speedup_low=low,
         speedup_high=high,
         pairs_used=used.height,
         pairs_measured=pairs.height,
+        pairs_replayed=int(used["replayed"].fill_null(False).sum()),
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
     )

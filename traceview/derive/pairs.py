@@ -3,7 +3,14 @@
 A block measures steps only if nothing else happened between its edges. A pair is left out, with the
 reason in words, where a compile ended inside one of its blocks, where a block held other work (its
 regions were called unusually often per step, or its steps took far longer or shorter than the other
-blocks of that stance), or where it comes from the time when blocks were still growing.
+blocks of that stance), or where it comes from the time when blocks were still growing and longer
+ones hold nearly all steps. Pairs that were replayed after the script's end are left out where the
+script's own pairs took another time: its steps are more than those calls.
+
+A pair counts by its length: its weight is the harmonic mean of the steps of both blocks. The
+variance of the ratio's logarithm is the sum of those of both blocks, and the variance of a mean
+over steps falls with their number. It falls as far as that between blocks, which is all the same
+for long ones: from half the length of the longest on, pairs weigh the same.
 """
 
 from __future__ import annotations
@@ -19,10 +26,15 @@ import polars as pl
 
 from traceview.tables import Tables, from_rows
 
-#: Full-size pairs from which on the smaller, earlier ones are not needed.
-ENOUGH_FULL_SIZE = 4
-#: A pair of less than this part of the largest pair's steps is from the time of growing.
-FULL_SIZE = 0.5
+#: Full-size pairs from which on the smaller, earlier ones are not needed: resampling needs six.
+ENOUGH_FULL_SIZE = 6
+#: A pair of less than this part of the largest pair's steps is from the time of growing; such pairs
+#: count all the same if they hold this part of all steps.
+FULL_SIZE, NEEDED = 0.5, 0.3
+#: The script's own pairs from which on they are not given up for replayed ones.
+ENOUGH_OWN = 3
+#: Replayed calls take the time of the script's steps if they lie among its blocks, or so near.
+SAME_TIME = 0.05
 #: A block is another kind of work if it is this many scaled MADs away *and* off by this ratio.
 ROBUST_Z = 5.0
 RATIO = 1.5
@@ -41,10 +53,22 @@ class _Pair(msgspec.Struct):
     eager: Row
     compiled: Row
     left_out: str | None = None
+    weight: float | None = None
 
     @property
     def steps(self) -> int:
         return min(self.eager["steps"] or 0, self.compiled["steps"] or 0)
+
+    @property
+    def length(self) -> float:
+        both = self.eager["steps"] or 0, self.compiled["steps"] or 0
+        return 2 * both[0] * both[1] / sum(both) if all(both) else 0.0
+
+    @property
+    def replayed(self) -> bool | None:
+        """None in older recordings, which have none."""
+        known: bool | None = self.eager["replayed"]
+        return known
 
     @property
     def compiles(self) -> int:
@@ -59,6 +83,8 @@ class _Pair(msgspec.Struct):
             "compiled_ms": compiled,
             "speedup": eager / compiled if eager and compiled else None,
             "steps": self.steps,
+            "weight": self.weight,
+            "replayed": self.replayed,
             "clock": self.compiled["clock"],
             "used": self.left_out is None,
             "compiles_inside": self.compiles,
@@ -87,8 +113,14 @@ def block_pairs(tables: Tables) -> pl.DataFrame:
             ]
             for anchor, sides in anchors.items()
         }
+        # What the script itself spent most time in; of anchors that were only replayed, the first.
         timed = {
-            anchor: sum(b["duration_ms"] or 0.0 for p in pairs for b in (p.eager, p.compiled))
+            anchor: sum(
+                block["duration_ms"] or 0.0
+                for pair in pairs
+                for block in (pair.eager, pair.compiled)
+                if not block["replayed"]
+            )
             for anchor, pairs in paired.items()
         }
         main = max(timed, key=lambda anchor: timed[anchor])
@@ -109,7 +141,7 @@ def per_step_ms(block: Row) -> float | None:
 
 
 def _judge(pairs: list[_Pair]) -> None:
-    """Write into each pair why it is left out, if it is."""
+    """Write into each pair why it is left out, if it is, or how much it weighs."""
     for pair in pairs:
         if per_step_ms(pair.eager) is None or per_step_ms(pair.compiled) is None:
             pair.left_out = "no time was recorded"
@@ -122,16 +154,47 @@ def _judge(pairs: list[_Pair]) -> None:
         for pair in readable:
             if pair.compiles:
                 pair.left_out = f"{pair.compiles} compile(s) ended inside"
-    kept = quiet or readable
-    # Small blocks are noisy: judged with the others, they would pass for other work.
+    kept = _own_or_replayed(quiet or readable)
+    # Small blocks weigh little, and are noisy: with the others they would pass for other work.
     largest = max((pair.steps for pair in kept), default=0)
     small = [pair for pair in kept if pair.steps < FULL_SIZE * largest]
-    if len(kept) - len(small) >= ENOUGH_FULL_SIZE:
+    needed = sum(pair.steps for pair in small) >= NEEDED * sum(pair.steps for pair in kept)
+    if len(kept) - len(small) >= ENOUGH_FULL_SIZE and not needed:
         for pair in small:
             pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
-    full = [pair for pair in kept if pair.left_out is None]
+    full = [pair for pair in kept if pair.steps >= FULL_SIZE * largest]
     if len(full) >= ENOUGH_TO_JUDGE:
         _leave_out_other_work(full)
+    used = [pair for pair in kept if pair.left_out is None]
+    most = FULL_SIZE * max((pair.length for pair in used), default=0.0)
+    for pair in used:
+        pair.weight = min(pair.length, most)
+
+
+def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
+    """Those of ``pairs`` that are one kind of step: all, the script's own, or the replayed ones."""
+    own = [pair for pair in pairs if not pair.replayed]
+    replayed = [pair for pair in pairs if pair.replayed]
+    if not own or not replayed:
+        return pairs
+    kept, others, why = own, replayed, "replayed calls are less than a step"
+    if len(own) < ENOUGH_OWN:
+        kept, others, why = (
+            replayed,
+            own,
+            "replayed calls count: a step is more than a call",
+        )
+    for stance in _STANCES:
+        steps, calls = (
+            [per_step_ms(getattr(pair, stance)) or 0.0 for pair in side] for side in (own, replayed)
+        )
+        low, high = min(steps) * (1 - SAME_TIME), max(steps) * (1 + SAME_TIME)
+        if not low <= median(calls) <= high:
+            figures = f"{median(calls):.3g} ms a call ({stance}), {median(steps):.3g} ms a step"
+            for pair in others:
+                pair.left_out = f"{why}: {figures}"
+            return kept
+    return pairs
 
 
 def _leave_out_other_work(pairs: list[_Pair]) -> None:

@@ -2,6 +2,7 @@
 
 Per rank of the measured pass (``cold``). Speedup: median over usable block pairs of eager over
 compiled milliseconds per step; interval: 95 % percentile bootstrap over the pairs (bootstrap.py).
+Both weigh a pair by its length (pairs.py).
 Break-even: compile seconds over the seconds that a step saves, rounded up.
 """
 

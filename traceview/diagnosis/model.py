@@ -55,6 +55,7 @@ class Verdict(msgspec.Struct, frozen=True):
     clock: str | None = None
     blocks: int = 0
     blocks_measured: int = 0
+    replayed: int = 0
     steps_timed: int = 0
     basis: str = "none"
     ended: str | None = None

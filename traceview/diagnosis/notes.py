@@ -41,6 +41,15 @@ def notes(
             "Eager and compiled steps alternated in one process. Times that the script itself "
             "printed mix both: ignore them."
         )
+    if verdict.replayed:
+        yield (
+            "The script ended before its speedup was known to 3 %, so traceview replayed its "
+            f"compiled calls on copies of their inputs: {verdict.replayed} of "
+            f"{plural(verdict.blocks, 'block pair')}. Only the calls count there, with one call's "
+            "inputs: neither the code between them nor a backward pass outside of them."
+        )
+    if any(row["replayed"] for row in focus.rows(tables["profile_windows"])):
+        yield "The profile is of replayed calls, too."
     if verdict.basis == "two_runs":
         yield (
             "The eager time comes from a second run, all in eager. The machine may have changed "

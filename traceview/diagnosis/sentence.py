@@ -109,7 +109,9 @@ def _support(verdict: Verdict) -> str:
     if verdict.basis == "two_runs":
         parts.append(f"two runs, {plural(verdict.steps_timed, 'step')}")
     else:
-        parts.append(plural(verdict.blocks, "block pair"))
+        of_all = "" if verdict.replayed == verdict.blocks else f"{verdict.replayed} "
+        pairs = plural(verdict.blocks, "block pair")
+        parts.append(f"{pairs}, {of_all}replayed" if verdict.replayed else pairs)
     return ", ".join(parts)
 
 
@@ -118,6 +120,11 @@ def _remarks(
 ) -> Iterable[str]:
     """What follows the headline: noise, reasons, advice."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
+    if verdict.replayed and verdict.replayed == verdict.blocks:
+        yield (
+            "The script ended too early, so its calls were replayed on copies of their inputs, "
+            "without the code between them."
+        )
     match verdict.outcome:
         case "failed":
             yield from (f"Cause: {titles[why.finding]}." for why in verdict.why if why.finding)

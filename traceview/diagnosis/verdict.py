@@ -75,6 +75,7 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
         clock=row["clock"],
         blocks=row["pairs_used"] or 0,
         blocks_measured=row["pairs_measured"] or 0,
+        replayed=row["pairs_replayed"] or 0,
         steps_timed=row["steps_timed"] or 0,
         basis=row["basis"] or "none",
         ended=ending(focus.first(tables["runs"])),

@@ -20,10 +20,12 @@ BLOCK_PAIRS = table("block_pairs", "one eager block with the compiled block next
     Column("compiled_ms", pl.Float64, "per step"),
     Column("speedup", pl.Float64, "eager_ms / compiled_ms"),
     Column("steps", pl.Int32, "timed steps per block (the smaller of the two)"),
+    Column("weight", pl.Float64, "how much it counts: harmonic mean of both blocks' steps, at most half that of the longest pair; null: it does not"),
+    Column("replayed", pl.Boolean, "calls repeated after the script's end; null: older recordings, which have none"),
     Column("clock", pl.String, "device or host"),
     Column("used", pl.Boolean, "part of the figure"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside one of the two blocks"),
-    Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up"),
+    Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up, replayed calls that are not whole steps"),
 )
 
 SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of the verdict: the first)",
@@ -37,6 +39,7 @@ SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of 
     Column("speedup_high", pl.Float64, "upper end"),
     Column("pairs_used", pl.Int32, "block pairs behind the figure"),
     Column("pairs_measured", pl.Int32, "block pairs measured"),
+    Column("pairs_replayed", pl.Int32, "of those behind the figure: calls repeated on copies of their inputs after the script's end"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
     Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure: 0 unless it never went quiet"),
     Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),

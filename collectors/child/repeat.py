@@ -1,0 +1,229 @@
+"""Goes on measuring when the script has ended: its calls are replayed on copies of their inputs.
+
+The plan is carried out as in the script, by a driver of its own, on the callables, weights and
+compiled code of the script. What a replayed call prints is not shown, what it writes into its
+arguments and its module's buffers is put back, and so are modes and random numbers. A call that
+would have to be compiled again is not the script's any more, and is not replayed.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from .config import Config
+from .copies import Originals
+from .driver import Driver, Parts
+from .gate import counting
+from .listener import Calls
+from .logs import nothing_shown
+from .recorder import Recorder
+from .replay import Seeds
+from .state import Gate
+from .taken import MOST_BYTES, Taken, Taker, cloned
+
+WHAT = "replaying calls after the script's end"
+BUDGET_S = 5.0  # of the callable whose calls are the steps
+OTHERS_S = 1.5  # of each other one
+SLOW = 3  # times as long, where calls are slow, until there are
+FEWEST_PAIRS = 3
+HANGS_S = 30.0  # a call that takes this much longer waits for something that will not come
+
+
+class NotReplayed(Exception):
+    """Why calls are not replayed."""
+
+
+def replay_calls(parts: Parts, config: Config, script: Driver, taker: Taker, most_s: float) -> None:
+    """Measure the kept calls in ``most_s`` at most; a note says why the steps' are not."""
+    until = time.monotonic() + most_s
+    script.restart()
+    parts.window.replayed = parts.timer.replayed = True
+    anchor = script.anchor.region_id
+    regions = sorted(parts.control.regions, key=lambda region: region.region_id != anchor)
+    for region in regions:
+        is_anchor = region.region_id == anchor
+        taken = taker.taken.get(region.region_id)
+        left_s = min(BUDGET_S if is_anchor else OTHERS_S, until - time.monotonic())
+        try:
+            if taken is None:
+                why = "none of its calls was watched"
+                raise NotReplayed(taker.left_out.get(region.region_id, why))
+            if left_s > 0:
+                _Replayed(parts, config, script, taken, profile=is_anchor).measure(left_s)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
+            if is_anchor:
+                known = isinstance(error, NotReplayed)
+                parts.recorder.note(WHAT, str(error) if known else error)
+
+
+class _Replayed:
+    """One callable."""
+
+    def __init__(
+        self, parts: Parts, config: Config, script: Driver, taken: Taken, *, profile: bool
+    ) -> None:
+        gate = taken.gate()
+        if gate is None:
+            why = f"its weights are more than {MOST_BYTES >> 20} MiB, and the script has freed them"
+            raise NotReplayed(why)
+        self._parts, self._taken, self._gate = parts, taken, gate
+        profile = profile and config.profile and not parts.window.has_both
+        self._driver = Driver(
+            replace(config, run_to_end=True, stop_after_steps=None, profile=profile),
+            replace(parts, recorder=_Phases(parts.recorder)),
+            lambda: None,
+        )
+        self._driver.go_on_from(script)
+        script.go_on_from(self._driver)
+
+    def measure(self, seconds: float) -> None:
+        """Replay until the plan is complete, or for so long."""
+        parts, taken, gate = self._parts, self._taken, self._gate
+        torch, control = parts.torch, parts.control
+        with ExitStack() as stack:
+            stack.enter_context(nothing_shown())
+            stack.enter_context(_returning_within(SLOW * seconds + HANGS_S))
+            stack.callback(Seeds(torch).restore)
+            stack.enter_context(_training(gate, taken, torch))
+            stack.enter_context(parts.stances.without_recompiles())
+            stack.enter_context(_counting_on(parts, gate))
+            stack.callback(self._driver.restart)
+            stack.enter_context(taken.mode.entered(torch))
+            args, kwargs = cloned((taken.args, taken.kwargs), torch)
+            state = _State(torch, _written_to(parts, gate, (args, kwargs)))
+            stack.callback(state.restore)
+            call: Any = counting(gate, control, Calls(parts, self._driver))
+            if any(enabled for enabled, _ in taken.mode.autocast.values()):
+                call = _casting_each(call, taken, torch)
+            timer, driver, began = parts.timer, self._driver, time.monotonic()
+            few = len(timer.pairs) + FEWEST_PAIRS
+            result = None
+            while not driver.complete:
+                spent = time.monotonic() - began
+                if spent > seconds and (len(timer.pairs) >= few or spent > SLOW * seconds):
+                    break
+                if not (timer.is_open or parts.window.open):
+                    state.restore()
+                result = call(*args, **kwargs)
+            del result
+            timer.settle(wait=True)
+
+
+class _Phases(Recorder):
+    """Passes the phases on: other events would count replayed steps as the script's own."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._to = recorder
+
+    def write(self, event: str, **keys: object) -> None:
+        if event == "phase":
+            self._to.write(event, **keys, replayed=True)
+
+    def row(self, event: str, values: list[Any], **keys: object) -> None:
+        pass
+
+    def flush(self, *, due: bool = False) -> None:
+        pass
+
+    def note(self, what: str, error: BaseException | str) -> None:
+        self._to.note(what, error)
+
+
+class _State:
+    """Tensors that calls may write into, with their values."""
+
+    def __init__(self, torch: Any, tensors: Iterable[Any]) -> None:
+        self._torch = torch
+        self._kept = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        self._seen = self._versions()
+
+    def restore(self) -> None:
+        """Put back what was written; quick where nothing was."""
+        if self._versions() == self._seen:
+            return
+        with self._torch.no_grad():
+            for tensor, value in self._kept:
+                tensor.copy_(value)
+        self._seen = self._versions()
+
+    def _versions(self) -> list[int]:
+        """Inference tensors count none: then every call counts as one that has written."""
+        known = (0 if tensor.is_inference() else tensor._version for tensor, _ in self._kept)
+        return [*known, time.perf_counter_ns() * any(t.is_inference() for t, _ in self._kept)]
+
+
+def _written_to(parts: Parts, gate: Gate, given: Any) -> list[Any]:
+    """The arguments, and all that the callable computes with but its parameters."""
+    found = Originals(parts.torch, parts.frames)
+    found.of_callable(gate.original)
+    found.of(given)
+    tensors = [t for t in found.tensors() if not isinstance(t, parts.torch.nn.Parameter)]
+    if sum(each.numel() * each.element_size() for each in tensors) > 2 * MOST_BYTES:
+        raise NotReplayed("what its calls may write into is too large to be copied")
+    return tensors
+
+
+def _casting_each(call: Callable[..., Any], taken: Taken, torch: Any) -> Callable[..., Any]:
+    """Autocast is entered for each call: while it lasts, weights are cast once only."""
+
+    def cast(*args: Any, **kwargs: Any) -> Any:
+        with taken.mode.casting(torch):
+            return call(*args, **kwargs)
+
+    return cast
+
+
+@contextmanager
+def _training(gate: Gate, taken: Taken, torch: Any) -> Iterator[None]:
+    """The modules in train or eval mode as they were in the call."""
+    module = getattr(gate.original, "__self__", gate.original)
+    modules = list(module.modules()) if isinstance(module, torch.nn.Module) else []
+    now = [each.training for each in modules]
+    try:
+        for each, training in zip(modules, taken.training, strict=False):
+            each.training = training
+        yield
+    finally:
+        for each, training in zip(modules, now, strict=True):
+            each.training = training
+
+
+@contextmanager
+def _counting_on(parts: Parts, gate: Gate) -> Iterator[None]:
+    """Count calls and compiles again, on this thread; write no compiles."""
+    control = parts.control
+    control.off, control.depth, control.thread = False, 0, threading.get_ident()
+    parts.compiles.silent = True
+    gate.region.grant(0)
+    try:
+        yield
+    finally:
+        control.switch_off()
+        parts.compiles.silent = False
+
+
+@contextmanager
+def _returning_within(seconds: float) -> Iterator[None]:
+    """Raise in a call that waits for ever, where the script does not use the alarm itself."""
+
+    def late(_number: int, _frame: Any) -> None:
+        raise NotReplayed("a call did not return")
+
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -1,0 +1,138 @@
+"""A script that ends early: its calls are replayed, and nobody but the measurement notices."""
+
+from importlib.util import find_spec
+
+import pytest
+from child_runs import run_bare, run_child, write_script
+
+from traceview.collectors.child.taken import cloned
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"),
+]
+
+WHAT = "replaying calls after the script's end"
+
+TWICE = """
+    import atexit, random, sys
+
+    def last():
+        print("at exit", [float(b.sum()) for b in model.buffers()], random.random())
+        print(model.training, float(torch.rand(())), torch.is_grad_enabled(), len(calls))
+
+    atexit.register(last)
+    import torch
+
+    calls = []
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(64)
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            print("in the call")
+            sys.stderr.write("on stderr\\n")
+            x.add_(1)
+            return self.drop(self.norm(x)).relu()
+
+    model = Net()
+
+    def main():
+        torch.manual_seed(0)
+        random.seed(0)
+        compiled = torch.compile(model, backend="aot_eager")
+        x = torch.ones(512, 64)
+        for _ in range(2):
+            with torch.no_grad():
+                compiled(x)
+        model.eval()
+        sys.stdout.write("no end of line")
+
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """Bare, and replayed."""
+    script = write_script(tmp_path_factory.mktemp("twice"), TWICE)
+    return run_bare(script), run_child(script, blocks=None, profile=True)
+
+
+def test_two_calls_get_an_answer(twice):
+    _, run = twice
+    blocks = [event for event in run.of("block") if event["pair_index"] is not None]
+    assert len(blocks) >= 4, "on a slow machine, too"
+    assert all(event["replayed"] and not event["compiles_inside"] for event in blocks)
+    assert {event["stance"] for event in blocks} == {"eager", "compiled"}
+    windows = run.of("profile")
+    assert windows, "none was made in the script"
+    assert all(event["replayed"] and event["error"] is None for event in windows)
+
+
+def test_the_replay_leaves_no_trace_in_the_script(twice):
+    bare, run = twice
+    assert run.returncode == bare.returncode == 0
+    assert run.out == bare.stdout
+    assert run.err == bare.stderr
+    assert not [event for event in run.of("note") if event["what"] == WHAT]
+
+
+def test_replayed_calls_are_not_the_scripts(twice):
+    _, run = twice
+    assert run.of("end")[0]["steps_seen"] == 2
+    assert run.of("region_end")[-1]["calls"] == 2
+    assert len(run.rows("calls")) == 2
+    assert not run.of("done")
+
+
+def test_what_goes_wrong_in_a_replay_is_a_note(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        left = [3]
+
+        @torch.compiler.disable
+        def limited():
+            left[0] -= 1
+            if left[0] < 0:
+                raise ValueError("no more")
+
+        @torch.compile(backend="eager")
+        def f(x):
+            y = x + 1
+            limited()
+            return y * 2
+
+        f(torch.ones(3))
+        print("done")
+        """,
+    )
+    run = run_child(script, blocks=None)
+    assert (run.returncode, run.out, run.err) == (0, "done\n", "")
+    (note,) = run.of("note")
+    assert note["what"] == WHAT
+    assert note["why"] == "ValueError: no more"
+    assert run.of("end")
+    assert not run.of("error")
+
+
+def test_copies_of_inputs_are_views_where_the_inputs_are():
+    torch = pytest.importorskip("torch")
+    cache = torch.rand(3, 4)
+    view, whole = cloned((cache[1:], cache), torch)
+    assert torch.equal(view, cache[1:])
+    assert (view.stride(), view.storage_offset()) == ((4, 1), 4)
+    assert view._base is whole
+    whole.zero_()
+    assert not view.any()
+    assert cache.any()
+    weight = torch.ones(2, 2, requires_grad=True)
+    copy = cloned(weight[0], torch)
+    assert copy.requires_grad
+    assert copy.is_leaf
