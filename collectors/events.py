@@ -18,6 +18,7 @@ _WORDS = {
     "warmup": "warm-up",
     "block": "paired block",
     "profile": "profiling",
+    "between": "waiting for the next compiled callable",
     "tail": "running to the end",
     "ceilings": "measuring device limits",
     "comparing": "comparing outputs",
@@ -68,6 +69,7 @@ class Story:
     crash_stance: str | None = None
     since_us: float | None = None
     timed_in: str = ""
+    timed_anchor: object = None
     pace: Pace = field(default_factory=Pace)
     pairs: dict[int, dict[str, Block]] = field(default_factory=dict)
 
@@ -163,6 +165,8 @@ class Story:
         pace.number, pace.of = number, of
 
     def _block(self, event: dict[str, Any]) -> None:
+        if (anchor := event.get("anchor_region_id")) != self.timed_anchor:
+            self.timed_anchor, self.pairs = anchor, {}
         pair, steps = event.get("pair_index"), event.get("steps")
         duration_ms = _number(event.get("duration_ms"))
         if isinstance(pair, int) and isinstance(steps, int) and steps > 0 and duration_ms:

@@ -45,9 +45,11 @@ class Calls:
         is_anchor = self._driver.anchor.region is region
         if is_anchor and region.remaining < 0:  # else it took over while steps are counted down
             self._driver.edge()
+        elif self._control.is_settled(region):
+            self._driver.look()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
-            region.grant(0 if watching else self._driver.anchor.patience)
+            region.grant(self._driver.left_of(region))
         return self._open(region, outermost=True) if watching else None
 
     def after(
@@ -81,6 +83,8 @@ class Calls:
             self._driver.edge()
         elif anchor.inherits(optimizer):
             self._driver.step += 1
+        elif self._driver.plans_done:
+            self._driver.look()
         elif not control.regions:
             self._uncompiled_step()
 

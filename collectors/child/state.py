@@ -20,13 +20,17 @@ class Region:
     Calls before those take one of ``passes`` and go straight through: see `Control.straight`. On a
     call that launches one kernel, an iterator's own count costs less than an attribute's.
     ``compile_calls`` is more than 1 where a line compiles one function again and again;
-    ``made_after`` is what the line made of that function before, and its outermost calls by then.
+    ``made_after`` is what the line made of that function before, and its outermost calls by then;
+    ``group`` is the first one that it made so: same arguments, same sizes of parameters. ``alive``
+    while what torch.compile gave back can be called.
 
     Holds no reference to the user's objects: it outlives them.
     """
 
     region_id: int
     cudagraphs: bool = False
+    group: int = -1
+    alive: bool = True
     left: int = 0
     counted: int = 0
     nested: int = 0
@@ -64,6 +68,7 @@ class Region:
 
     def collected(self) -> None:
         """What torch.compile gave back for it is gone."""
+        self.alive = False
         self.collected_uncalled = self.calls == 0
 
 
@@ -94,7 +99,8 @@ class Control:
     """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region.
 
     ``flat`` until a call was seen inside another or in another thread, or an optimizer's step was
-    seen inside a call.
+    seen inside a call. ``settled``: groups of regions whose calls are measured. ``reached``: lines
+    that have called torch.compile.
     """
 
     depth: int = 0
@@ -105,6 +111,8 @@ class Control:
     flat: bool = True
     compiles: int = 0
     regions: list[Region] = field(default_factory=list)
+    settled: set[int] = field(default_factory=set)
+    reached: set[tuple[str, int]] = field(default_factory=set)
     gates: weakref.WeakSet[Gate] = field(default_factory=weakref.WeakSet)
 
     def admit(self, gate: Gate) -> None:
@@ -150,3 +158,12 @@ class Control:
     @property
     def region_calls(self) -> int:
         return sum(region.calls for region in self.regions)
+
+    def is_settled(self, region: Region) -> bool:
+        """Whether nothing more is to be measured of its calls."""
+        return region.group in self.settled
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to call of which nothing is measured yet."""
+        return any(each.alive and each.group not in self.settled for each in self.regions)

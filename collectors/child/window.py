@@ -44,11 +44,19 @@ class Window:
         self._started_ns = 0
         self._faults = 0
         self._files: dict[str, list[Path]] = {}
+        self._anchor: tuple[int | None, str | None] = None, None
+        self._anchors: list[int | None] = []
         self.device = False
 
     @property
     def open(self) -> bool:
         return self._profiler is not None
+
+    def of(self, region_id: int | None, step_kind: str | None) -> None:
+        """Whose steps the windows from here on are of; None: an optimizer's."""
+        self._anchor = region_id, step_kind
+        if region_id not in self._anchors:
+            self._anchors.append(region_id)
 
     def prepare(self, stance: str) -> None:
         """Attach the profiler; ``start`` then opens the window, if this has not failed."""
@@ -193,7 +201,13 @@ class Window:
     @property
     def _name(self) -> str:
         lines = "-lines" if self._purpose == "lines" else ""
-        return f"{self._stance}-{self._recorder.pid}{lines}"
+        anchor = self._anchor[0]
+        of = (
+            f"-of-{'optimizer' if anchor is None else anchor}"
+            if anchor in self._anchors[1:]
+            else ""
+        )
+        return f"{self._stance}-{self._recorder.pid}{of}{lines}"
 
     def _synchronise(self) -> None:
         if self.device:
@@ -232,6 +246,8 @@ class Window:
             "profile",
             stance=self._stance,
             purpose=self._purpose,
+            anchor_region_id=self._anchor[0],
+            step_kind=self._anchor[1],
             steps=self._steps,
             started_us=self._started_us or None,
             host_ms=host_ms,

@@ -67,7 +67,7 @@ class _Pair(msgspec.Struct):
 
 
 def block_pairs(tables: Tables) -> pl.DataFrame:
-    """Table ``block_pairs`` of every process and anchor; only those of the main one can be used."""
+    """Table ``block_pairs`` of every process and anchor, whose steps are different ones."""
     # Process → anchor → pair index → stance → block.
     processes: dict[tuple[Any, ...], dict[int | None, dict[int, dict[str, Row]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
@@ -87,17 +87,9 @@ def block_pairs(tables: Tables) -> pl.DataFrame:
             ]
             for anchor, sides in anchors.items()
         }
-        timed = {
-            anchor: sum(b["duration_ms"] or 0.0 for p in pairs for b in (p.eager, p.compiled))
-            for anchor, pairs in paired.items()
-        }
-        main = max(timed, key=lambda anchor: timed[anchor])
-        _judge(paired[main])
-        for anchor, pairs in paired.items():
-            for pair in pairs:
-                if anchor != main:
-                    pair.left_out = "other steps: another region's calls were timed for longer"
-                rows.append(pair.row())
+        for pairs in paired.values():
+            _judge(pairs)
+            rows += [pair.row() for pair in pairs]
     return from_rows("block_pairs", rows)
 
 

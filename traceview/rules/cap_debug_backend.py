@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.callables import DEBUG_BACKENDS
 from traceview.rules import _edits
 from traceview.rules.kit import (
     Cost,
@@ -43,21 +44,6 @@ from traceview.rules.kit import (
 CODE = "TV111"
 NEEDS = frozenset({"regions", "graphs"})
 SEVERITIES = ("warning",)
-
-#: torch/_dynamo/backends/debugging.py: they run the graph as it is, or through AOTAutograd only.
-DEBUG_BACKENDS = frozenset(
-    {
-        "eager",
-        "eager_noexcept",
-        "eager_debug",
-        "pre_dispatch_eager",
-        "invoke_subgraph",
-        "aot_eager",
-        "aot_eager_default_partitioner",
-        "aot_eager_decomp_partition",
-        "aot_eager_decomp_partition_with_mode",
-    }
-)
 
 
 def check(tables: Tables) -> Iterator[Finding]:

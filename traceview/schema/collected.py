@@ -113,6 +113,7 @@ BLOCKS = table("blocks", "one timed block of steps in one stance",
 STEPS = table("steps", "one step outside the timed blocks",
     Column("pid", pl.Int64, "process id"),
     Column("step", pl.Int64, "step index, from 0"),
+    Column("anchor_region_id", pl.Int32, "region whose calls count steps; null for optimizer steps, or not recorded"),
     _PHASE,
     _STANCE,
     Column("started_us", pl.Float64, "Unix time of the step's edge, µs"),
@@ -189,6 +190,15 @@ PROFILE_WINDOWS = table("profile_windows", "one profiler window",
     Column("file", pl.String, "trace file relative to the run folder"),
     Column("page_faults", pl.Int64, "minor faults in the window, the profiler's own among them"),
     Column("purpose", pl.String, "time (several steps, as they are), lines (one step, the user's lines marked)"),
+    Column("anchor_region_id", pl.Int32, "region whose calls are its steps; null: an optimizer's"),
+    Column("step_kind", pl.String, "what begins its steps: optimizer or call; null: not recorded, by older collectors"),
+)
+
+COMPILE_LINES = table("compile_lines", "one line of the user's own files that calls torch.compile, of a run that was stopped",
+    Column("pid", pl.Int64, "process id"),
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there"),
+    Column("reached", pl.Boolean, "it ran before the run was stopped"),
 )
 
 CEILINGS = table("ceilings", "what one device of this run can do, measured after the last step",

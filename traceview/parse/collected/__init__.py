@@ -28,11 +28,13 @@ _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside
 _OPTIONAL = (
     ("ceilings", "ceiling"),
     ("resets", "reset"),
+    ("compile_lines", "compile_line"),
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
 )
+_SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 _ERROR_CHARACTERS = 4096
 _ERROR_COLUMNS = ("type", "file", "line", "function", "stance")
@@ -109,7 +111,7 @@ def _batches(
     for process, head in owners:
         file = f"{raw}/events-{process.pid}.jsonl"
         for event in process.of(kind):
-            shared = {key: event.get(key) for key in ("region_id", "phase", "stance")}
+            shared = {key: event.get(key) for key in _SHARED}
             rows = event.get("rows")
             for row in rows if isinstance(rows, list) else ():
                 if isinstance(row, list) and len(row) >= len(columns):
