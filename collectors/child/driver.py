@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from . import plan
@@ -29,7 +30,7 @@ from .memory import Memory
 from .reach import CompileLines
 from .recorder import Recorder
 from .stances import Stances, inside_compiled_frame
-from .state import FOREVER, Control, Region
+from .state import FOREVER, LONGEST_CALL_S, Control, Region
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
@@ -78,6 +79,7 @@ class Driver:
         self._stops = 0
         self._lines = CompileLines(parts.frames)
         self._plan_began = 0
+        self._crossed = False
         self._began_s = self._news_s = time.monotonic()
         self._looked_s = 0.0
         self._news = (0, 0, 0)
@@ -139,6 +141,10 @@ class Driver:
             self._stop()
             return
         self.step += self._granted
+        if self._control.threaded and self._control.edge_thread is None:
+            why = "a step is a call in any of them"
+            self._parts.recorder.note("compiled calls come from several threads", why)
+        self._control.edge_thread = get_ident()
         if inside_compiled_frame():  # no stance can be set here; the next edge will do
             self._grant(1)
             return
@@ -187,6 +193,7 @@ class Driver:
         elif isinstance(order, plan.CloseBlock):
             parts.timer.close(now, control)
         elif isinstance(order, plan.Take):
+            self._calm_threads(order.stance)
             parts.timer.drain()
             parts.stances.take(order.stance)
         elif isinstance(order, plan.Enter):
@@ -198,13 +205,25 @@ class Driver:
             parts.recorder.write("steady", step=self.step, **keys)
             self._on_steady()
         elif isinstance(order, plan.PrepareWindow):
+            control.only = get_ident() if control.threaded else None
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
+            control.only = get_ident() if control.threaded else None
             parts.window.start(order.stance, order.purpose)
         elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
+            control.only = None
         elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)
+
+    def _calm_threads(self, stance: plan.Stance) -> None:
+        """Let no call of another thread lie across a switch: torch's stance is every thread's."""
+        if not self._control.threaded or stance == self._parts.stances.name or self._crossed:
+            return
+        self._crossed = not self._control.calm()
+        if self._crossed:
+            why = f"a call in another thread took more than {LONGEST_CALL_S:g} s"
+            self._parts.recorder.note("switching between calls only", why)
 
     def _enter(self, order: plan.Enter) -> None:
         self.phase = order.phase

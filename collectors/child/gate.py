@@ -41,6 +41,9 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             return gate.target(*args, **kwargs)
         if control.depth or get_ident() != control.thread:
             control.flat = False
+            if get_ident() != control.thread and control.joins(get_ident()):
+                return in_any_thread(args, kwargs)
+            control.elsewhere += control.threaded
             region.nested += 1
             if not control.watching:
                 return gate.target(*args, **kwargs)
@@ -57,8 +60,36 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             return gate.target(*args, **kwargs)
         finally:
             control.depth = 0
+            if control.threaded:  # since this call began
+                control.inside.discard(get_ident())
             if opened is not None:
                 listener.after(region, opened, args, kwargs)
+
+    def in_any_thread(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        me, opened = get_ident(), None
+        if control.at_edge:  # of another thread
+            with control.lock:
+                pass
+        region.counted += 1
+        region.left -= 1
+        control.elsewhere += me != control.edge_thread
+        if region.left < 0:
+            with control.lock:  # the edge may have been another thread's call meanwhile
+                region.left -= region.left >= 0
+                if region.left < 0:
+                    control.at_edge = True
+                    try:
+                        opened = listener.before(gate, args, kwargs)
+                    finally:
+                        control.at_edge = False
+        control.inside.add(me)
+        try:
+            return gate.target(*args, **kwargs)
+        finally:
+            control.inside.discard(me)
+            if opened is not None:
+                with control.lock:
+                    listener.after(region, opened, args, kwargs)
 
     return call
 

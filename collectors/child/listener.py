@@ -67,11 +67,23 @@ class Calls:
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """A step has ended, in no graph; an edge if this optimizer is the anchor."""
-        control, anchor = self._control, self._driver.anchor
+        control, me = self._control, get_ident()
         if control.depth:
             control.flat = False
-        if control.off or control.depth or get_ident() != control.thread:
+        if control.off or control.depth:
             return
+        if control.threaded and me not in control.inside:
+            with control.lock:
+                control.at_edge = True
+                try:
+                    self._stepped(optimizer)
+                finally:
+                    control.at_edge = False
+        elif me == control.thread:
+            self._stepped(optimizer)
+
+    def _stepped(self, optimizer: Any) -> None:
+        control, anchor = self._control, self._driver.anchor
         if anchor.is_optimizer(optimizer):
             anchor.left -= 1
             if anchor.left < 0:

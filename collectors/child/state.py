@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from operator import length_hint
 from typing import Any
 
 FOREVER = 1 << 60
+LONGEST_CALL_S = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -101,10 +103,22 @@ class Control:
     ``flat`` until a call was seen inside another or in another thread, or an optimizer's step was
     seen inside a call. ``settled``: groups of regions whose calls are measured. ``reached``: lines
     that have called torch.compile.
+
+    Where the script calls from several of Python's threads it is ``threaded``: an outermost call in
+    any of them is a step, and ``thread`` is None. ``inside`` are the threads that are in such a
+    call. While one is ``at_edge`` it holds the ``lock``, and no other call begins. ``only``: the
+    one thread whose calls count while it is profiled.
     """
 
     depth: int = 0
     thread: int | None = field(default_factory=lambda: threading.main_thread().ident)
+    threaded: bool = False
+    inside: set[int] = field(default_factory=set)
+    at_edge: bool = False
+    only: int | None = None
+    edge_thread: int | None = None
+    elsewhere: int = 0
+    lock: Any = field(default_factory=threading.RLock)
     watching: bool = True
     eager: bool = False
     off: bool = False
@@ -114,6 +128,33 @@ class Control:
     settled: set[int] = field(default_factory=set)
     reached: set[tuple[str, int]] = field(default_factory=set)
     gates: weakref.WeakSet[Gate] = field(default_factory=weakref.WeakSet)
+
+    def joins(self, me: int) -> bool:
+        """Whether a call of thread ``me``, another one than the steps' so far, is outermost.
+
+        torch's own threads (autograd's) make no steps: Python does not know them.
+        """
+        if not self.threaded:
+            if not _lives(me):
+                return False
+            if self.depth and self.thread is not None:
+                self.inside.add(self.thread)
+            self.threaded, self.thread = True, None
+        if self.only is not None and me != self.only:
+            if _lives(self.only):
+                return False
+            self.only = None
+        return me not in self.inside
+
+    def calm(self) -> bool:
+        """Wait until no thread is in a compiled call; false if one stays in it.
+
+        The caller holds the lock, so that no call begins meanwhile.
+        """
+        end = time.monotonic() + LONGEST_CALL_S
+        while self.inside and time.monotonic() < end:
+            time.sleep(1e-4)
+        return not self.inside
 
     def admit(self, gate: Gate) -> None:
         """A new gate, pointed where the stance in force wants it."""
@@ -167,3 +208,7 @@ class Control:
     def waiting(self) -> bool:
         """Whether there is something to call of which nothing is measured yet."""
         return any(each.alive and each.group not in self.settled for each in self.regions)
+
+
+def _lives(ident: int) -> bool:
+    return any(thread.ident == ident for thread in threading.enumerate())

@@ -150,6 +150,8 @@ def _leave_out_other_work(pairs: list[_Pair]) -> None:
             # A call more or less at the edges is no other work, however short the block.
             if off * block["steps"] > 1 and off > CALLS_TOLERANCE * max(usual, 1.0):
                 odd = f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
+                if block["other_thread_calls"]:
+                    odd = f"calls of other threads ran inside, {odd}"
             ratio = max(ms / middle, middle / ms)
             if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * spread:
                 odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"

@@ -38,9 +38,8 @@ def named(region: Region) -> str:
     where = ""
     if region.call_file and region.call_line is not None:
         where = f" at {at_line(PurePath(region.call_file).name, region.call_line)}"
-    asked = [
-        f"{key}={region.arguments[key]}" for key in ("backend", "mode") if key in region.arguments
-    ]
+    given = region.arguments
+    asked = [f"{key}={given[key]}" for key in ("backend", "mode") if given.get(key) not in _USUAL]
     return f"{region.name}(){where}" + (f" with {', '.join(asked)}" if asked else "")
 
 
