@@ -1,4 +1,4 @@
-"""What is said of each torch.compile call, and of which one the verdict is."""
+"""Each torch.compile call's own sentence, and which of them the verdict is about."""
 
 from __future__ import annotations
 
