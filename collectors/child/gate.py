@@ -45,7 +45,7 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
                 return in_any_thread(args, kwargs)
             control.elsewhere += control.threaded
             region.nested += 1
-            if not control.watching:
+            if not control.watching or control.only not in (None, get_ident()):
                 return gate.target(*args, **kwargs)
             inside = listener.nested(region)
             try:
@@ -74,8 +74,12 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
         region.left -= 1
         control.elsewhere += me != control.edge_thread
         if region.left < 0:
-            with control.lock:  # the edge may have been another thread's call meanwhile
-                region.left -= region.left >= 0
+            with control.lock:
+                if control.only not in (None, me):  # another thread is profiled by now
+                    region.counted -= 1
+                    region.nested += 1
+                    return gate.target(*args, **kwargs)
+                region.left -= region.left >= 0  # the edge was another thread's call meanwhile
                 if region.left < 0:
                     control.at_edge = True
                     try:

@@ -58,8 +58,6 @@ class Calls:
         self._close(region, opened, outermost=True, given=(*args, *kwargs.values()))
 
     def nested(self, region: Region) -> Opened:
-        if not self._control.depth and self._driver.step < 0:
-            self._control.thread = get_ident()  # the script calls from a thread of its own
         return self._open(region, outermost=False)
 
     def after_nested(self, region: Region, opened: Opened) -> None:

@@ -132,10 +132,14 @@ class Control:
     def joins(self, me: int) -> bool:
         """Whether a call of thread ``me``, another one than the steps' so far, is outermost.
 
-        torch's own threads (autograd's) make no steps: Python does not know them.
+        torch's own threads (autograd's) make no steps: Python does not know them. A script that
+        has called nothing yet does so from a thread of its own: that one's calls are the steps.
         """
         if not self.threaded:
             if not _lives(me):
+                return False
+            if not self.region_calls:
+                self.thread = me
                 return False
             if self.depth and self.thread is not None:
                 self.inside.add(self.thread)
@@ -192,7 +196,8 @@ class Control:
     def switch_off(self) -> None:
         """Pass everything through for good (a forked child, or the end)."""
         self.off = True
-        self.watching = False
+        self.watching = self.threaded = False
+        self.thread, self.depth = threading.get_ident(), 0
         self.point(eager=False)
         self.grant(FOREVER)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from .frames import Frames, Sources
@@ -43,6 +44,7 @@ class Window:
         self._started_us = 0.0
         self._started_ns = 0
         self._faults = 0
+        self._thread = 0
         self._files: dict[str, list[Path]] = {}
         self._anchor: tuple[int | None, str | None] = None, None
         self._anchors: list[int | None] = []
@@ -79,6 +81,7 @@ class Window:
             return
         try:
             self._profiler = prepared or self._make()
+            self._thread = get_ident()
             self._synchronise()
             self._started_us = time.time_ns() / 1000
             self._started_ns = time.perf_counter_ns()
@@ -99,6 +102,8 @@ class Window:
         Where the script ended in the middle of a step, what came until then is no step's time, and
         the window counts only where its stance has no earlier one.
         """
+        if self._lost():
+            return
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             self._abandon()
@@ -125,6 +130,16 @@ class Window:
         else:
             self._write(f"profile/{path.name}", host_ms, faults)
 
+    def _lost(self) -> bool:
+        """Whether another thread opened the window: only there it can be closed. It is given up."""
+        if self._profiler is None or get_ident() == self._thread:
+            return False
+        self._profiler = self._step_mark = self._own_mark = self._lines = None
+        self._kernels.stop()
+        self._collections.stop()
+        self._write(error=RuntimeError("the profiled thread ended inside the window"))
+        return True
+
     def _abandon(self) -> None:
         """Let go of a profiler that was attached for nothing."""
         prepared, self._prepared = self._prepared, None
@@ -138,7 +153,7 @@ class Window:
 
     def mark_step(self, step: int) -> None:
         """A step begins: end the last step's range, begin this one's."""
-        if self._profiler is None:
+        if self._profiler is None or self._lost():
             return
         self._end_step()
         self._steps += 1
@@ -155,7 +170,7 @@ class Window:
     @contextmanager
     def own_work(self) -> Iterator[None]:
         """A range around what the collector does inside a step; `stop` may end it before."""
-        if self._profiler is not None:
+        if self._profiler is not None and not self._lost():
             self._own_mark = self._fast("traceview own")
         try:
             yield

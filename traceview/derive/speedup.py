@@ -32,7 +32,8 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
         measured = kinds[0].figures if kinds else figures(tables, pairs, run)
         word, reason = outcome(tables, run, measured)
         compile_s = compile_seconds(tables, run)
-        steps, steps_from = job_length(run, settings)
+        own = {"steps_seen": kinds[0].steps} if len(kinds) > 1 else {}
+        steps, steps_from = job_length(run | own, settings)
         # The first call of the region whose calls are the steps; else of the first region called.
         called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
         anchor = pl.col("is_anchor").fill_null(False)

@@ -72,8 +72,10 @@ def _sentences(
     measured = verdict.outcome in ("helped", "neutral", "hurt")
     others = [region for region in callables if region.speedup is not None and not region.headline]
     if measured and len(timed) > 1:
-        why = ": of those measured, it takes most of the script's time" if others else ""
         own = next((region for region in callables if region.headline), None)
+        why = ": of those measured, it takes most of the script's time" if others else ""
+        if own and any((each.script_ms or 0.0) > (own.script_ms or 0.0) for each in others):
+            why = ": backends that generate no code come last"
         if own is None:
             yield f"This is about the steps of the optimizer{why}."
         else:

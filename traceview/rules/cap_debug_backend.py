@@ -58,7 +58,16 @@ def check(tables: Tables) -> Iterator[Finding]:
         slower = f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}"
         cost = Cost(compiled - eager, None, f"{slower}; what Inductor would save is not included")
 
-    for region in first_rank(rows(tables, "regions")):
+    regions = first_rank(rows(tables, "regions"))
+    # A line that was called with Inductor, too, compares backends.
+    compared = {
+        (region["call_file"], region["call_line"])
+        for region in regions
+        if region["calls"] and region["backend"] == "inductor"
+    }
+    for region in regions:
+        if (region["call_file"], region["call_line"]) in compared:
+            continue
         known = region["backend"] in DEBUG_BACKENDS
         own = bool(region["backend_is_callable"]) and captured > 0 and not generated
         if not region["calls"] or region["disable"] or not (known or own):
