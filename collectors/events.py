@@ -19,6 +19,7 @@ _WORDS = {
     "warmup": "warm-up",
     "block": "paired block",
     "profile": "profiling",
+    "between": "waiting for the next compiled callable",
     "tail": "running to the end",
     "ceilings": "measuring device limits",
     "comparing": "comparing outputs",
@@ -62,6 +63,7 @@ class Story:
     since_us: float | None = None
     timed_in: str = ""
     replayed: bool = False
+    timed_anchor: object = None
     pace: Pace = field(default_factory=Pace)
     halves: dict[int, dict[str, Block]] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)
@@ -150,6 +152,8 @@ class Story:
         pace.number, pace.of = number, of
 
     def _block(self, event: dict[str, Any]) -> None:
+        if (anchor := event.get("anchor_region_id")) != self.timed_anchor:
+            self.timed_anchor, self.halves, self.pairs = anchor, {}, []
         index, steps = event.get("pair_index"), event.get("steps")
         duration_ms = _number(event.get("duration_ms"))
         stance = event["stance"]

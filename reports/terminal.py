@@ -31,6 +31,7 @@ _FINDINGS = 3
 _SYMPTOMS = 3
 #: Less than this part of a compiled step, or of the compile, is not worth a line.
 _WORTH = 0.05
+_CALLABLES = 5
 _JOB_FRAMES, _JOB_CAUSES, _JOB_RANKS, _JOB_TROUBLES = 3, 2, 8, 6
 _SENTENCE_HAS_TIMES = {"helped", "neutral", "hurt"}
 
@@ -105,6 +106,10 @@ def _verdict(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
     yield from screen.say(f"{mark} {sentence}", 800, hanging="  ", tone=tone)
     if ended := words.ended(diagnosis):
         yield from screen.say(f"How it ended: {ended}", 200, "  ")
+    each = [region for region in diagnosis.regions if region.speedup is not None]
+    for region in each[:_CALLABLES] if len(each) > 1 else ():
+        mark = "→" if region.headline else "·"
+        yield from screen.say(f"{mark} {region.sentence}", 300, "  ", "    ")
     stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
     timed = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
     if timed and verdict.outcome not in _SENTENCE_HAS_TIMES:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.model import Diagnosis, Region
 from traceview.diagnosis.near import folders, near
 from traceview.diagnosis.sentence import is_noisy
 from traceview.rules.finding import Cost, Finding, Location
@@ -202,6 +202,21 @@ def line(file: str | None, number: int | None, diagnosis: Diagnosis) -> str:
         return fmt.MISSING
     shown = near(file, diagnosis)
     return shown if number is None else names.at_line(shown, number)
+
+
+def callable(region: Region, diagnosis: Diagnosis) -> str:
+    """``matmul() at bench.py:20, backend=eager``."""
+    given = [f"{name}={value}" for name, value in region.arguments.items() if value is not None]
+    where = line(region.call_file, region.call_line, diagnosis)
+    return ", ".join((f"{region.name}() at {where}", *given))
+
+
+def of_callable(region: Region) -> str:
+    """A callable's own outcome, or why there is none."""
+    if region.speedup_interval is None:
+        return f"not measured: {region.not_measured or 'no step was timed'}"
+    word = outcome(region.outcome or "")[1].lower()
+    return f"{word}, {fmt.plural(region.blocks or 0, 'block pair')}"
 
 
 def place(location: Location | None, diagnosis: Diagnosis) -> str | None:

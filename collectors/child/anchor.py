@@ -27,6 +27,7 @@ class Anchor:
         self.region: Region | None = None
         self.kind: Literal["call", "optimizer"] | None = None
         self.left = 0
+        self.over = False
         self._optimizer: weakref.ref[Any] | None = None
         self._candidate: weakref.ref[Any] | None = None
         self._heir: weakref.ref[Any] | None = None
@@ -37,6 +38,9 @@ class Anchor:
         self._others_seen = 0
         self._moves = 0
         self._region_id = 0
+        self._former: set[int] = set()
+        self._done: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._before: dict[int, int] = {}
 
     @property
     def region_id(self) -> int | None:
@@ -58,15 +62,45 @@ class Anchor:
         """A region's outermost call begins; true if a new anchor begins with it."""
         if self.kind is None:
             return self._adopt(region)
-        if region is self.region:
+        if region is self.region or self._control.is_settled(region):
             return False
+        if self.over:
+            return self._adopt(region)
         if self._is_successor(region):
             self._succeed(region)
             return False
+        if self.region is not None and not self.region.alive:
+            return self._adopt(region)
         if self._anchor_lives():
             return False
         others = self._others() - self._others_seen
         return others >= self.patience and self._adopt(region)
+
+    def begin(self) -> None:
+        """A plan begins with this anchor."""
+        self._before = self._calls_by_group()
+
+    def conclude(self, steps: int) -> None:
+        """Its plan is complete after ``steps`` steps: settle what was called in most of them."""
+        self.over = True
+        if self._optimizer is not None and (optimizer := self._optimizer()) is not None:
+            self._done.add(optimizer)
+        if self.region is not None:
+            self._control.settled.add(self.region.group)
+        for group, calls in self._calls_by_group().items():
+            if calls - self._before.get(group, 0) >= max(1, steps // 2):
+                self._control.settled.add(group)
+        self._calls_seen = self._unsettled_calls()
+
+    def _calls_by_group(self) -> dict[int, int]:
+        calls: dict[int, int] = {}
+        for region in self._control.regions:
+            calls[region.group] = calls.get(region.group, 0) + region.calls
+        return calls
+
+    def _unsettled_calls(self) -> int:
+        regions = self._control.regions
+        return sum(each.calls for each in regions if not self._control.is_settled(each))
 
     def is_optimizer(self, optimizer: object) -> bool:
         """Whether its steps are the steps; counts them."""
@@ -77,7 +111,9 @@ class Anchor:
 
     def stepped(self, optimizer: object) -> bool:
         """Another optimizer has stepped; true if it is the anchor from now on."""
-        calls = self._control.region_calls
+        if optimizer in self._done:
+            return False
+        calls = self._unsettled_calls()
         worked = calls > self._calls_seen or (not self._control.regions and self._control.compiles)
         self._calls_seen = calls
         if self._candidate is None or self._candidate() is not optimizer:
@@ -134,10 +170,17 @@ class Anchor:
         return sum(r.outermost for r in self._control.regions if r is not self.region)
 
     def _adopt(self, region: Region | None, optimizer: weakref.ref[Any] | None = None) -> bool:
-        """Make one of them the anchor, while moves are left; the first one is no move."""
-        self._moves += self.kind is not None
+        """Make one of them the anchor, while moves are left.
+
+        A region that has not been one before, and what comes after a complete plan, is no move.
+        """
+        known = region is None or region.region_id in self._former
+        self._moves += self.kind is not None and not self.over and known
         if self._moves > MAX_MOVES:
             return False
+        self.over = False
+        if region is not None:
+            self._former.add(region.region_id)
         self.kind = "optimizer" if region is None else "call"
         self.region, self._optimizer = region, optimizer
         if region is not None:

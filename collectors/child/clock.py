@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from .memory import Memory, page_faults
@@ -50,6 +51,8 @@ class _Block:
     opened_ns: int
     thread: ThreadTime
     faults: int
+    ident: int
+    elsewhere: int
     start: Any = None
     end: Any = None
 
@@ -94,7 +97,8 @@ class BlockTimer:
         }
         self._next_index += 1
         counted = control.compiles, control.region_calls
-        self._open = block = _Block(keys, *counted, 0, thread_time(), page_faults())
+        seen = page_faults(), get_ident(), control.elsewhere
+        self._open = block = _Block(keys, *counted, 0, thread_time(), *seen)
         block.start = self._edge()
         block.opened_ns = time.perf_counter_ns()
 
@@ -105,9 +109,11 @@ class BlockTimer:
             return
         block.end = self._edge()
         used = thread_time().since(block.thread)
+        same = get_ident() == block.ident
         block.keys.update(
-            thread_ms=used.running,
-            queued_ms=used.queued,
+            thread_ms=used.running if same else None,
+            queued_ms=used.queued if same else None,
+            other_thread_calls=control.elsewhere - block.elsewhere,
             page_faults=page_faults() - block.faults,
             host_ms=(now - block.opened_ns) / 1e6,
             region_calls=control.region_calls - block.calls,

@@ -2,16 +2,22 @@
 
 An edge is the start of an outermost call of the anchor region, or the end of a step of the anchor
 optimizer. Between the edges that the plan wants, a step costs a decrement and a compare.
+
+Where the plan of one anchor is complete and the script may call, or compile, something of which
+nothing is measured yet, the driver rests: the next such region becomes the anchor of a plan of its
+own. It waits for that at most as long as the run has lasted by then.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from . import plan
@@ -21,12 +27,14 @@ from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
 from .memory import Memory
+from .reach import CompileLines
 from .recorder import Recorder
 from .stances import Stances, inside_compiled_frame
-from .state import FOREVER, Control
+from .state import FOREVER, LONGEST_CALL_S, Control, Region
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
+LOOK_S = 1.0  # between two looks at whether to wait on, while a plan is over
 
 
 @dataclass
@@ -70,9 +78,16 @@ class Driver:
         self._not_theirs_ns = 0
         self._pairs = 0
         self._stops = 0
+        self._lines = CompileLines(parts.frames)
+        self._plan_began = 0
+        self._several = self._crossed = False
+        self._began_s = self._news_s = time.monotonic()
+        self._looked_s = 0.0
+        self._news = (0, 0, 0)
         self.phase: plan.Phase = "cold"
         self.step = -1
         self.complete = False
+        self.plans_done = 0
 
     @property
     def steps_seen(self) -> int:
@@ -101,7 +116,8 @@ class Driver:
         """Another anchor: drop what is open and begin a new set of pairs with it."""
         if self.complete:
             return
-        self._parts.timer.drop()
+        timer = self._parts.timer
+        timer.drop()
         self._parts.window.stop()
         if self._plan is not None:
             self._plan.close()
@@ -109,6 +125,9 @@ class Driver:
         self._recent.clear()
         self._step_began = None
         self._granted = 1
+        timer.settle(wait=True)
+        timer.step_ms.clear()  # of another anchor's steps
+        timer.pairs.clear()
 
     def go_on_from(self, other: Driver) -> None:
         """Number steps and pairs after another driver's."""
@@ -132,6 +151,11 @@ class Driver:
             self._stop()
             return
         self.step += self._granted
+        if self._control.threaded and not self._several:
+            self._several = True
+            why = "a step is a call in any of them"
+            self._parts.recorder.note("compiled calls come from several threads", why)
+        self._control.edge_thread = get_ident()
         if inside_compiled_frame():  # no stance can be set here; the next edge will do
             self._grant(1)
             return
@@ -141,9 +165,13 @@ class Driver:
         if limit is not None and self.step >= limit:
             self._finish(complete=False)
             return
+        if self.anchor.over:
+            self.look()
+            self._grant(self._until_look())
+            return
         if self._plan is None or self._waited >= self._wait.steps:
             self._advance(now)
-        if not self.complete:
+        if not (self.complete or self.anchor.over):
             self._begin_step()
 
     def _advance(self, now: int) -> None:
@@ -155,6 +183,9 @@ class Driver:
         try:
             if self._plan is None:
                 self._parts.stances.take(self.own_stance)
+                self._plan_began = self.step
+                self.anchor.begin()
+                self._parts.window.of(self.anchor.region_id, self.anchor.kind)
                 self._plan = plan.measuring_plan(self._settings, self._pairs)
                 order = next(self._plan)
             else:
@@ -163,7 +194,7 @@ class Driver:
                 self._carry_out(order, now)
                 order = self._plan.send(self._moment())
         except StopIteration:
-            self._finish(complete=True)
+            self._plan_over()
             return
         self._wait = order
         self._waited = 0
@@ -177,6 +208,7 @@ class Driver:
         elif isinstance(order, plan.CloseBlock):
             parts.timer.close(now, control)
         elif isinstance(order, plan.Take):
+            self._calm_threads(order.stance)
             parts.timer.drain()
             parts.stances.take(order.stance)
         elif isinstance(order, plan.Enter):
@@ -188,13 +220,25 @@ class Driver:
             parts.recorder.write("steady", step=self.step, **keys)
             self._on_steady()
         elif isinstance(order, plan.PrepareWindow):
+            control.only = get_ident() if control.threaded else None
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
+            control.only = get_ident() if control.threaded else None
             parts.window.start(order.stance, order.purpose)
         elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
+            control.only = None
         elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)
+
+    def _calm_threads(self, stance: plan.Stance) -> None:
+        """Let no call of another thread lie across a switch: torch's stance is every thread's."""
+        if not self._control.threaded or stance == self._parts.stances.name or self._crossed:
+            return
+        self._crossed = not self._control.calm()
+        if self._crossed:
+            why = f"a call in another thread took more than {LONGEST_CALL_S:g} s"
+            self._parts.recorder.note("switching between calls only", why)
 
     def _enter(self, order: plan.Enter) -> None:
         self.phase = order.phase
@@ -232,7 +276,8 @@ class Driver:
         self._recent.append(host_ms)
         values = [self.step - 1, started_us, host_ms, self._control.compiles - compiles]
         recorder = self._parts.recorder
-        recorder.row("steps", values, phase=self.phase, stance=self._parts.stances.name)
+        keys = {"phase": self.phase, "stance": self._parts.stances.name}
+        recorder.row("steps", values, **keys, anchor_region_id=self.anchor.region_id)
         if not self._parts.window.open:
             recorder.flush(due=True)
 
@@ -253,12 +298,74 @@ class Driver:
     def _grant(self, steps: int) -> None:
         """``steps`` steps of the anchor until the next edge."""
         self._granted = steps
-        others = FOREVER if self.complete else self.anchor.patience
-        self._control.grant(0 if self._wait.watch else others)
+        for region in self._control.regions:
+            region.grant(self.left_of(region), straight=self._control.straight)
         if self.anchor.region is not None:
             self.anchor.region.grant(steps - 1, straight=self._control.straight)
         else:
             self.anchor.left = steps - 1
+
+    # -- between two plans --------------------------------------------------------------------
+
+    def _plan_over(self) -> None:
+        """The plan of this anchor is complete. Ranks must agree on the end: theirs is this one."""
+        self._plan = None
+        self.plans_done += 1
+        self.anchor.conclude(self.step - self._plan_began)
+        alone = self._config.mode == "paired" and not self._settings.fixed
+        if not alone or not (self._config.run_to_end or self._may_come()):
+            self._finish(complete=True)
+            return
+        if self._config.run_to_end and self.plans_done == 1:
+            self._parts.recorder.write("done", step=self.step, stopping=False, complete=True)
+        self._parts.timer.settle(wait=True)
+        self._parts.stances.take(self.own_stance)
+        self._enter(plan.Enter("tail" if self._config.run_to_end else "between"))
+        self._control.watching = False
+        self._wait = plan.Wait(FOREVER)
+        self._news, self._news_s = self._seen, time.monotonic()
+        self._grant(self._until_look())
+
+    @property
+    def _seen(self) -> tuple[int, int, int]:
+        """Compiles, regions and, where a plan is under way, steps: more of them are news."""
+        steps = 0 if self.anchor.over else self.steps_seen
+        return self._control.compiles, len(self._control.regions), steps
+
+    def look(self) -> None:
+        """Where a plan has been completed: stop here if no more is to come, or has for a while.
+
+        What is measured calls this, while another plan waits for its anchor's calls, too.
+        """
+        now = time.monotonic()
+        if self.complete or self._config.run_to_end or now - self._looked_s < LOOK_S:
+            return
+        self._looked_s = now
+        if self._seen != self._news:
+            self._news, self._news_s = self._seen, now
+        late = now - self._news_s >= self._news_s - self._began_s
+        if late or (self.anchor.over and not self._may_come()):
+            self._finish(complete=True)
+
+    def _may_come(self) -> bool:
+        """Whether something may be called, or compiled, of which nothing is measured yet."""
+        control = self._control
+        return control.waiting or self._lines.ahead(control.reached, sys._getframe(1))
+
+    def _until_look(self) -> int:
+        """Steps until the next look, while no plan wants any."""
+        if self.complete or self._config.run_to_end:
+            return FOREVER
+        step_ms = self._parts.timer.step_ms.get(self.own_stance) or 1.0
+        return max(1, int(LOOK_S * 1e3 / step_ms))
+
+    def left_of(self, region: Region) -> int:
+        """Outermost calls that a region which is not the anchor makes before it reports again."""
+        if self.watching or not region.first_called:
+            return 0
+        if self.complete or not self.anchor.over:
+            return FOREVER if self.complete else self.anchor.patience
+        return self._until_look() if self._control.is_settled(region) else 0
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -277,6 +384,10 @@ class Driver:
         parts.stances.take(self.own_stance)
         self._enter(plan.Enter("tail"))
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
+        if stopping:
+            for file, line, ran in self._lines.found(self._control.reached):
+                parts.sources.keep(file)
+                parts.recorder.write("compile_line", file=file, line=line, reached=ran)
         self._control.watching = False
         self._wait = plan.Wait(FOREVER)
         self._stop()

@@ -41,8 +41,11 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             return gate.target(*args, **kwargs)
         if control.depth or get_ident() != control.thread:
             control.flat = False
+            if get_ident() != control.thread and control.joins(get_ident()):
+                return _in_any_thread(gate, control, listener, args, kwargs)
+            control.elsewhere += control.threaded
             region.nested += 1
-            if not control.watching:
+            if not control.watching or control.only not in (None, get_ident()):
                 return gate.target(*args, **kwargs)
             inside = listener.nested(region)
             try:
@@ -57,10 +60,50 @@ def counting(gate: Gate, control: Control, listener: Listener) -> Callable[..., 
             return gate.target(*args, **kwargs)
         finally:
             control.depth = 0
+            if control.threaded:  # since this call began
+                control.inside.discard(get_ident())
             if opened is not None:
                 listener.after(region, opened, args, kwargs)
 
     return call
+
+
+def _in_any_thread(
+    gate: Gate,
+    control: Control,
+    listener: Listener,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """An outermost call, where those of every thread count."""
+    region, me, opened = gate.region, get_ident(), None
+    if control.at_edge:  # of another thread
+        with control.lock:
+            pass
+    region.counted += 1
+    region.left -= 1
+    control.elsewhere += me != control.edge_thread
+    if region.left < 0:
+        with control.lock:
+            if control.only not in (None, me):  # another thread is profiled by now
+                region.counted -= 1
+                region.nested += 1
+                return gate.target(*args, **kwargs)
+            region.left -= region.left >= 0  # the edge was another thread's call meanwhile
+            if region.left < 0:
+                control.at_edge = True
+                try:
+                    opened = listener.before(gate, args, kwargs)
+                finally:
+                    control.at_edge = False
+    control.inside.add(me)
+    try:
+        return gate.target(*args, **kwargs)
+    finally:
+        control.inside.discard(me)
+        if opened is not None:
+            with control.lock:
+                listener.after(region, opened, args, kwargs)
 
 
 def region_of(tb: TracebackType | None) -> Region | None:

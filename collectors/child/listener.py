@@ -32,14 +32,14 @@ class Calls:
         self._stacks: dict[int, list[dict[str, Any]]] = {}
         self._uncompiled = 0
         self._began = 0.0
-        self.on_complete: Callable[[], None] = lambda: None
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
         if self._control.off:
             region.grant(FOREVER)
             return None
-        if self._taker is not None and self._driver.watching and not self._parts.window.open:
+        kept = self._taker is not None and not self._control.is_settled(region)
+        if kept and self._driver.watching and not self._parts.window.open:
             began = time.perf_counter_ns()
             self._taker.look(gate, args, kwargs, self._driver.phase)
             self._driver.leave_out(time.perf_counter_ns() - began)
@@ -50,12 +50,13 @@ class Calls:
             self._driver.edge()
             if not self._driver.watching and not self._parts.timer.is_open:
                 note_sizes(region, (*args, *kwargs.values()), self._parts.torch.Tensor)
-            if self._driver.complete and self._taker is not None and self._taker.sparing:
-                self._taker = None
-                self.on_complete()
+            if self._taker is not None and self._driver.anchor.over:
+                self._taker.let_go(self._control)
+        elif self._control.is_settled(region):
+            self._driver.look()
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
-            region.grant(0 if watching else self._driver.anchor.patience)
+            region.grant(self._driver.left_of(region))
         return self._open(region, outermost=True) if watching else None
 
     def after(
@@ -64,8 +65,6 @@ class Calls:
         self._close(region, opened, outermost=True, given=(*args, *kwargs.values()))
 
     def nested(self, region: Region) -> Opened:
-        if not self._control.depth and self._driver.step < 0:
-            self._control.thread = get_ident()  # the script calls from a thread of its own
         return self._open(region, outermost=False)
 
     def after_nested(self, region: Region, opened: Opened) -> None:
@@ -73,11 +72,23 @@ class Calls:
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """A step has ended, in no graph; an edge if this optimizer is the anchor."""
-        control, anchor = self._control, self._driver.anchor
+        control, me = self._control, get_ident()
         if control.depth:
             control.flat = False
-        if control.off or control.depth or get_ident() != control.thread:
+        if control.off or control.depth:
             return
+        if control.threaded and me not in control.inside:
+            with control.lock:
+                control.at_edge = True
+                try:
+                    self._stepped(optimizer)
+                finally:
+                    control.at_edge = False
+        elif me == control.thread:
+            self._stepped(optimizer)
+
+    def _stepped(self, optimizer: Any) -> None:
+        control, anchor = self._control, self._driver.anchor
         if anchor.is_optimizer(optimizer):
             anchor.left -= 1
             if anchor.left < 0:
@@ -89,6 +100,8 @@ class Calls:
             self._driver.edge()
         elif anchor.inherits(optimizer):
             self._driver.step += 1
+        elif self._driver.plans_done:
+            self._driver.look()
         elif not control.regions:
             self._uncompiled_step()
 

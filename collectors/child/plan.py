@@ -51,7 +51,7 @@ MOST_SETTLING_STEPS = 500
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
 Stance = Literal["eager", "compiled"]
-Phase = Literal["cold", "warmup", "block", "profile", "tail"]
+Phase = Literal["cold", "warmup", "block", "profile", "between", "tail"]
 Purpose = Literal["time", "lines"]
 
 

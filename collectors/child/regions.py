@@ -28,6 +28,7 @@ _DOORS = (os.path.join("torch", "__init__.py"), os.path.join("nn", "modules", "m
 #: many regions as steps; what it makes after these counts as the last of them.
 MOST_ALIKE = 64
 CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
+_HOW = ("backend", "mode", "dynamic", "fullgraph", "options")
 
 
 class Regions:
@@ -41,9 +42,9 @@ class Regions:
         self._recorder = recorder
         self._frames = frames
         self._sources = sources
-        self._alike: dict[tuple[Any, ...], list[Region]] = {}
         #: Where what is compiled for the user was made (`target`), as if torch.compile stood there.
         self.site: dict[str, Any] | None = None
+        self._made: dict[tuple[Any, ...], list[tuple[Region, object]]] = {}
         self.on_first: Callable[[], None] | None = None
 
     def install(self, listener: Listener) -> None:
@@ -60,8 +61,10 @@ class Regions:
                 return compile_fn(*args, **kwargs)
             event = self._describe(model, given, sys._getframe(1))
             options = given.get("options")
-            asked = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
-            region = self._region(event, given.get("mode") in CUDAGRAPH_MODES or asked)
+            graphs = isinstance(options, Mapping) and bool(options.get("triton.cudagraphs"))
+            cudagraphs = given.get("mode") in CUDAGRAPH_MODES or graphs
+            how = [event[key] for key in _HOW]
+            region = self._region(event, cudagraphs, (how, sizes_of(model)))
             plain = model.__call__ if isinstance(model, type) else None
             try:
                 result = compile_fn(*args, **kwargs)
@@ -106,18 +109,27 @@ class Regions:
             "options": packed,
         }
 
-    def _region(self, event: dict[str, Any], cudagraphs: bool) -> Region:
-        """A new region; or the last one that this line made of this function, of too many."""
+    def _region(self, event: dict[str, Any], cudagraphs: bool, asked: object) -> Region:
+        """A new region; or the last one that this line made of this function, of too many.
+
+        Regions that a line makes of one function are alike where what was ``asked`` is the same.
+        """
         site = tuple(event[key] for key in ("call_file", "call_line", "target_file", "target_line"))
-        alike = self._alike.setdefault(site, [])
-        if len(alike) == MOST_ALIKE:
-            alike[-1].compile_calls += 1
-            return alike[-1]
-        region = Region(event["region_id"], cudagraphs)
+        made = self._made.setdefault(site, [])
+        alike = [region for region, what in made if what == asked]
+        if len(made) >= MOST_ALIKE:
+            last = alike[-1] if alike else made[-1][0]
+            last.compile_calls += 1
+            return last
+        number = event["region_id"]
+        group = alike[0].group if alike else number
+        region = Region(number, cudagraphs, group, alive=False)  # until there is something to call
         if alike:
             region.made_after = alike[-1], alike[-1].outermost
-        alike.append(region)
+        made.append((region, asked))
         self._control.add(region)
+        if event["call_file"]:
+            self._control.reached.add((event["call_file"], event["call_line"]))
         return region
 
     def _count(self, result: Any, given: dict[str, Any], region: Region, plain: Any) -> Any:
@@ -140,6 +152,7 @@ class Regions:
             call = dress(counting(gate, self._control, self._listener), compiled)
             hide_from_dynamo(call)
             self._control.admit(gate)
+            region.alive = True
             return call
 
         optimized = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
@@ -215,6 +228,18 @@ def arguments(
         return {**dict(zip(("model",), args, strict=False)), **kwargs}
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+def sizes_of(model: Any) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Name, dtype and sizes of each parameter of a module, or of what a method belongs to.
+
+    Those of one network that a script builds again are the same; those of another one differ.
+    """
+    parameters = getattr(getattr(model, "__self__", model), "named_parameters", None)
+    try:
+        return [(name, str(each.dtype), tuple(each.shape)) for name, each in parameters()]  # type: ignore[misc]
+    except Exception:  # noqa: BLE001 - a class, a function, lazy parameters, the user's own
+        return []
 
 
 def backends_offered() -> list[str]:

@@ -24,7 +24,7 @@ from .listener import Calls
 from .logs import nothing_shown
 from .recorder import Recorder
 from .replay import Seeds
-from .state import Gate
+from .state import Control, Gate, Region
 from .taken import MOST_BYTES, Taken, Taker, cloned
 
 WHAT = "replaying calls after the script's end"
@@ -44,9 +44,10 @@ def replay_calls(parts: Parts, config: Config, script: Driver, taker: Taker, mos
     until = time.monotonic() + most_s
     script.restart()
     parts.window.replayed = parts.timer.replayed = True
-    anchor = script.anchor.region_id
-    regions = sorted(parts.control.regions, key=lambda region: region.region_id != anchor)
-    for region in regions:
+    anchor, regions = script.anchor.region_id, unmeasured(parts.control)
+    if script.anchor.over:  # that one is measured
+        anchor = max(regions, key=lambda region: region.outermost).region_id
+    for region in sorted(regions, key=lambda region: region.region_id != anchor):
         is_anchor = region.region_id == anchor
         taken = taker.taken.get(region.region_id)
         left_s = min(BUDGET_S if is_anchor else OTHERS_S, until - time.monotonic())
@@ -62,6 +63,12 @@ def replay_calls(parts: Parts, config: Config, script: Driver, taker: Taker, mos
                 parts.recorder.note(WHAT, str(error) if known else error)
 
 
+def unmeasured(control: Control) -> list[Region]:
+    """Called, and of no steps that a complete plan has measured."""
+    regions = control.regions
+    return [each for each in regions if each.first_called and not control.is_settled(each)]
+
+
 class _Replayed:
     """One callable."""
 
@@ -73,6 +80,7 @@ class _Replayed:
             why = f"its weights are more than {MOST_BYTES >> 20} MiB, and the script has freed them"
             raise NotReplayed(why)
         self._parts, self._taken, self._gate = parts, taken, gate
+        parts.window.of(taken.region_id, "call")
         profile = profile and config.profile and not parts.window.has_both
         self._driver = Driver(
             replace(config, run_to_end=True, stop_after_steps=None, profile=profile),
@@ -104,7 +112,7 @@ class _Replayed:
             timer, driver, began = parts.timer, self._driver, time.monotonic()
             few = len(timer.pairs) + FEWEST_PAIRS
             result = None
-            while not driver.complete:
+            while not (driver.complete or driver.plans_done):
                 spent = time.monotonic() - began
                 if spent > seconds and (len(timer.pairs) >= few or spent > SLOW * seconds):
                     break
@@ -199,6 +207,8 @@ def _counting_on(parts: Parts, gate: Gate) -> Iterator[None]:
     """Count calls and compiles again, on this thread; write no compiles."""
     control = parts.control
     control.off, control.depth, control.thread = False, 0, threading.get_ident()
+    control.only = None
+    control.inside.clear()
     parts.compiles.silent = True
     gate.region.grant(0)
     try:

@@ -64,7 +64,6 @@ class Session:
         if config.compare_outputs or (config.mode == "paired" and config.nproc == 1):
             self._taker = Taker(torch, frames, sparing=not config.compare_outputs)
         self._calls = Calls(self._parts, self._driver, self._taker)
-        self._calls.on_complete = self._let_go
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -78,10 +77,6 @@ class Session:
         if self._config.pass_name == "cold" or self._config.compile_target:
             self._try("looking for what to compile", self._compiling.begin)
         on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
-
-    def _let_go(self) -> None:
-        """The plan is complete, so that no call has to be replayed."""
-        self._taker = None
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
@@ -157,19 +152,18 @@ class Session:
 
     def _replay_calls(self) -> None:
         """Where the script ended before its speedup was known: go on with copies of its calls."""
+        from .repeat import WHAT, replay_calls, unmeasured
+
         driver, config, taker = self._driver, self._config, self._taker
-        called = any(region.first_called for region in self._parts.control.regions)
-        wanted = config.mode == "paired" and called and not driver.complete
+        wanted = config.mode == "paired" and unmeasured(self._parts.control)
         # An exception or Ctrl-C is the verdict's first line.
-        if not wanted or compiling_disabled() or ended_by_exception():
+        if not wanted or driver.complete or compiling_disabled() or ended_by_exception():
             return
         left_s = (config.timeout_s or math.inf) - (time.monotonic() - self._began)
         recorder = self._parts.recorder
-        from .repeat import WHAT, replay_calls
-
         if taker is None:
             recorder.note(WHAT, "only runs with one rank are replayed")
-        elif driver.anchor.kind == "optimizer":
+        elif driver.anchor.kind == "optimizer" and not driver.anchor.over:
             recorder.note(WHAT, "its steps end with an optimizer's, which would change the weights")
         elif left_s < LEAST_LEFT_S:
             recorder.note(WHAT, "the time limit is near")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from operator import length_hint
 from typing import Any
 
 FOREVER = 1 << 60
+LONGEST_CALL_S = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -20,13 +22,17 @@ class Region:
     Calls before those take one of ``passes`` and go straight through: see `Control.straight`. On a
     call that launches one kernel, an iterator's own count costs less than an attribute's.
     ``compile_calls`` is more than 1 where a line compiles one function again and again;
-    ``made_after`` is what the line made of that function before, and its outermost calls by then.
+    ``made_after`` is what the line made of that function before, and its outermost calls by then;
+    ``group`` is the first one that it made so: same arguments, same sizes of parameters. ``alive``
+    while what torch.compile gave back can be called.
 
     Holds no reference to the user's objects: it outlives them.
     """
 
     region_id: int
     cudagraphs: bool = False
+    group: int = -1
+    alive: bool = True
     left: int = 0
     counted: int = 0
     nested: int = 0
@@ -64,6 +70,7 @@ class Region:
 
     def collected(self) -> None:
         """What torch.compile gave back for it is gone."""
+        self.alive = False
         self.collected_uncalled = self.calls == 0
 
 
@@ -94,18 +101,64 @@ class Control:
     """Shared by all wrappers. ``depth`` is 1 inside an outermost call of a region.
 
     ``flat`` until a call was seen inside another or in another thread, or an optimizer's step was
-    seen inside a call.
+    seen inside a call. ``settled``: groups of regions whose calls are measured. ``reached``: lines
+    that have called torch.compile.
+
+    Where the script calls from several of Python's threads it is ``threaded``: an outermost call in
+    any of them is a step, and ``thread`` is None. ``inside`` are the threads that are in such a
+    call. While one is ``at_edge`` it holds the ``lock``, and no other call begins. ``only``: the
+    one thread whose calls count while it is profiled.
     """
 
     depth: int = 0
     thread: int | None = field(default_factory=lambda: threading.main_thread().ident)
+    threaded: bool = False
+    inside: set[int] = field(default_factory=set)
+    at_edge: bool = False
+    only: int | None = None
+    edge_thread: int | None = None
+    elsewhere: int = 0
+    lock: Any = field(default_factory=threading.RLock)
     watching: bool = True
     eager: bool = False
     off: bool = False
     flat: bool = True
     compiles: int = 0
     regions: list[Region] = field(default_factory=list)
+    settled: set[int] = field(default_factory=set)
+    reached: set[tuple[str, int]] = field(default_factory=set)
     gates: weakref.WeakSet[Gate] = field(default_factory=weakref.WeakSet)
+
+    def joins(self, me: int) -> bool:
+        """Whether a call of thread ``me``, another one than the steps' so far, is outermost.
+
+        torch's own threads (autograd's) make no steps: Python does not know them. A script that
+        has called nothing yet does so from a thread of its own: that one's calls are the steps.
+        """
+        if not self.threaded:
+            if not _lives(me):
+                return False
+            if not self.region_calls:
+                self.thread = me
+                return False
+            if self.depth and self.thread is not None:
+                self.inside.add(self.thread)
+            self.threaded, self.thread = True, None
+        if self.only is not None and me != self.only:
+            if _lives(self.only):
+                return False
+            self.only = None
+        return me not in self.inside
+
+    def calm(self) -> bool:
+        """Wait until no thread is in a compiled call; false if one stays in it.
+
+        The caller holds the lock, so that no call begins meanwhile.
+        """
+        end = time.monotonic() + LONGEST_CALL_S
+        while self.inside and time.monotonic() < end:
+            time.sleep(1e-4)
+        return not self.inside
 
     def admit(self, gate: Gate) -> None:
         """A new gate, pointed where the stance in force wants it."""
@@ -143,10 +196,24 @@ class Control:
     def switch_off(self) -> None:
         """Pass everything through for good (a forked child, or the end)."""
         self.off = True
-        self.watching = False
+        self.watching = self.threaded = False
+        self.thread, self.depth = threading.get_ident(), 0
         self.point(eager=False)
         self.grant(FOREVER)
 
     @property
     def region_calls(self) -> int:
         return sum(region.calls for region in self.regions)
+
+    def is_settled(self, region: Region) -> bool:
+        """Whether nothing more is to be measured of its calls."""
+        return region.group in self.settled
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to call of which nothing is measured yet."""
+        return any(each.alive and each.group not in self.settled for each in self.regions)
+
+
+def _lives(ident: int) -> bool:
+    return any(thread.ident == ident for thread in threading.enumerate())

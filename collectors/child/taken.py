@@ -11,7 +11,7 @@ from typing import Any
 from .copies import Originals
 from .frames import Frames
 from .memory import MEMINFO, proc_bytes
-from .state import Gate
+from .state import Control, Gate
 
 #: Callables whose calls are kept; every one keeps the user's module alive until the end.
 MOST_CALLABLES = 8
@@ -111,6 +111,13 @@ class Taker:
             self._take(gate, args, kwargs, phase == "cold")
         except Exception as error:  # noqa: BLE001 - the user's call must be made whatever fails here
             self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
+
+    def let_go(self, control: Control) -> None:
+        """A plan is complete: its calls need no replay."""
+        if self.sparing:
+            for region in filter(control.is_settled, control.regions):
+                self.taken.pop(region.region_id, None)
+                self._bytes.pop(region.region_id, None)
 
     def _take(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], cold: bool) -> None:
         key = gate.region.region_id

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from .frames import Frames, Sources
@@ -43,7 +44,10 @@ class Window:
         self._started_us = 0.0
         self._started_ns = 0
         self._faults = 0
+        self._thread = 0
         self._files: dict[str, list[Path]] = {}
+        self._anchor: tuple[int | None, str | None] = None, None
+        self._anchors: list[int | None] = []
         self.device = False
         self.replayed = False
 
@@ -51,12 +55,16 @@ class Window:
     def open(self) -> bool:
         return self._profiler is not None
 
+    def of(self, region_id: int | None, step_kind: str | None) -> None:
+        """Whose steps the windows from here on are of; None: an optimizer's."""
+        self._anchor = region_id, step_kind
+        if region_id not in self._anchors:
+            self._anchors.append(region_id)
+
     @property
     def has_both(self) -> bool:
-        """Whether there is a trace for time of either stance."""
-        return {f"{stance}-{self._recorder.pid}" for stance in ("eager", "compiled")} <= {
-            name for name, files in self._files.items() if files
-        }
+        """Whether there is a trace for time of either stance, of these steps."""
+        return all(self._files.get(self._stem(stance)) for stance in ("eager", "compiled"))
 
     def prepare(self, stance: str) -> None:
         """Attach the profiler; ``start`` then opens the window, if this has not failed."""
@@ -79,6 +87,7 @@ class Window:
             return
         try:
             self._profiler = prepared or self._make()
+            self._thread = get_ident()
             self._synchronise()
             self._started_us = time.time_ns() / 1000
             self._started_ns = time.perf_counter_ns()
@@ -99,6 +108,8 @@ class Window:
         Where the script ended in the middle of a step, what came until then is no step's time, and
         the window counts only where its stance has no earlier one.
         """
+        if self._lost():
+            return
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             self._abandon()
@@ -125,6 +136,16 @@ class Window:
         else:
             self._write(f"profile/{path.name}", host_ms, faults)
 
+    def _lost(self) -> bool:
+        """Whether another thread opened the window: only there it can be closed. It is given up."""
+        if self._profiler is None or get_ident() == self._thread:
+            return False
+        self._profiler = self._step_mark = self._own_mark = self._lines = None
+        self._kernels.stop()
+        self._collections.stop()
+        self._write(error=RuntimeError("the profiled thread ended inside the window"))
+        return True
+
     def _abandon(self) -> None:
         """Let go of a profiler that was attached for nothing."""
         prepared, self._prepared = self._prepared, None
@@ -138,7 +159,7 @@ class Window:
 
     def mark_step(self, step: int) -> None:
         """A step begins: end the last step's range, begin this one's."""
-        if self._profiler is None:
+        if self._profiler is None or self._lost():
             return
         self._end_step()
         self._steps += 1
@@ -155,7 +176,7 @@ class Window:
     @contextmanager
     def own_work(self) -> Iterator[None]:
         """A range around what the collector does inside a step; `stop` may end it before."""
-        if self._profiler is not None:
+        if self._profiler is not None and not self._lost():
             self._own_mark = self._fast("traceview own")
         try:
             yield
@@ -200,8 +221,13 @@ class Window:
 
     @property
     def _name(self) -> str:
-        lines = "-lines" if self._purpose == "lines" else ""
-        return f"{self._stance}-{self._recorder.pid}{lines}"
+        return self._stem(self._stance) + ("-lines" if self._purpose == "lines" else "")
+
+    def _stem(self, stance: str) -> str:
+        """``eager-4711``; with whose steps it is of, ``eager-4711-of-2``, after the first's."""
+        anchor = self._anchor[0]
+        of = f"-of-{'optimizer' if anchor is None else anchor}"
+        return f"{stance}-{self._recorder.pid}{of if anchor in self._anchors[1:] else ''}"
 
     def _synchronise(self) -> None:
         if self.device:
@@ -240,6 +266,8 @@ class Window:
             "profile",
             stance=self._stance,
             purpose=self._purpose,
+            anchor_region_id=self._anchor[0],
+            step_kind=self._anchor[1],
             steps=self._steps,
             replayed=self.replayed,
             started_us=self._started_us or None,

@@ -5,6 +5,7 @@ import linecache
 import logging
 import os
 import sys
+import threading
 import types
 from pathlib import Path
 from types import SimpleNamespace
@@ -378,6 +379,54 @@ def test_blocks_of_one_line_are_one_step_together():
     assert ends == [blocks[-1]] * 5
 
 
+def test_after_a_complete_plan_the_next_region_that_is_not_settled_is_the_anchor():
+    control = Control()
+    first, part, later = (Region(number, group=number) for number in range(3))
+    control.regions += [first, part, later]
+    anchor = Anchor(control)
+    assert anchor.called(first)
+    anchor.begin()
+    for region in (first, part):
+        region.counted += 100
+    anchor.conclude(steps=100)
+    assert control.settled == {0, 1}
+    assert control.waiting, "later was made and can be called"
+    assert not anchor.called(part)
+    later.counted += 1
+    assert anchor.called(later)
+    assert (anchor.region, anchor.over) == (later, False)
+    assert not any(anchor.called(first) for _ in range(200)), "it has been measured"
+
+
+def test_what_is_called_in_few_of_the_steps_is_measured_by_itself():
+    control = Control()
+    train, evaluate = (Region(number, group=number) for number in range(2))
+    control.regions += [train, evaluate]
+    anchor, optimizer = Anchor(control), Optimizer()
+    for _ in range(3):
+        train.counted += 1
+        anchor.stepped(optimizer)
+    anchor.begin()
+    train.counted += 100
+    evaluate.counted += 20
+    anchor.conclude(steps=100)
+    assert control.settled == {0}
+    train.counted += 1
+    assert not anchor.stepped(optimizer), "its plan is complete"
+    assert anchor.called(evaluate)
+
+
+def test_another_region_takes_over_at_once_where_the_anchor_is_gone():
+    control = Control()
+    first, second = (Region(number, group=number) for number in range(2))
+    control.regions += [first, second]
+    anchor = Anchor(control)
+    assert anchor.called(first)
+    first.counted += 30
+    first.collected()
+    assert anchor.called(second)
+
+
 def test_two_regions_by_turns_keep_the_anchor():
     control = Control()
     first, second = Region(0), Region(1)
@@ -390,6 +439,82 @@ def test_two_regions_by_turns_keep_the_anchor():
             moved += anchor.called(region)
     assert moved == 1
     assert anchor.region is first
+
+
+def quiet():
+    control = Control()
+    control.watching = False
+    return control
+
+
+def in_thread(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+
+def test_a_call_of_another_thread_is_outermost_and_nested_within_its_own():
+    control = quiet()
+    _, inner, _ = gated(control, lambda: None)
+    seen = []
+
+    def target():
+        inner()
+        seen.append(set(control.inside))
+
+    gate, call, _ = gated(control, target)
+    call()
+    in_thread(call)
+    call()
+    assert control.threaded
+    assert (gate.region.outermost, gate.region.nested) == (3, 0)
+    assert control.regions[0].nested == 3
+    assert [len(inside) for inside in seen] == [0, 1, 1]
+    assert not control.inside
+
+
+def test_a_script_that_calls_from_one_thread_of_its_own_has_one():
+    control = quiet()
+    gate, call, _ = gated(control, lambda: None)
+    in_thread(lambda: [call() for _ in range(3)])
+    assert not control.threaded
+    assert gate.region.calls == 3
+
+
+def test_a_switch_waits_for_calls_of_other_threads():
+    control = quiet()
+    entered, leave = threading.Event(), threading.Event()
+
+    def target():
+        entered.set()
+        leave.wait(5)
+
+    _, call, _ = gated(control, target)
+    leave.set()
+    call()
+    in_thread(call)
+    leave.clear()
+    entered.clear()
+    thread = threading.Thread(target=call)
+    thread.start()
+    entered.wait(5)
+    assert len(control.inside) == 1
+    threading.Timer(0.05, leave.set).start()
+    assert control.calm()
+    assert not control.inside
+    thread.join()
+
+
+def test_while_one_thread_is_profiled_the_others_make_no_steps():
+    control = quiet()
+    gate, call, _ = gated(control, lambda: None)
+    call()
+    in_thread(call)
+    control.only = threading.get_ident()
+    in_thread(call)
+    assert (gate.region.outermost, gate.region.nested) == (2, 1)
+    call()
+    assert gate.region.outermost == 3
 
 
 REGISTRY = SimpleNamespace(

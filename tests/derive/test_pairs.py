@@ -92,12 +92,17 @@ def test_growing_blocks_count_only_until_there_are_enough(full_size, small_used)
         assert left_out(frame)[0] == "warming up: blocks of 10 steps, later ones of 100"
 
 
-def test_the_anchor_with_most_timed_time_is_the_one_that_counts():
-    first = pair(0, 9.0, 9.0, anchor_region_id=3, steps=5)
-    frame = pairs_of(first, *(pair(i, anchor_region_id=4) for i in range(3)))
-    used = frame.filter(frame["used"])
-    assert used["anchor_region_id"].unique().to_list() == [4]
-    assert frame.height == 4
+def test_the_pairs_of_each_anchor_are_judged_by_themselves():
+    first = [pair(i, 9.0, 9.0, anchor_region_id=3, steps=5) for i in range(2)]
+    frame = pairs_of(*first, *(pair(i, anchor_region_id=4) for i in range(2, 5)))
+    assert frame["used"].all()
+    assert frame["anchor_region_id"].to_list() == [3, 3, 4, 4, 4]
+
+
+def test_calls_of_other_threads_are_named():
+    odd = pair(5, region_calls=140, other_thread_calls=40)
+    why = left_out(pairs_of(*(pair(i) for i in range(5)), odd))[5]
+    assert "calls of other threads ran inside, 1.4 region calls a step" in why
 
 
 def test_blocks_without_time_or_of_two_clocks_are_left_out():

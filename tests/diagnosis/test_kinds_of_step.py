@@ -1,51 +1,92 @@
-"""A script that times two compiled callables hears of both."""
+"""A script with several compiled callables: what the verdict is about, and the others."""
 
 from __future__ import annotations
 
 import pytest
 
+from traceview.diagnosis.callables import about_others, of_callable, unreached
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Verdict
-from traceview.diagnosis.verdict import other_steps
+from traceview.diagnosis.step import regions
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None, "pid": 7}
 
 
-def tables(pairs_of_other):
-    def pair(anchor, index, used):
-        return {
-            **HEAD, "anchor_region_id": anchor, "pair_index": index, "speedup": 4.0 - 3.0 * anchor,
-            "used": used, "compiles_inside": 0,
-        }  # fmt: skip
-
-    pairs = [pair(1, i, True) for i in range(4)]
-    pairs += [pair(0, 10 + i, False) for i in range(pairs_of_other)]
-    regions = [{**HEAD, "region_id": i, "name": name} for i, name in enumerate(("Chain", "Stack"))]
-    speedups = [{**HEAD, "basis": "paired_blocks"}]
+def tables(*callables, calls=(9, 9), lines=(), exit_kind="stopped"):
+    """``callables`` are rows of callable_speedups; two regions."""
+    made = [
+        {**HEAD, "region_id": i, "name": name, "call_file": "/a/bench.py", "call_line": 20 + i,
+         "backend": "inductor", "calls": calls[i]}
+        for i, name in enumerate(("chain", "stack"))
+    ]  # fmt: skip
+    rows = [{**HEAD, "timed": True, "headline": False, **row} for row in callables]
+    reached = [{**HEAD, "file": "/a/bench.py", "line": n, "reached": n < 30} for n in lines]
     return Tables(
         {
-            "block_pairs": from_rows("block_pairs", pairs),
-            "regions": from_rows("regions", regions),
-            "speedups": from_rows("speedups", speedups),
+            "runs": from_rows("runs", [{**HEAD, "exit_kind": exit_kind}]),
+            "regions": from_rows("regions", made),
+            "callable_speedups": from_rows("callable_speedups", rows),
+            "compile_lines": from_rows("compile_lines", reached),
+            "speedups": from_rows("speedups", [HEAD]),
         }
     )
 
 
-def said(pairs_of_other, outcome="neutral"):
-    found = tables(pairs_of_other)
-    return other_steps(found, Focus.of(found), Verdict(outcome, "", basis="paired_blocks"))
+def timed(number, speedup, **more):
+    figures = {"speedup": speedup, "speedup_low": speedup - 0.1, "speedup_high": speedup + 0.1}
+    figures |= {"eager_ms": speedup, "compiled_ms": 1.0, "pairs_used": 4, "outcome": "helped"}
+    return {"region_id": number, **figures, **more}
 
 
-def test_both_are_named():
-    words = said(3)
-    assert words == "This is about calls of Stack; timed as well: Chain 4.00× (3 block pairs)."
+def said(found, outcome="helped"):
+    focus = Focus.of(found)
+    return about_others(
+        found, focus, Verdict(outcome), regions(found, focus), unreached(found, focus)
+    )
 
 
-@pytest.mark.parametrize("pairs", [0, 2])
-def test_too_few_pairs_say_nothing(pairs):
-    assert said(pairs) == ""
+def test_the_verdict_names_its_callable_and_the_others():
+    words = said(tables(timed(0, 4.0), timed(1, 1.5, headline=True)))
+    assert words == (
+        "This is about stack() at bench.py:21, the second of 2 callables: of those measured, it "
+        "takes most of the script's time. Timed as well: chain() at bench.py:20 4.00×."
+    )
+
+
+def test_one_callable_says_nothing():
+    assert said(tables(timed(0, 4.0, headline=True))) == ""
 
 
 def test_a_failed_script_has_its_own_sentence():
-    assert said(3, "failed") == ""
+    assert said(tables(timed(0, 4.0), timed(1, 1.5, headline=True)), "failed") == ""
+
+
+def test_what_the_run_did_not_reach_is_listed_with_the_remedy():
+    words = said(tables(timed(0, 4.0, headline=True), calls=(9, 0), lines=(20, 41)))
+    assert "stopped before a call of stack() at bench.py:21: --run-to-end" in words
+    assert "before torch.compile was reached at bench.py:41: --run-to-end" in words
+
+
+@pytest.mark.parametrize("exit_kind", ["exit", "timeout"])
+def test_a_script_that_ended_by_itself_called_what_it_calls(exit_kind):
+    found = tables(timed(0, 4.0, headline=True), calls=(9, 0), exit_kind=exit_kind)
+    assert said(found) == ""
+
+
+def test_each_callable_has_a_sentence_and_null_for_what_is_not_known():
+    row = {
+        "region_id": 0,
+        "timed": False,
+        "outcome": "not_measured",
+        "reason": "it was called once",
+    }
+    found = tables(row, timed(1, 1.5, headline=True))
+    first, second = regions(found, Focus.of(found))
+    assert first.sentence == (
+        "stack() at bench.py:21: torch.compile helped, 1.50× (95 % interval 1.40–1.60×), "
+        "1.00 ms instead of 1.50 ms."
+    )
+    assert second.sentence == "chain() at bench.py:20: not measured, it was called once."
+    assert (second.speedup, second.step_eager_ms, second.eager_ms, second.share) == (None,) * 4
+    assert of_callable(second) == second.sentence

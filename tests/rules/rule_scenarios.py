@@ -22,7 +22,7 @@ RUNS = FIXTURES / "runs"
 HEALTHY = (
     "pointwise", "mlp_training", "two_shapes", "int_argument", "lr_scheduler", "custom_op",
     "eval_no_grad", "dynamic_shapes", "train_eval", "bf16_autocast", "submodule_only",
-    "large_gemm",
+    "large_gemm", "two_callables", "backends_loop", "worker_threads",
 )  # fmt: skip
 
 #: Scripts recorded for something else on which a rule must stay silent too, because they come close

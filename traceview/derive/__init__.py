@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from traceview.derive.callables import callable_speedups, focused
 from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.ddp_buckets import ddp_buckets
@@ -43,6 +44,8 @@ def derive(
         result.put("block_pairs", block_pairs(tables))
     if tables.has("runs"):
         result.put("speedups", speedups(tables, result["block_pairs"], settings))
+        result.put("callable_speedups", callable_speedups(tables, result["block_pairs"]))
+        focused(result)
     add_log_facts(result)
     if tables.has("compiles"):
         result.put("compile_costs", compile_costs(tables))
@@ -50,7 +53,7 @@ def derive(
         result.put("rank_waits", rank_waits(tables))
     if tables.has("graphs"):
         result.put("ddp_buckets", ddp_buckets(tables))
-    found = list(windows(tables))
+    found = list(windows(result))
     accounted = [window for window in found if not window.lost]
     for name, frame in origin_tables(result, accounted).items():
         result.put(name, frame)

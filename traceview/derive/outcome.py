@@ -44,16 +44,23 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
             lived = eager["exit_kind"] == "stopped" or eager["exit_code"] == 0
             failure += " (all in eager it does not fail)" if lived else ""
         return "failed", failure
-    low, high = measured.speedup_low, measured.speedup_high
+    high = measured.speedup_high
     unused = _not_compiled(tables, run)
     if unused:
         slower = unused == LEFT_IN_EAGER and high is not None and high < HURT_BELOW
         return "hurt" if slower else "not_compiled", unused
+    word = measured_outcome(measured)
+    return (word, None) if word else ("not_measured", _not_measured(tables, run, measured))
+
+
+def measured_outcome(measured: Figures) -> str | None:
+    """helped, hurt or neutral by the interval; None where there is none."""
+    low, high = measured.speedup_low, measured.speedup_high
     if low is None or high is None:
-        return "not_measured", _not_measured(tables, run, measured)
+        return None
     if low > HELPED_ABOVE:
-        return "helped", None
-    return ("hurt", None) if high < HURT_BELOW else ("neutral", None)
+        return "helped"
+    return "hurt" if high < HURT_BELOW else "neutral"
 
 
 def _failure(run: Row, measured: Figures) -> str | None:

@@ -93,7 +93,7 @@ class _Pair(msgspec.Struct):
 
 
 def block_pairs(tables: Tables) -> pl.DataFrame:
-    """Table ``block_pairs`` of every process and anchor; only those of the main one can be used."""
+    """Table ``block_pairs`` of every process and anchor, whose steps are different ones."""
     # Process → anchor → pair index → stance → block.
     processes: dict[tuple[Any, ...], dict[int | None, dict[int, dict[str, Row]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(dict))
@@ -113,23 +113,9 @@ def block_pairs(tables: Tables) -> pl.DataFrame:
             ]
             for anchor, sides in anchors.items()
         }
-        # What the script itself spent most time in; of anchors that were only replayed, the first.
-        timed = {
-            anchor: sum(
-                block["duration_ms"] or 0.0
-                for pair in pairs
-                for block in (pair.eager, pair.compiled)
-                if not block["replayed"]
-            )
-            for anchor, pairs in paired.items()
-        }
-        main = max(timed, key=lambda anchor: timed[anchor])
-        _judge(paired[main])
-        for anchor, pairs in paired.items():
-            for pair in pairs:
-                if anchor != main:
-                    pair.left_out = "other steps: another region's calls were timed for longer"
-                rows.append(pair.row())
+        for pairs in paired.values():
+            _judge(pairs)
+            rows += [pair.row() for pair in pairs]
     return from_rows("block_pairs", rows)
 
 
@@ -221,6 +207,8 @@ def _leave_out_other_work(pairs: list[_Pair]) -> None:
             # A call more or less at the edges is no other work, however short the block.
             if off * block["steps"] > 1 and off > CALLS_TOLERANCE * max(usual, 1.0):
                 odd = f"{calls:.3g} region calls a step, elsewhere {usual:.3g}"
+                if block["other_thread_calls"]:
+                    odd = f"calls of other threads ran inside, {odd}"
             ratio = max(ms / middle, middle / ms)
             if not odd and ratio > RATIO and 0.6745 * abs(ms - middle) > ROBUST_Z * spread:
                 odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"

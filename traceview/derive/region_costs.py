@@ -89,6 +89,8 @@ def region_costs(tables: Tables, found: Sequence[Window]) -> pl.DataFrame:
                 if (window.pass_name, window.rank) == (region["pass"], region["rank"]):
                     named = pl.col("name").is_in(names) & pl.col("step").is_not_null()
                     marks = window.ops.filter(named)
+                    if marks.is_empty():
+                        continue  # it was not called in these steps: its time is not known
                     ns = covered_ns(marks)
                     row[f"{window.stance}_ms"] = window.ms_per_step(ns)
                     if window.stance == "compiled":

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 import polars as pl
 from msgspec.structs import asdict
 
+from traceview.derive.callables import MEASURED_PASS, timed
 from traceview.derive.figures import Figures, figures
 from traceview.derive.intervals import union
 from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
-MEASURED_PASS = "cold"
 #: A script that ended by itself after this many seconds shows the real job's length.
 REAL_JOB_S = 60.0
 
@@ -29,13 +29,17 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
     """Table ``speedups``; ``settings`` may hold ``job_steps``."""
     rows = []
     for run in main_processes(tables, MEASURED_PASS):
-        measured = figures(tables, pairs, run)
+        kinds = timed(tables, of_process(pairs, run), run)
+        measured = kinds[0].figures if kinds else figures(tables, pairs, run)
         word, reason = outcome(tables, run, measured)
         compile_s = compile_seconds(tables, run)
-        steps, steps_from = job_length(run, settings)
+        own = {"steps_seen": kinds[0].steps} if len(kinds) > 1 else {}
+        steps, steps_from = job_length(run | own, settings)
         # The first call of the region whose calls are the steps; else of the first region called.
         called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
         anchor = pl.col("is_anchor").fill_null(False)
+        if len(kinds) > 1:
+            anchor = pl.col("region_id").eq_missing(pl.lit(kinds[0].anchor, dtype=pl.Int32))
         called = called.sort(anchor, descending=True, maintain_order=True)
         rows.append(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import traceview
+from traceview.diagnosis.callables import about_others, unreached
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
 from traceview.diagnosis.environment import environment, links, reading
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
@@ -25,7 +26,7 @@ from traceview.diagnosis.step import (
     regions,
 )
 from traceview.diagnosis.tree import everyone, job_steps, order_note, tree
-from traceview.diagnosis.verdict import compiled_by_us, explained, measured, other_steps
+from traceview.diagnosis.verdict import compiled_by_us, explained, measured
 from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
@@ -49,19 +50,25 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     findings = tree(rules.findings, rules.follows, steps[0])
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
     story = job_story(tables, focus.pass_name)
+    callables, lines = regions(tables, focus), unreached(tables, focus)
     verdict = worded(
         explained(verdict, reason, tables, focus, findings, rules.explains),
         reason,
         findings,
         accounts,
         others=" ".join(
-            filter(None, (compiled_by_us(tables, focus), other_steps(tables, focus, verdict)))
+            filter(
+                None,
+                (
+                    compiled_by_us(tables, focus),
+                    about_others(tables, focus, verdict, callables, lines),
+                ),
+            )
         ),
         story=story,
     )
     (shown, cut), sites = graphs(tables, focus), break_sites(tables, focus)
-    callables = regions(tables, focus)
-    pairs = focus.rows(tables["block_pairs"])
+    pairs = focus.pairs(tables)
     remarks = dict.fromkeys(notes(run, tables, focus, verdict, per_step))
     order = order_note(*steps) if findings else None
     return Diagnosis(
@@ -85,6 +92,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
         graphs=shown,
         pairs=tuple({name: row[name] for name in PAIR_COLUMNS} for row in pairs),
         outputs=compared_outputs(tables, focus),
+        unreached=lines,
         explanation=explanation(tables, focus),
         job=story,
         notes=(*remarks, *rules.used.notes, *(note for note in (order, cut) if note)),

@@ -10,8 +10,8 @@ import msgspec
 import polars as pl
 from msgspec.structs import fields
 
+from traceview.derive.callables import MEASURED_PASS
 from traceview.derive.facts.rows import frame
-from traceview.derive.speedup import MEASURED_PASS
 from traceview.tables import Tables
 
 Row = dict[str, Any]
@@ -73,6 +73,10 @@ class Focus(msgspec.Struct, frozen=True):
         """The same rows in the table's order, or the ``largest`` in that column first."""
         rows = self.mine(frame).to_dicts()
         return sorted(rows, key=lambda row: -(row[largest] or 0.0)) if largest else rows
+
+    def pairs(self, tables: Tables) -> list[Row]:
+        """The block pairs of the steps that the verdict is about."""
+        return self.rows(tables["block_pairs"].filter(pl.col("headline").fill_null(True)))
 
     def first(self, frame: pl.DataFrame) -> Row:
         """The first such row, or an empty dict."""

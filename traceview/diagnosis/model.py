@@ -98,7 +98,11 @@ class StanceCounts(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """One compiled callable and its part of a step."""
+    """One compiled callable and its part of a step of the headline.
+
+    From ``speedup`` on: figures of its own, where blocks of its own steps were timed; else
+    ``not_measured`` says why there are none. ``headline``: the verdict is about its steps.
+    """
 
     region_id: int
     name: str
@@ -115,6 +119,16 @@ class Region(msgspec.Struct, frozen=True):
     compiles: int | None
     graph_breaks: int | None
     recompiles: int | None
+    headline: bool = False
+    outcome: str | None = None
+    speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
+    step_eager_ms: float | None = None
+    step_compiled_ms: float | None = None
+    blocks: int | None = None
+    script_ms: float | None = None
+    not_measured: str | None = None
+    sentence: str = ""
 
 
 class KernelGroup(msgspec.Struct, frozen=True):
@@ -199,6 +213,13 @@ class Graph(msgspec.Struct, frozen=True):
     graph_text: str | None
     output_code: str | None
     kernels: tuple[str, ...] = ()
+
+
+class CompileLine(msgspec.Struct, frozen=True):
+    """A line that calls torch.compile."""
+
+    file: str
+    line: int
 
 
 class SourceExcerpt(msgspec.Struct, frozen=True):
@@ -304,6 +325,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     graphs: tuple[Graph, ...] = ()
     pairs: tuple[dict[str, Any], ...] = ()
     outputs: tuple[ComparedOutputs, ...] = ()
+    #: Lines that call torch.compile and had not run when the run was stopped.
+    unreached: tuple[CompileLine, ...] = ()
     explanation: Explanation = msgspec.field(default_factory=Explanation)
     #: What a whole job did, in a post-mortem; None for an ordinary run.
     job: Job | None = None

@@ -58,10 +58,17 @@ def notes(
     if speed and speed["compiles_inside"]:
         inside = plural(speed["compiles_inside"], "compile")
         yield f"Compilation never stopped: {inside} ran inside the timed blocks and count there."
-    reasons = [row["left_out"] for row in focus.rows(tables["block_pairs"]) if row["left_out"]]
+    reasons = [row["left_out"] for row in focus.pairs(tables) if row["left_out"]]
     for kind, times in Counter(reason.split(":")[0] for reason in reasons).most_common():
         example = next(reason for reason in reasons if reason.startswith(kind))
         yield f"Left out {plural(times, 'block pair')}: {'the first, ' * (times > 1)}{example}."
+    of_each = focus.rows(tables["callable_speedups"].filter("timed"))
+    shown = [row["windows"] for row in of_each if row["headline"]]
+    if shown == [0] and any(row["windows"] for row in of_each):
+        yield (
+            "No profiler window was recorded of the steps that the verdict is about, only of "
+            "another callable's. Those are not shown."
+        )
     yield from _compiling(tables, focus)
     yield from _profiled(tables, focus, verdict, counts)
     yield from _others(tables, focus)

@@ -9,7 +9,9 @@ import re
 from collections import Counter, defaultdict
 
 import polars as pl
+from msgspec.structs import replace
 
+from traceview.diagnosis.callables import of_callable
 from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
 from traceview.diagnosis.model import (
     AccountRow,
@@ -80,7 +82,9 @@ def counts(tables: Tables, focus: Focus) -> dict[str, StanceCounts]:
 
 
 def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
-    """The compiled callables of the process, those with the largest share of a step first."""
+    """The compiled callables of the process: the headline first, then by their time in the script
+    and their share of a step."""
+    own = {row["region_id"]: row for row in focus.rows(tables["callable_speedups"])}
     costs = {row["region_id"]: row for row in focus.rows(tables["region_costs"])}
     owners = tables["compile_regions"].select("compile_key", "region_id")
     owners = owners.unique("compile_key", keep="last")
@@ -93,24 +97,40 @@ def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
     found = []
     for row in focus.rows(tables["regions"]):
         number = row["region_id"]
-        cost = costs.get(number, {})
+        cost, measured = costs.get(number, {}), own.get(number, {})
+        low, high = measured.get("speedup_low"), measured.get("speedup_high")
         given = {name: row[name] for name in DEFAULTS if row[name] is not None}
-        found.append(
-            struct_of(
-                Region,
-                row,
-                arguments={name: given[name] for name in given if given[name] != DEFAULTS[name]},
-                calls_per_step=cost.get("calls_per_step"),
-                eager_ms=cost.get("eager_ms"),
-                compiled_ms=cost.get("compiled_ms"),
-                share=cost.get("share"),
-                compile_seconds=cost.get("compile_s"),
-                compiles=cost.get("compiles"),
-                graph_breaks=breaks[number] if tables.has("break_sites") else None,
-                recompiles=recompiles[number] if tables.has("recompiles") else None,
-            )
+        region = struct_of(
+            Region,
+            row,
+            headline=measured.get("headline", False),
+            outcome=measured.get("outcome"),
+            speedup=measured.get("speedup"),
+            speedup_interval=None if low is None or high is None else (low, high),
+            step_eager_ms=measured.get("eager_ms"),
+            step_compiled_ms=measured.get("compiled_ms"),
+            blocks=measured.get("pairs_used"),
+            script_ms=measured.get("script_ms"),
+            not_measured=measured.get("reason"),
+            arguments={name: given[name] for name in given if given[name] != DEFAULTS[name]},
+            calls_per_step=cost.get("calls_per_step"),
+            eager_ms=cost.get("eager_ms"),
+            compiled_ms=cost.get("compiled_ms"),
+            share=cost.get("share"),
+            compile_seconds=cost.get("compile_s"),
+            compiles=cost.get("compiles"),
+            graph_breaks=breaks[number] if tables.has("break_sites") else None,
+            recompiles=recompiles[number] if tables.has("recompiles") else None,
         )
-    found.sort(key=lambda region: (-(region.share or 0.0), region.region_id))
+        found.append(replace(region, sentence=of_callable(region)))
+    found.sort(
+        key=lambda region: (
+            not region.headline,
+            -(region.script_ms or 0.0),
+            -(region.share or 0.0),
+            region.region_id,
+        )
+    )
     return tuple(found[:MOST_REGIONS])
 
 

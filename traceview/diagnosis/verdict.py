@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,7 +21,6 @@ from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
 from traceview.words.names import at_line
-from traceview.words.numbers import plural, ratio
 
 Explains = Mapping[str, frozenset[str]]
 
@@ -34,9 +32,6 @@ EXPLAINED = 0.5
 NOT_CAPTURED = "not_captured"
 #: Stage of the rules on what Dynamo captures: only these can be why nothing was compiled.
 CAPTURE = "TV1"
-#: Pairs of another callable below which nothing is said of it.
-ENOUGH_PAIRS = 3
-MOST_NAMED = 3
 ENDINGS = {
     "stopped": "stopped by traceview when the plan was complete",
     "timeout": "ended by the time limit",
@@ -173,32 +168,6 @@ def ending(run: Row) -> str | None:
     if kind == "signal":
         return f"ended by signal {run['exit_signal']}"
     return ENDINGS.get(str(kind))
-
-
-def other_steps(tables: Tables, focus: Focus, verdict: Verdict) -> str:
-    """A sentence on the callables that the verdict is not about; empty where there is one only."""
-    if verdict.basis != "paired_blocks" or verdict.outcome not in ("helped", "neutral", "hurt"):
-        return ""
-    ratios: dict[int, list[float]] = defaultdict(list)
-    mine: set[int] = set()
-    for row in focus.rows(tables["block_pairs"]):
-        anchor = row["anchor_region_id"]
-        if anchor is None or row["speedup"] is None or row["compiles_inside"]:
-            continue
-        ratios[anchor].append(row["speedup"])
-        if row["used"]:
-            mine.add(anchor)
-    names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
-    others = [
-        f"{names.get(anchor) or f'region {anchor}'} {ratio(median(values))} "
-        f"({plural(len(values), 'block pair')})"
-        for anchor, values in ratios.items()
-        if anchor not in mine and len(values) >= ENOUGH_PAIRS
-    ]
-    if not others or len(mine) != 1:
-        return ""
-    about = names.get(next(iter(mine))) or "one callable"
-    return f"This is about calls of {about}; timed as well: {', '.join(others[:MOST_NAMED])}."
 
 
 def compiled_by_us(tables: Tables, focus: Focus) -> str:

@@ -142,7 +142,8 @@ def _causes(tables: Tables) -> list[tuple[Evidence, str]]:
     if found:
         return found
 
-    pairs = [row for row in first_rank(rows(tables, "block_pairs")) if row["used"]]
+    all_pairs = first_rank(rows(tables, "block_pairs"))
+    pairs = [row for row in all_pairs if row["used"] and row["headline"] is not False]
     wide = []
     for stance in ("eager", "compiled") if len(pairs) >= FEWEST_BLOCKS else ():
         lower, middle, upper = quantiles((row[f"{stance}_ms"] for row in pairs), n=4)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.callables import DEBUG_BACKENDS
 from traceview.rules import _edits
 from traceview.rules.kit import (
     Cost,
@@ -44,21 +45,6 @@ CODE = "TV111"
 NEEDS = frozenset({"regions", "graphs"})
 SEVERITIES = ("warning",)
 
-#: torch/_dynamo/backends/debugging.py: they run the graph as it is, or through AOTAutograd only.
-DEBUG_BACKENDS = frozenset(
-    {
-        "eager",
-        "eager_noexcept",
-        "eager_debug",
-        "pre_dispatch_eager",
-        "invoke_subgraph",
-        "aot_eager",
-        "aot_eager_default_partitioner",
-        "aot_eager_decomp_partition",
-        "aot_eager_decomp_partition_with_mode",
-    }
-)
-
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per torch.compile call whose backend generates nothing."""
@@ -72,7 +58,16 @@ def check(tables: Tables) -> Iterator[Finding]:
         slower = f"compiled {milliseconds(compiled)}, eager {milliseconds(eager)}"
         cost = Cost(compiled - eager, None, f"{slower}; what Inductor would save is not included")
 
-    for region in first_rank(rows(tables, "regions")):
+    regions = first_rank(rows(tables, "regions"))
+    # A line that was called with Inductor, too, compares backends.
+    compared = {
+        (region["call_file"], region["call_line"])
+        for region in regions
+        if region["calls"] and region["backend"] == "inductor"
+    }
+    for region in regions:
+        if (region["call_file"], region["call_line"]) in compared:
+            continue
         known = region["backend"] in DEBUG_BACKENDS
         own = bool(region["backend_is_callable"]) and captured > 0 and not generated
         if not region["calls"] or region["disable"] or not (known or own):

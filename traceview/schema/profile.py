@@ -11,6 +11,7 @@ import polars as pl
 from traceview.schema.columns import Column, table
 
 _STANCE = Column("stance", pl.String, "compiled or eager: which profiler window")
+_ANCHOR = Column("anchor_region_id", pl.Int32, "region whose calls are the steps of that window; null: an optimizer's, or not known")
 _STEP = Column("step", pl.Int32, "step within the window, from 0; null outside the marked steps")
 _GRAPH = (
     Column("graph_key", pl.String, "hash of the enclosing CompiledFxGraph mark; null in eager code"),
@@ -19,6 +20,7 @@ _GRAPH = (
 
 KERNELS = table("kernels", "one execution on a device: kernel, copy or memset",
     _STANCE,
+    _ANCHOR,
     _STEP,
     Column("name", pl.String, "kernel name as the profiler wrote it"),
     Column("kind", pl.String, "kernel, memcpy, memset"),
@@ -43,6 +45,7 @@ KERNELS = table("kernels", "one execution on a device: kernel, copy or memset",
 
 KERNEL_LAUNCHES = table("kernel_launches", "one CUDA runtime or driver call on the host",
     _STANCE,
+    _ANCHOR,
     _STEP,
     Column("name", pl.String, "cudaLaunchKernel, cuLaunchKernel, cudaGraphLaunch, cudaStreamSynchronize, …"),
     Column("kind", pl.String, "launch, graph_launch, sync, alloc, copy, other"),
@@ -56,6 +59,7 @@ KERNEL_LAUNCHES = table("kernel_launches", "one CUDA runtime or driver call on t
 
 CPU_OPS = table("cpu_ops", "one operator or mark on a host thread",
     _STANCE,
+    _ANCHOR,
     _STEP,
     Column("op_id", pl.Int64, "row number within the window, in order of start"),
     Column("parent_id", pl.Int64, "enclosing op on the same thread; null at the top"),
@@ -80,6 +84,7 @@ CPU_OPS = table("cpu_ops", "one operator or mark on a host thread",
 
 LINE_OPS = table("line_ops", "one host event of a lines window: one step under the profiler with the user's lines marked in it",
     _STANCE,
+    _ANCHOR,
     Column("op_id", pl.Int64, "row number within the step, in order of start"),
     Column("parent_id", pl.Int64, "enclosing event on the same thread; null at the top"),
     Column("depth", pl.Int32, "0 at the top"),

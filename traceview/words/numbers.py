@@ -11,6 +11,10 @@ from datetime import datetime, timezone
 from typing import TypeGuard
 
 MISSING = "not recorded"
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth", "tenth"),
+)
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -149,6 +153,14 @@ def change(ratio: float) -> str:
 def plural(number: int, noun: str) -> str:
     """``1 graph break``, ``3 graph breaks``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """``second``; from the eleventh on ``12th``."""
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    teens = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def times(number: int) -> str:

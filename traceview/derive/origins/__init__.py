@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from traceview.derive.callables import MEASURED_PASS
 from traceview.derive.origins.matched import matched
-from traceview.derive.speedup import MEASURED_PASS
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 

@@ -29,11 +29,13 @@ _OPTIONAL = (
     ("ceilings", "ceiling"),
     ("shape_trials", "shape_trial"),
     ("resets", "reset"),
+    ("compile_lines", "compile_line"),
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
 )
+_SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 _ERROR_CHARACTERS = 4096
 _ERROR_COLUMNS = ("type", "file", "line", "function", "stance")
@@ -111,7 +113,7 @@ def _batches(
     for process, head in owners:
         file = f"{raw}/events-{process.pid}.jsonl"
         for event in process.of(kind):
-            shared = {key: event.get(key) for key in ("region_id", "phase", "stance")}
+            shared = {key: event.get(key) for key in _SHARED}
             rows = event.get("rows")
             for row in rows if isinstance(rows, list) else ():
                 if isinstance(row, list) and len(row) >= len(columns):

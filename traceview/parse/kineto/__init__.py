@@ -36,12 +36,13 @@ from traceview.torchtext import marks
 __all__ = ["categorize", "read_pass", "read_stream", "rest_begun"]
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
-_HEAD = ("pass", "rank", "stance")  # columns of every table of a window
+_HEAD = ("pass", "rank", "stance", "anchor_region_id")  # columns of every table of a window
 
 
 class Window(msgspec.Struct, frozen=True):
     """One trace file: where it is, what it is named in tables, and whose it is.
 
+    ``anchor``: the region whose calls are its steps; None: an optimizer's steps, or not known.
     ``line_files``: of a lines window, the files by the index that its marks have; else None.
     """
 
@@ -50,6 +51,7 @@ class Window(msgspec.Struct, frozen=True):
     pid: int
     rank: int | None
     stance: str
+    anchor: int | None = None
     line_files: tuple[str | None, ...] | None = None
 
 
@@ -90,14 +92,14 @@ def read_stream(
     }
     del frames
     yield "traces", from_rows("traces", [trace])
-    yield from _tables(raw, head)
+    yield from _tables(raw, head, {"anchor_region_id": None})
 
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
     """Tables of a pass's profiler windows; no table at all if it had none.
 
-    One window per rank, stance and purpose is read: the last that the collector wrote. A lines
-    window gives line_ops alone: its marks make Python slow.
+    One window per rank, kind of step, stance and purpose is read: the last that the collector
+    wrote. A lines window gives line_ops alone: its marks make Python slow.
     """
     read: list[tuple[str, pl.DataFrame]] = []
     for window in windows(run, record):
@@ -105,24 +107,27 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
             damage.count(window.name, "missing", None, "the collector wrote of it, it is not there")
             continue
         head = _head(record.name, window.rank, window.pid, window.stance)
+        anchor = {"anchor_region_id": window.anchor}
         with rest_begun(window.path) as rest, opened(window.path) as stream:
             raw = read_raw(stream, window.name, damage, rest)
         if window.line_files is None:
-            read += _tables(raw, head)
+            read += _tables(raw, head, anchor)
         else:
-            read.append(("line_ops", _headed("line_ops", line_ops(raw, window.line_files), head)))
+            ops = line_ops(raw, window.line_files)
+            read.append(("line_ops", _headed("line_ops", ops, head | anchor)))
     return gathered(read)
 
 
 def windows(run: Run, record: PassRecord) -> list[Window]:
-    """The last trace of each rank, stance and purpose; the processes stand in order of their start.
+    """The last trace of each rank, kind of step, stance and purpose; processes as they started.
 
     A second process of the same rank (a forked worker that compiles too) is left out: its times
     and row numbers have nothing to do with the first one's. Damage to the events is counted by
     their own reader.
     """
     folder = run.raw(record)
-    found: dict[tuple[int | None, str, bool], Window] = {}
+    found: dict[tuple[int | None, int | None, str, bool], Window] = {}
+    processes: dict[int | None, int] = {}
     for process in read_processes(folder, record.raw, Damage()):
         for event in process.of("profile"):
             file, stance = event.get("file"), event.get("stance")
@@ -136,10 +141,13 @@ def windows(run: Run, record: PassRecord) -> list[Window]:
                 named = event.get("line_files")
                 files = named if isinstance(named, list) else []
                 lines = tuple(each if isinstance(each, str) else None for each in files)
-            key = (process.rank, stance, lines is None)
-            if key not in found or found[key].pid == process.pid:
+            of = event.get("anchor_region_id")
+            anchor = of if isinstance(of, int) else None
+            if processes.setdefault(process.rank, process.pid) == process.pid:
                 name = f"{record.raw}/{file}"
-                found[key] = Window(path, name, process.pid, process.rank, stance, lines)
+                found[process.rank, anchor, stance, lines is None] = Window(
+                    path, name, process.pid, process.rank, stance, anchor, lines
+                )
     return list(found.values())
 
 
@@ -148,9 +156,9 @@ def _head(pass_name: str, rank: int | None, pid: int | None, stance: str) -> dic
     return {"pass": pass_name, "rank": rank, "pid": pid, "stance": stance}
 
 
-def _tables(raw: RawFrames, head: dict[str, Any]) -> Batches:
+def _tables(raw: RawFrames, head: dict[str, Any], anchor: dict[str, int | None]) -> Batches:
     for table, batch in link(raw):
-        yield table, _headed(table, batch, head)
+        yield table, _headed(table, batch, head | anchor)
     if rows := memory_rows(raw.memory):
         yield "memory", from_rows("memory", ({**head, **row} for row in rows))
 
