@@ -30,8 +30,8 @@ def main_processes(tables: Tables, pass_name: str) -> list[Row]:
 def fails_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
     """The all-eager process of ``run``'s rank where it ended with the same error as ``run``.
 
-    While it compiles, torch raises an error of its own that quotes the lines, of which the innermost
-    raises the script's in eager, or quotes that error.
+    While it compiles, torch raises an error of its own: it quotes the lines, of which the innermost
+    raises the script's in eager, or that error.
     """
     rank = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
     eager = next(rank, None)

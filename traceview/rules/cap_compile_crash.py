@@ -81,7 +81,8 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding per function whose compile crashed."""
     baseline = tables["runs"].filter(pl.col("pass") == "baseline")
     raised = set(baseline["error_type"])
-    if errors_suppressed(tables) or raised & _CRASHES or tables.once(_failures.own_error):
+    own = tables.once(_failures.own_error)
+    if errors_suppressed(tables) or raised & _CRASHES or own:
         return
     lived = (baseline["exit_code"] == 0).any()
     ended = [row for row in first_rank(rows(tables, "runs")) if row["error_type"] in _CRASHES]
@@ -102,7 +103,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         spot = traced if code else owners.code(first)
         # Raised by a backend that is a callable of the script's own.
         region = region_of(tables, first["compile_key"])
-        own = kind == "BackendCompilerFailed" and bool(region and region["backend_is_callable"])
+        theirs = kind == "BackendCompilerFailed" and bool(region and region["backend_is_callable"])
 
         named = _NAMED.search(first["co_name"] or "")
         after = "dynamo" if kind == "InternalTorchDynamoError" else "aot"
@@ -121,7 +122,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 f"{shorten(first['fail_reason'] or '', 120)}"
             ),
             explanation=(
-                f"{_OWN_FAULT if own else _TORCHS_FAULT}: it happened while the function was "
+                f"{_OWN_FAULT if theirs else _TORCHS_FAULT}: it happened while the function was "
                 f"compiled{', and in eager the script goes on' if lived else ''}."
             ),
             cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
@@ -136,8 +137,8 @@ def check(tables: Tables) -> Iterator[Finding]:
                 ),
                 *map(_failures.failed_compile, compiles[:2]),
             ),
-            what_to_do=_OWN_REMEDY if own else remedy,
-            snippet=None if own else Snippet("python", f"{leave_out}\n\n# {repro}"),
+            what_to_do=_OWN_REMEDY if theirs else remedy,
+            snippet=None if theirs else Snippet("python", f"{leave_out}\n\n# {repro}"),
         )
 
 
