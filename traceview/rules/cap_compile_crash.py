@@ -44,6 +44,7 @@ from traceview.rules.kit import (
     Owners,
     Row,
     Snippet,
+    Spot,
     Tables,
     about,
     first_rank,
@@ -95,12 +96,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         first = compiles[0]
         kind, owners = _kind(first), tables.once(Owners)
         fatal = next((row for row in ended if row["error_type"] == kind), None)
-        # The line that was being traced, as torch's message quotes it.
-        message = (fatal or {}).get("error_message") or ""
-        row = {**first, **user_columns(parse_traceback(message.partition(TRACED)[2]))}
-        traced = owners.spot(row)
-        code = source_text(row, traced.place) if traced.place else None
-        spot = traced if code else owners.code(first)
+        spot, code = _traced(owners, first, (fatal or {}).get("error_message") or "")
         # Raised by a backend that is a callable of the script's own.
         region = region_of(tables, first["compile_key"])
         theirs = kind == "BackendCompilerFailed" and bool(region and region["backend_is_callable"])
@@ -140,6 +136,14 @@ def check(tables: Tables) -> Iterator[Finding]:
             what_to_do=_OWN_REMEDY if theirs else remedy,
             snippet=None if theirs else Snippet("python", f"{leave_out}\n\n# {repro}"),
         )
+
+
+def _traced(owners: Owners, compiled: Row, message: str) -> tuple[Spot, str | None]:
+    """The line that was being traced and its text, as torch's message quotes it; else the code."""
+    row = {**compiled, **user_columns(parse_traceback(message.partition(TRACED)[2]))}
+    spot = owners.spot(row)
+    code = source_text(row, spot.place) if spot.place else None
+    return spot if code else owners.code(compiled), code
 
 
 def _kind(row: Row) -> str | None:
