@@ -38,8 +38,8 @@ class Calls:
         if self._control.off:
             region.grant(FOREVER)
             return None
-        kept = self._taker is not None and not self._control.is_settled(region)
-        if kept and self._driver.watching and not self._parts.window.open:
+        wanted = self._driver.watching and not self._control.is_settled(region)
+        if self._taker is not None and wanted and not self._parts.window.open:
             began = time.perf_counter_ns()
             self._taker.look(gate, args, kwargs, self._driver.phase)
             self._driver.leave_out(time.perf_counter_ns() - began)

@@ -123,7 +123,7 @@ class Regions:
             return last
         number = event["region_id"]
         group = alike[0].group if alike else number
-        region = Region(number, cudagraphs, group, alive=False)  # until there is something to call
+        region = Region(number, cudagraphs, group)
         if alike:
             region.made_after = alike[-1], alike[-1].outermost
         made.append((region, asked))
@@ -152,25 +152,28 @@ class Regions:
             call = dress(counting(gate, self._control, self._listener), compiled)
             hide_from_dynamo(call)
             self._control.admit(gate)
-            region.alive = True
+            region.held += 1
+            weakref.finalize(call, region.collected).atexit = False
             return call
+
+        def also(compiled: Any, original: Any) -> Callable[..., Any]:
+            self._control.nests()  # a module's step calls its forward
+            return counted(compiled, original)
 
         optimized = sys.modules["torch._dynamo.eval_frame"].OptimizedModule
         if result is given["model"]:  # a class, or disabled: torch.compile is a no-op then
             if plain is not None and result.__call__ is not plain:
                 result.__call__ = counted(result.__call__, plain)
             return result
-        wrapped = result
         if isinstance(result, optimized):
             object.__setattr__(result, "forward", counted(result.forward, result._orig_mod))
             _watch_methods(optimized)
             _methods[result] = region
+            _watch_context(result.dynamo_ctx)
+            _contexts[result.dynamo_ctx] = also
         elif type(result) is FunctionType:
-            wrapped = counted(result, _innermost(given["model"]))
-        else:
-            return result
-        weakref.finalize(wrapped, region.collected).atexit = False
-        return wrapped
+            return counted(result, _innermost(given["model"]))
+        return result
 
 
 def _innermost(fn: Any) -> Any:
@@ -213,6 +216,32 @@ def _watch_methods(optimized: Any) -> None:
 
     __getattr__._traceview = True  # type: ignore[attr-defined]
     optimized.__getattr__ = __getattr__
+
+
+_contexts: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
+
+
+def _watch_context(context: Any) -> None:
+    """Count the functions that a compiled module's ``dynamo_ctx`` is given later.
+
+    Lightning throws the ``OptimizedModule`` away and compiles ``training_step`` and the others
+    with its context.
+    """
+    kind = type(context)
+    plain = kind.__call__
+    if hasattr(plain, "_traceview"):
+        return
+
+    @functools.wraps(plain)
+    def __call__(self: Any, fn: Any) -> Any:
+        result = plain(self, fn)
+        also = _contexts.get(self)
+        if also is None or type(result) is not FunctionType:
+            return result
+        return also(result, _innermost(fn))
+
+    __call__._traceview = True  # type: ignore[attr-defined]
+    kind.__call__ = __call__
 
 
 # -- what a torch.compile call was given, as plain data for the ``region`` event -------------------

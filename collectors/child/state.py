@@ -23,23 +23,21 @@ class Region:
     call that launches one kernel, an iterator's own count costs less than an attribute's.
     ``compile_calls`` is more than 1 where a line compiles one function again and again;
     ``made_after`` is what the line made of that function before, and its outermost calls by then;
-    ``group`` is the first one that it made so: same arguments, same sizes of parameters. ``alive``
-    while what torch.compile gave back can be called.
+    ``group`` is the first one that it made so: same arguments, same sizes of parameters.
 
-    Holds no reference to the user's objects: it outlives them.
+    ``held``: wrappers that are alive. Holds no reference to the user's objects: it outlives them.
     """
 
     region_id: int
     cudagraphs: bool = False
     group: int = -1
-    alive: bool = True
     left: int = 0
     counted: int = 0
     nested: int = 0
     passes: Iterator[bool] = field(default_factory=lambda: repeat(True, 0))
     passes_given: int = 0
     first_called: bool = False
-    collected_uncalled: bool = False
+    held: int = 0
     compile_calls: int = 1
     made_after: tuple[Region, int] | None = None
     methods_used: list[str] = field(default_factory=list)
@@ -68,10 +66,19 @@ class Region:
     def calls(self) -> int:
         return self.outermost + self.nested
 
+    @property
+    def alive(self) -> bool:
+        """Whether what torch.compile gave back can be called."""
+        return self.held > 0
+
+    @property
+    def collected_uncalled(self) -> bool:
+        """Whether all that torch.compile gave back for it died without a call."""
+        return self.held == 0 and self.calls == 0
+
     def collected(self) -> None:
-        """What torch.compile gave back for it is gone."""
-        self.alive = False
-        self.collected_uncalled = self.calls == 0
+        """A wrapper of its calls is gone."""
+        self.held -= 1
 
 
 class Gate:
@@ -174,8 +181,17 @@ class Control:
     def add(self, region: Region) -> None:
         """One more region: with two, each call's depth and thread have to be checked."""
         self.regions.append(region)
-        for each in self.regions:
-            each.grant(each.remaining)
+        self._check_each()
+
+    def nests(self) -> None:
+        """A region's calls may lie within each other from now on."""
+        self.flat = False
+        self._check_each()
+
+    def _check_each(self) -> None:
+        """Take back the passes that were given: depth and thread of each call are looked at."""
+        for region in self.regions:
+            region.grant(region.remaining)
 
     @property
     def straight(self) -> bool:

@@ -1,8 +1,11 @@
 """What a Python source does with clocks: where it reads them, and what surrounds the readings.
 
 Read with ``ast`` alone; nothing of the script is run or imported. Understood: ``time``'s clocks
-under any import name, ``timeit.default_timer``, differences of them, and events with ``record`` and
-``elapsed_time``. A clock that is handed to another function is not followed.
+under any import name, ``timeit.default_timer``, differences of them, events with ``record`` and
+``elapsed_time``, and what times a function that it is given (``timeit``, pytest-benchmark). A
+context manager of the file's own is read as a function that yields to the block below ``with``. A
+clock that is handed to another function is not followed. ``torch.utils.benchmark`` and ``do_bench``
+warm up and wait by themselves.
 
 A clock is reported to be read without waiting for a GPU only where that is sure: between the two
 readings, in one block of statements, stand calls of compiled code, methods of tensors and
@@ -12,8 +15,9 @@ optimizers that queue work, and ``for … in range(…)`` around them. Anything 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -25,6 +29,9 @@ CLOCKS = frozenset(
     + ["timeit.default_timer"]
 )
 TIMEIT_CALLS = frozenset({"timeit.timeit", "timeit.repeat"})
+#: The fixture of pytest-benchmark, by its name; it calls the function before it takes the time,
+#: ``pedantic`` only if it is asked to.
+BENCHMARK = "benchmark"
 EVENT = "torch.cuda.Event"
 _MODULES = ("time", "timeit")
 
@@ -48,6 +55,7 @@ _DECIDING = (
 _SHOW = frozenset(
     {"print", "echo", "write", "log", "debug", "info", "warning", "error", "critical", "exception"}
 )
+_BUILTINS = frozenset(dir(builtins))
 _UNITS = frozenset({60, 3600, 86400, 1e3, 1e6, 1e9, 1e-3, 1e-6, 1e-9})
 _WRAPPERS = frozenset({"round", "float", "int", "str", "format", "timedelta"})
 _AROUND = (ast.FormattedValue, ast.JoinedStr, ast.keyword, ast.Tuple)
@@ -84,12 +92,33 @@ class Read(msgspec.Struct, frozen=True):
     site: Site
 
 
+class Timed(msgspec.Struct, frozen=True):
+    """A call that times a function: ``timeit.timeit(lambda: f(x), number=100)``."""
+
+    clock: str
+    site: Site
+    call: ast.Call
+    warms_up: bool = False
+
+    @property
+    def calls(self) -> int | None:
+        """How often it calls the function; None: the source doesn't say."""
+        of_timeit = {"timeit.timeit": 3, "timeit.repeat": 4}
+        named = "number" if self.clock in of_timeit else "rounds"
+        given = [word.value for word in self.call.keywords if word.arg == named]
+        given += self.call.args[of_timeit.get(self.clock, 99) :][:1]
+        if not given:
+            return 1_000_000 if self.clock in of_timeit else None
+        number = given[0].value if isinstance(given[0], ast.Constant) else None
+        return number if type(number) is int and number > 0 else None
+
+
 class Clocks(msgspec.Struct, frozen=True):
-    """All clock sites of one scope, in order of line, and its ``timeit`` calls."""
+    """All clock sites of one scope, in order of line, and its calls that time a function."""
 
     starts: list[Start]
     reads: list[Read]
-    timeit: list[tuple[str, Site]]
+    timed: list[Timed]
 
 
 def import_names(tree: ast.Module) -> dict[str, str]:
@@ -151,7 +180,10 @@ def clocks_of(scope: Scope, names: dict[str, str]) -> Clocks:
         elif isinstance(node, ast.Call):
             function = dotted(node.func, names)
             if function in TIMEIT_CALLS:
-                found.timeit.append((str(function), site))
+                found.timed.append(Timed(str(function), site, node))
+            elif _is_benchmark(node, scope):
+                warms = isinstance(node.func, ast.Name) or "warmup_rounds" in _keywords(node)
+                found.timed.append(Timed("pytest-benchmark", site, node, warms))
             elif (event := _receiver(node, "record")) is not None:
                 started = [Start(event, EVENT, site)]
             elif node.args and (event := _receiver(node, "elapsed_time")) is not None:
@@ -177,6 +209,89 @@ def _clock(node: ast.AST, names: dict[str, str]) -> str | None:
     """The clock that ``node`` calls, if it is such a call."""
     name = dotted(node.func, names) if isinstance(node, ast.Call) else None
     return name if name in CLOCKS else None
+
+
+def _is_benchmark(node: ast.Call, scope: Scope) -> bool:
+    """Whether it calls the fixture of pytest-benchmark, which the function is given."""
+    arguments = scope.args.args if isinstance(scope, Function) else []
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr == "pedantic":
+        function = function.value
+    named = isinstance(function, ast.Name) and function.id == BENCHMARK
+    return named and any(argument.arg == BENCHMARK for argument in arguments)
+
+
+def _keywords(node: ast.Call) -> set[str | None]:
+    return {word.arg for word in node.keywords}
+
+
+def only_queues(tree: ast.Module, timed: Timed) -> bool:
+    """Whether the function that is timed is surely one call that queues work, or the callable."""
+    function = timed.call.args[0] if timed.call.args else None
+    if isinstance(function, ast.Name):  # a function of the file's own may do anything
+        return not any(
+            isinstance(node, Function) and node.name == function.id for node in ast.walk(tree)
+        )
+    if not isinstance(function, ast.Lambda):
+        return False
+    body = ast.Expr(function.body, lineno=function.lineno, end_lineno=function.end_lineno)
+    return _Own(function.lineno, tree).queues(body)
+
+
+def contexts_around(tree: ast.Module, scope: Scope, line: int) -> Iterator[tuple[ast.With, Scope]]:
+    """Each ``with`` around ``line`` whose context manager the file itself defines, as one function.
+
+    A class is the function that does what ``__enter__`` does, yields, and does what ``__exit__``
+    does.
+    """
+    defined = {node.name: node for node in tree.body if isinstance(node, Function | ast.ClassDef)}
+    for node, _ in nodes_of(scope):
+        if isinstance(node, ast.With) and node.lineno < line and covers(node, line):
+            for item in node.items:
+                name = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
+                manager = defined.get(name.id) if isinstance(name, ast.Name) else None
+                function = _as_one(manager) if isinstance(manager, ast.ClassDef) else manager
+                if function is not None and yield_line(function) is not None:
+                    yield node, function
+
+
+def _as_one(manager: ast.ClassDef) -> ast.FunctionDef | None:
+    methods = {node.name: node for node in manager.body if isinstance(node, ast.FunctionDef)}
+    enter, leave = methods.get("__enter__"), methods.get("__exit__")
+    if enter is None or leave is None or enter.lineno > leave.lineno:
+        return None
+    pause = ast.Expr(ast.Yield(), lineno=leave.lineno, end_lineno=leave.lineno)
+    before = [node for node in enter.body if not isinstance(node, ast.Return)]
+    body, lines = [*before, pause, *leave.body], (enter.lineno, leave.end_lineno)
+    return ast.FunctionDef(manager.name, enter.args, body, [], lineno=lines[0], end_lineno=lines[1])
+
+
+def yield_line(function: Scope) -> int | None:
+    """The line of its only ``yield``; None where it has none, or several."""
+    yields = [node for node, _ in nodes_of(function) if _yields(node)]
+    return yields[0].lineno if len(yields) == 1 else None
+
+
+def _yields(node: ast.AST) -> TypeGuard[ast.Expr]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
+
+
+def block_queues(tree: ast.Module, block: ast.With, line: int) -> tuple[ast.For, ...] | None:
+    """The loops in ``block`` around the call at ``line``; None where it may do more than queue."""
+    own = _Own(line, tree)
+    queues = all(map(own.queues, block.body))
+    return own.found[0] if queues and own.found else None
+
+
+def called_alike(tree: ast.Module, scope: Scope, line: int) -> list[int]:
+    """Other lines of the scope that call what the line calls, by the same name: ``fn(x)``."""
+    own = _Own(line, tree)
+    calls: dict[str, list[int]] = {}
+    for node, _ in nodes_of(scope):
+        if isinstance(node, ast.Call) and not own.leads_away(node):
+            calls.setdefault(ast.unparse(node.func), []).append(node.lineno)
+    alike = (lines for name, lines in calls.items() if line in lines and name not in _BUILTINS)
+    return sorted({each for lines in alike for each in lines} - {line})
 
 
 def _receiver(node: ast.Call, method: str) -> str | None:
@@ -249,6 +364,9 @@ class _Own:
     def queues(self, node: ast.stmt, loops: tuple[ast.For, ...] = ()) -> bool:
         if isinstance(node, ast.Pass):
             return True
+        if _yields(node) and covers(node, self._line):
+            self.found.append(loops)
+            return True
         if isinstance(node, ast.For):
             inner = (*loops, node)
             plain = _is_range(node.iter) and not node.orelse
@@ -270,12 +388,12 @@ class _Own:
         ]
         if not others:
             return True
-        if not covers(node, self._line) or len(others) > 1 or self._leads_away(others[0]):
+        if not covers(node, self._line) or len(others) > 1 or self.leads_away(others[0]):
             return False
         self.found.append(loops)
         return True
 
-    def _leads_away(self, call: ast.Call) -> bool:
+    def leads_away(self, call: ast.Call) -> bool:
         """Whether it may be a library's function, which calls the compiled code and then waits."""
         root = call.func
         while isinstance(root, ast.Attribute | ast.Subscript):

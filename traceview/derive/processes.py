@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from traceview.tables import Tables
+from traceview.torchtext.frames import TRACED, parse_traceback
 
 Row = dict[str, Any]
 
@@ -23,6 +25,29 @@ def main_processes(tables: Tables, pass_name: str) -> list[Row]:
         if seen is None or _work(run, timed) > _work(seen, timed):
             best[run["rank"]] = run
     return [best[rank] for rank in sorted(best, key=lambda rank: -1 if rank is None else rank)]
+
+
+def fails_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
+    """The all-eager process of ``run``'s rank where it ended with the same error as ``run``.
+
+    While it compiles, torch raises an error of its own: it quotes the lines, of which the innermost
+    raises the script's in eager, or that error.
+    """
+    rank = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
+    eager = next(rank, None)
+    if not eager or not eager["error_type"] or not run["error_type"]:
+        return None
+    # torch.compile itself raises in that pass, too.
+    refused = of_process(tables["regions"], eager)["error"].drop_nulls()
+    if any(error.startswith(f"{eager['error_type']}: ") for error in refused):
+        return None
+    raised = eager["error_file"], eager["error_line"]
+    message = run["error_message"] or ""
+    quoted = parse_traceback(message.partition(TRACED)[2])
+    traced = any((frame.file, frame.line) == raised for frame in quoted)
+    said = (eager["error_message"] or "").strip().partition("\n")[0]
+    wrapped = f"{eager['error_type']}: {said}" in message and bool(said)
+    return eager if traced or wrapped or eager["error_type"] == run["error_type"] else None
 
 
 def of_process(frame: pl.DataFrame, run: Row) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Tables made from the run's copies of the user's own files, read with ``ast``.
 
-``source_lines``    the lines that call torch.compile, so that a change can be shown against them
+``source_lines``    the lines that call torch.compile, so that a change can be shown against them,
+                    and those that the exception passed which ended the script
 ``setting_sites``   lines that name a setting of torch's. What value a setting has is recorded, not
                     who gave it; a line that names it is where to look
 ``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
@@ -16,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.derive.facts.places import frames
 from traceview.derive.syntax import Function, ReadSource, covers, syntax_tree
 from traceview.tables import Tables, from_rows
 
@@ -36,9 +38,13 @@ _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 def source_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     """Table ``source_lines``; ``read_source`` gives a file's text, None where there is no copy."""
-    places = tables["regions"].select("pass", file="call_file", line="call_line")
+    calls = tables["regions"].select("pass", file="call_file", line="call_line")
+    places = calls.drop_nulls().unique(maintain_order=True).to_dicts()
+    for run in tables["runs"].iter_rows(named=True):
+        passed = frames(run["error_stack"])
+        places += [{"pass": run["pass"], "file": at.file, "line": at.line} for at in passed]
     rows = []
-    for place in places.drop_nulls().unique(maintain_order=True).iter_rows(named=True):
+    for place in places:
         lines = (read_source(place["file"]) or "").split("\n")
         if 1 <= place["line"] <= len(lines):
             text = lines[place["line"] - 1].rstrip()

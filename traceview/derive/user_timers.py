@@ -1,8 +1,9 @@
 """Table ``script_timers``: clocks of the script's own that run around a region's calls.
 
 The stack of the first call says which line of each function led to it. A clock that is read before
-that line and again after it, in the same function, holds the compile in its figure. Where later
-calls are made is known from the lines window.
+that line and again after it, in the same function or in the context manager of a ``with`` around
+it, holds the compile in its figure. Where later calls are made is known from the lines window, and
+from the function of the first call: a helper that warms up calls the same name again.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ from traceview.derive.clocks import (
     Scope,
     Site,
     Start,
+    block_queues,
+    called_alike,
     clocks_of,
+    contexts_around,
     import_names,
     loops_that_queue,
     nodes_of,
+    only_queues,
     scope_at,
     shown_whole,
     times_of,
+    yield_line,
 )
 from traceview.derive.facts.places import frames
 from traceview.derive.syntax import ReadSource, covers, syntax_tree
@@ -67,10 +73,17 @@ def script_timers(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
                 continue
             source, at = read_source(place.file) or "", (place.line, place.function)
             found = timers(source, *at, in_loop)
-            rows.extend({**head, "file": place.file, **asdict(timer)} for timer in found)
-            tree = None if in_loop else syntax_tree(source)
-            call = _call_site(scope_at(tree, *at), place.line) if tree else None
-            in_loop = in_loop or bool(call and call.loops())
+            tree = syntax_tree(source)
+            if tree is not None:
+                scope = scope_at(tree, *at)
+                for line in called_alike(tree, scope, place.line):
+                    again = timers(source, line, place.function, in_loop)
+                    found += [replace(timer, spans_first_call=False) for timer in again]
+                call = _call_site(scope, place.line)
+                in_loop = in_loop or bool(call and call.loops())
+            # What holds the first call stands before those that do not.
+            for timer in {(each.start_line, each.read_line): each for each in found[::-1]}.values():
+                rows.append({**head, "file": place.file, **asdict(timer)})
         first = {(row["file"], row["start_line"], row["read_line"]) for row in rows}
         # The user's lines that called the region when it had long been compiled.
         later = tables["line_ops"].filter(
@@ -99,6 +112,21 @@ def timers(
     if tree is None:
         return []
     scope = scope_at(tree, call_line, function)
+    found = _timers_in(tree, scope, call_line, called_in_loop)
+    for block, manager in contexts_around(tree, scope, call_line):
+        call, pause = _call_site(scope, call_line), yield_line(manager)
+        inside = call.loops() if call else []
+        several = any(getattr(loop, "lineno", 0) > block.lineno for loop in inside)
+        loops = block_queues(tree, block, call_line)
+        for timer in _timers_in(tree, manager, pause or 0, called_in_loop or several):
+            calls = times_of(loops) if loops is not None and timer.waits is False else None
+            waits = None if loops is None else timer.waits
+            found.append(replace(timer, call_line=call_line, waits=waits, calls=calls))
+    return found
+
+
+def _timers_in(tree: ast.Module, scope: Scope, call_line: int, called_in_loop: bool) -> list[Timer]:
+    """The clocks of ``scope`` itself around the line."""
     call = _call_site(scope, call_line)
     if call is None:
         return []
@@ -126,6 +154,19 @@ def timers(
             read_in_loop=around.goes_on(start, read),
             shown_whole=start in started and started[start].variable in shown,
         )
+        timed = next((each for each in found.timed if each.site.line == start), None)
+        if timed is not None and start == read:
+            waits = False if only_queues(tree, timed) else None
+            several = timed.calls is None or timed.calls > 1
+            timer = replace(
+                timer,
+                calls_in_loop=called_in_loop or several,
+                spans_first_call=not timed.warms_up,
+                waits=waits,
+                calls=timed.calls,
+            )
+            result.append(timer)
+            continue
         loops = loops_that_queue(tree, scope, (start, read), call.line)
         if loops is not None:
             outer = next(s.site.loops() for s in found.starts if s.site.line == start)
@@ -155,9 +196,10 @@ class _Around(msgspec.Struct, frozen=True):
             if read is not None:
                 yield start.site.line, read.site.line, start.clock, self._several(start, read)
         # ``timeit.timeit(lambda: f(x))`` around the call: it times every call from the first.
-        for clock, site in self.found.timeit:
+        for timed in self.found.timed:
+            site = timed.site
             if site.path == self.call.path and 0 <= self.call.line - site.line <= 3:
-                yield site.line, site.line, clock, True
+                yield site.line, site.line, timed.clock, True
 
     def goes_on(self, start_line: int, read_line: int) -> bool:
         """Whether a clock is read again and again in a loop that calls but does not restart it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from traceview.rules import _failures
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Confidence,
@@ -134,8 +135,16 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def sites(tables: Tables, *kinds: str) -> Iterator[Site]:
-    """The user's own lines where breaks of these kinds (none given: any) happened."""
-    every = rows(tables, "break_sites", in_torch=False)
+    """The user's own lines where breaks of these kinds (none given: any) happened.
+
+    Not the line where an error of the script's own ended it, in eager as well.
+    """
+    own = tables.once(_failures.own_error)
+    every = [
+        row
+        for row in rows(tables, "break_sites", in_torch=False)
+        if not own or (row["file"], row["line"]) != (own[1]["error_file"], own[1]["error_line"])
+    ]
     wanted = (row for row in every if not kinds or not set(kinds).isdisjoint(row["kinds"]))
     for (file, line), same in grouped(wanted, "file", "line").items():
         place = inside = None

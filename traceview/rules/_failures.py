@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.derive.facts.breaks import errors_suppressed
+from traceview.derive.processes import fails_in_eager
 from traceview.rules.kit import (
     Evidence,
     Location,
@@ -21,7 +22,7 @@ from traceview.rules.kit import (
     rows,
     shorten,
 )
-from traceview.torchtext.frames import first_user_frame, parse_traceback
+from traceview.torchtext.frames import TRACED, first_user_frame, parse_traceback
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
         ended = [row for _, row in matches if "error_type" in row]
         failed = [row for _, row in matches if "fail_reason" in row]
         # The user's innermost lines that were being traced, as torch's messages quote them.
-        stacks = (_message(row).partition("from user code:")[2] for row in (*failed, *ended))
+        stacks = (_message(row).partition(TRACED)[2] for row in (*failed, *ended))
         traced = (first_user_frame(parse_traceback(stack)) for stack in stacks)
         quoted = (
             Location(at.file, at.line, at.function) for at in traced if at and at.line is not None
@@ -75,6 +76,22 @@ def failures(tables: Tables, pattern: re.Pattern[str]) -> Iterator[Failure]:
             about(*failed),
             ended=bool(ended),
         )
+
+
+def own_error(tables: Tables) -> tuple[Row, Row] | None:
+    """The run that an error of the script's own ended, and the all-eager run that it ended alike.
+
+    They are one where nothing compiled had been called by then.
+    """
+    regions = rows(tables, "regions")
+    started = any(row["calls"] or row["error"] for row in regions) or not tables.has("regions")
+    ended = (row for row in first_rank(rows(tables, "runs")) if row["exit_kind"] == "exit")
+    for run in ended:
+        if run["error_type"] not in (None, "SystemExit") and not started:
+            return run, run
+        if eager := fails_in_eager(tables, run):
+            return run, eager
+    return None
 
 
 def error(run: Row, message: str) -> Evidence:

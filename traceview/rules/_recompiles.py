@@ -111,6 +111,10 @@ def opening(text: str) -> str:
     )
 
 
+#: The last batch of an epoch is one of at least this many.
+RARE = 1 / 4
+
+
 class Cause(msgspec.Struct, frozen=True):
     """All recompiles of one function that one source decided (rows: never empty, in log order)."""
 
@@ -293,6 +297,22 @@ def by_source(tables: Tables) -> Iterator[Cause]:
 
 def _grouped(found: Iterable[Row], key: Callable[[Row], object]) -> Iterator[Cause]:
     return (Cause(tuple(group)) for group in grouped(found, by=key).values())
+
+
+def last_batch(tables: Tables, cause: Cause) -> Row | None:
+    """The row of ``input_sizes`` of the calls with a smaller batch that ``cause`` was compiled for.
+
+    They are few among the watched calls, and the first dimension went down from the usual size.
+    """
+    row, region = cause.rows[-1], region_of(tables, cause.rows[-1]["compile_key"])
+    sizes = row["old"], row["new"]
+    if not region or row["dim"] != 0 or not all((size or "").isdecimal() for size in sizes):
+        return None
+    usual, last = map(int, sizes)
+    met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
+    calls = grouped(met, by=lambda each: re.split(r"\D", each["sizes"], maxsplit=1)[0])
+    few, many = (sum(each["calls"] for each in calls.get(str(size), ())) for size in (last, usual))
+    return calls[str(last)][0] if last < usual and 0 < few <= RARE * many else None
 
 
 def limited_frames(tables: Tables) -> set[Frame]:

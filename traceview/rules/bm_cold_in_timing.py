@@ -9,10 +9,11 @@ milliseconds makes compiled code look many times slower than it is.
 
 ## Evidence
 The script's source: a clock is read before the line that led to the first call and again after
-it, and compiling took more than 20 % of the time of all compiled calls that were recorded. It is
-information where the second reading is inside the loop that makes the calls (a running rate, in
-which the compile matters less and less), and where the script only prints the time as it is: how
-long the job took, not how long a call takes.
+it (in the same function, in a context manager of the same file, by `timeit` or by pytest-benchmark
+without a warm-up), and compiling took more than 20 % of the time of all compiled calls that were
+recorded. It is information where the second reading is inside the loop that makes the calls (a
+running rate, in which the compile matters less and less), and where the script only prints the time
+as it is: how long the job took, not how long a call takes.
 
 ## What to do
 Call it a few times before the clock starts (three times with cudagraphs: warm-up, record,
@@ -68,15 +69,16 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"]) / 1e3
         if not total or compiling / total <= least_compile_share:
             continue
+        at = f"line {start}" if start == read else f"lines {start} to {read}"
         clock, call = timer["clock"], timer["call_line"]
-        read_at = f"{clock} at lines {start} and {read}, first call at line {call}"
+        read_at = f"{clock} at {at}, first call at line {call}"
         share = f"{seconds(compiling)} of {seconds(total)} ({percent(compiling / total)})"
         took = f"calls that compiled took {share} of the calls that were recorded one at a time"
         yield Finding(
             code=CODE,
             rule="bm-cold-in-timing",
             severity="info" if timer["read_in_loop"] or timer["shown_whole"] else "warning",
-            title=f"The script's own timer (lines {start} to {read}) includes the compile",
+            title=f"The script's own timer ({at}) includes the compile",
             explanation=(
                 f"{clock} is read at line {start}, the first compiled call follows at line {call}, "
                 f"and the time is taken at line {read}: it is not the time of a warm step. "

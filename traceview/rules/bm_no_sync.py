@@ -11,8 +11,10 @@ only when it is full does the host run at the GPU's pace, so short loops are the
 ## Evidence
 The script's source: between two readings of a host clock there are calls of compiled code and
 nothing that waits for the device (`torch.cuda.synchronize()`, `.item()`, `.cpu()`, an event). The
-profiler window shows no wait either. And in traceview's own blocks of such steps, timed by both
-clocks, the host was done well before the device.
+clock may be read in a helper that is given the callable, in a decorator, in a context manager of
+the same file, or by `timeit` or pytest-benchmark, which do not wait. The profiler window shows no
+wait either. And in traceview's own blocks of such steps, timed by both clocks, the host was done
+well before the device.
 
 A warning where 5 % or more of the time is missing from the figure: the loop's length is in the
 source, or the script ended by itself after that many calls. Information where the length is not
@@ -66,7 +68,10 @@ LEAST_RATIO = 1.2
 #: Launches that CUDA queues before the next one has to wait.
 QUEUE = 1024
 #: Clocks of CPU time measure something else, and clocks that synchronize are right.
-_CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer")
+_CLOCKS = (
+    *("time.time", "time.perf_counter", "time.monotonic"),
+    *("timeit.default_timer", "timeit.timeit", "timeit.repeat", "pytest-benchmark"),
+)
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -137,6 +142,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         if calls is not None and pace.missing(calls) < NOTABLE_SHARE:
             continue
 
+        at = f"line {start}" if start == read else f"lines {start} to {read}"
         between = f"calls at line {timer['call_line']}, nothing between them that waits"
         by_clocks = (
             f"{milliseconds(pace.host)} by the host's clock, {milliseconds(pace.device)} by the "
@@ -146,7 +152,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             code=CODE,
             rule="bm-no-sync",
             severity="info" if calls is None else "warning",
-            title=f"The script's own timer (lines {start} to {read}) does not wait for the GPU",
+            title=f"The script's own timer ({at}) does not wait for the GPU",
             explanation=(
                 f"{clock} is read while kernels are still queued: the calls of a step return "
                 f"after {milliseconds(pace.host)}, and the GPU needs "
@@ -157,7 +163,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             confidence="derived",
             location=Location(file, read, timer["function"]),
             evidence=(
-                Evidence(f"{clock} at lines {start} and {read}, {between}", "script_timers"),
+                Evidence(f"{clock} at {at}, {between}", "script_timers"),
                 Evidence(f"a compiled step in unprofiled blocks: {by_clocks}", "blocks"),
             ),
             what_to_do=(

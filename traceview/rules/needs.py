@@ -4,6 +4,7 @@ A need is a table (``graph_breaks``), or what a table must hold besides:
 
     kernel_groups:eager          rows of that stance
     cache_events:warm            the second start, on the warm cache
+    runs:baseline                the script all in eager, where it failed in a compiled call
     compiles.guard_latency_us    a column that some torch versions do not fill
     environment|warnings         one of several
 """
@@ -133,7 +134,7 @@ UNCACHED = frozenset(
     {"fusions", "fusion_notes", "perf_hints", "schedules", "inductor_metrics", "autotune_choices"}
 )
 
-_WARM, _STANCES = "warm", ("eager", "compiled")
+_WARM, _BASELINE, _STANCES = "warm", "baseline", ("eager", "compiled")
 
 
 class _Lack(NamedTuple):
@@ -161,7 +162,9 @@ class _Need(NamedTuple):
             return False
         columns = {column.name for column in all_tables()[self.table].columns}
         if self.mark == ":":
-            return self.of_warm_start or (self.rest in _STANCES and "stance" in columns)
+            return self.rest in (_WARM, _BASELINE) or (
+                self.rest in _STANCES and "stance" in columns
+            )
         return not self.mark or self.rest in columns
 
     def is_met(self, tables: Tables) -> bool:
@@ -170,6 +173,10 @@ class _Need(NamedTuple):
         found = tables[self.table]
         if self.of_warm_start:
             return _WARM in {*tables["runs"]["pass"], *found["pass"]}
+        if (self.mark, self.rest) == (":", _BASELINE):
+            called = (tables["regions"]["calls"].fill_null(0) > 0).any()
+            failed = found["error_type"].is_not_null().any() and called
+            return not failed or _BASELINE in set(found["pass"])
         if self.mark == ":":
             return not found.filter(pl.col("stance") == self.rest).is_empty()
         if found.is_empty() and self.table in UNCACHED:
@@ -184,6 +191,8 @@ class _Need(NamedTuple):
         """(words, command) for a reader who has nothing yet."""
         if self.of_warm_start:
             return "a second start on the warm cache", DIAGNOSE_WARM
+        if (self.mark, self.rest) == (":", _BASELINE):
+            return "the script's run all in eager", DIAGNOSE
         record = RECORD_OF[self.table]
         stances = self.rest if self.mark == ":" else "eager and compiled"
         return record.words.replace(_STEPS, f"{stances} steps"), record.command
@@ -193,6 +202,9 @@ class _Need(NamedTuple):
         record, there = RECORD_OF[self.table], tables.has(self.table)
         if self.of_warm_start and there:
             return _Lack("a second start on the warm cache", command=DIAGNOSE_WARM)
+        if (self.mark, self.rest) == (":", _BASELINE) and there:
+            why = "this run has none (--no-baseline leaves it out)"
+            return _Lack("the script's run all in eager", why, DIAGNOSE)
         if self.mark == "." and there:
             version = _first(tables["runs"]["torch_version"])
             torch = f"torch {version}" if version else "this torch"

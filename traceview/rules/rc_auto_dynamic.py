@@ -45,6 +45,8 @@ def check(tables: Tables) -> Iterator[Finding]:
     changed = (*_recompiles.of_sizes(tables, "first_change"), *_single_values(tables))
     for cause in changed:
         again = compiles.get(cause.rows[-1]["compile_key"])
+        if _recompiles.last_batch(tables, cause):
+            continue  # a rule of its own
         if _recompiles.frame_of(cause.row) in limited or not (again and again["dynamic_symbols"]):
             continue
         # A mark saves the compile for the first value, whose own time is lost among a start's.

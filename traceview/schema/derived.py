@@ -175,7 +175,7 @@ SETTING_SITES = table("setting_sites", "one line of the user's own that names a 
     Column("function", pl.String, "function around it, or <module>"),
 )
 
-SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile",
+SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile, or that the exception passed which ended the script",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("text", pl.String, "that line of the run's copy"),

@@ -18,6 +18,8 @@ import msgspec
 from traceview.torchtext.remembered import remembered
 
 _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?$')
+#: Above the user's lines that were being traced, in messages of the compiler's.
+TRACED = "from user code:"
 #: The name that Dynamo gives to the code after a graph break (torch/_dynamo/resume_execution.py).
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 _MARKER = re.compile(r"^\s*[\^~\s]+$")

@@ -40,6 +40,14 @@ _VIEWS = """
 VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
 #: The ``op`` of a node that takes one of several results: ``var_mean[0]``.
 ITEM = "getitem"
+_CALLED = re.compile(r'(?m)^\s*(\w+)(?: *: *"[^"\n]*")? = torch\.ops\.(\w+)\.(\w+)')
+#: Functions of torch.nn.functional with an argument ``training`` → layer, and a call with it: a
+#: dropout that drops, a batch norm that keeps statistics.
+_DROPS = "dropout", re.compile(r"\(\w+, (?!0\.0,)[\d.e-]+, True\b")
+_TRAINED = {
+    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"), _DROPS),
+    "batch_norm": ("batch norm", re.compile(r"\(\w+, (?!None)\w+, \w+, \w+, \w+, True\b")),
+}
 #: Comments above nodes, as a pattern for whole lines.
 COMMENT_LINES = r"(?m)^\s*# File: .*$"
 #: A line with an operation (a call, or an item taken), for what counts faster than Python.
@@ -310,6 +318,16 @@ def _of_sign(sign: str, prefix: str = "") -> str:
     return f"operator.{prefix}{name.rstrip('_') if prefix else name}" if name else ""
 
 
+def training_only(node: Node) -> str | None:
+    """Which layer that works otherwise in evaluation a node of Dynamo's graph runs for training.
+
+    >>> training_only(Node("y", "torch.nn.functional.dropout", "(x, 0.1, True, False)"))
+    'dropout'
+    """
+    kind = _TRAINED.get(node.target.removeprefix("torch.nn.functional."))
+    return kind[0] if kind and kind[1].match(node.args) else None
+
+
 @lru_cache(4096)
 def op_name(target: str) -> str:
     """``torch.ops.aten.add.Tensor`` as ``aten.add``; others as they are, without ``torch.``."""
@@ -373,6 +391,11 @@ def node_lines(text: str) -> dict[str, str]:
         else:
             at = user_lines.get(place)
     return found
+
+
+def called_operators(text: str) -> dict[str, str]:
+    """Node name to operator of ``torch.ops``, in any graph: ``{"y": "mylib.scale"}``."""
+    return {node: f"{space}.{name}" for node, space, name in _CALLED.findall(text)}
 
 
 def lowered_operators(text: str) -> dict[str, str]:

@@ -21,6 +21,8 @@ NOT_PROFILED = {
     "bad-cap_customop_no_fake", "bad-cap_toolchain_missing", "gpu-cudagraph_overwritten",
     "bad-cap_compile_crash", "bad-ct_repeated_blocks", "good-ct_repeated_blocks",
     "bad-cap_no_compile_call",
+    "bad-cap_compile_crash_dynamo", "bad-cap_fails_in_eager", "bad-cap_fails_in_eager_explain",
+    "good-cap_fails_in_eager", "bad-cap_customop_no_autograd",
 }  # fmt: skip
 
 
@@ -251,3 +253,20 @@ def test_the_traced_graphs_lines_are_those_that_the_lines_window_saw(tables_of, 
     )
     assert both.height == traced.height > 100
     assert both["place"].to_list() == both["seen"].to_list()
+
+
+def test_a_custom_operator_is_fused_with_nothing(tables_of):
+    """Inductor names the kernel that reads its result after it, and computes none of it."""
+    tables = tables_of("healthy-custom_op")
+    groups = tables["match_groups"].sort(pl.col("ops").list.len())
+    own = [ops for ops in groups["ops"].to_list() if "scenarios.shift_rows" in ops]
+    assert own == [["scenarios.shift_rows"]]
+    generated = tables["generated_kernels"].filter(pl.col("category") == "cpp")
+    assert "scenarios.shift_rows" not in generated["fused_ops"].explode().to_list()
+    (members,) = (
+        tables["matched_kernels"]
+        .filter(pl.col("name").str.contains("shift_rows"))
+        .filter(pl.col("category") == "user_kernel")
+        .partition_by("group_id")
+    )
+    assert sorted(members["stance"]) == ["compiled", "eager"]

@@ -1,9 +1,10 @@
 """Eager kernels and the compiled ones that replaced them: the smallest sets that belong together.
 
-Every kernel has keys: a user's line, the kind of work there (each library's apart, all that is
-bound by memory together), forward or backward. A generated kernel has a key for each line and kind
-in it. Kernels that share a key belong together, and with whatever those share one with. A line's
-keys are split by shape or operator where that leaves no kernel without a partner.
+Every kernel has keys: a user's line, the kind of work there (each library's apart, custom operators
+and the user's own Triton too, all else that is bound by memory together), forward or backward. A
+generated kernel has a key for each line and kind in it. Kernels that share a key belong together,
+and with whatever those share one with. A line's keys are split by shape or operator where that
+leaves no kernel without a partner.
 
 Some work shares no line with the other stance's: a line may be a library's in eager and the
 caller's in a graph, an optimizer's step may be one line in eager and another in its generated code,
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceview.derive.origins.work import LIBRARY
-from traceview.parse.kineto.categories import operator_category
+from traceview.parse.kineto.categories import USER_KERNEL, operator_category
 from traceview.torchtext.fx import VIEWS, operator_word
 
 Row = dict[str, Any]
@@ -53,6 +54,8 @@ def keys(row: Row, lost: Container[Key] = ()) -> list[Key]:
             library = {"attention" if "attention" in row["name"] else "gemm"}
         kinds = ["memory", *sorted(kind for kind in library if kind)]
     words = {operator_word(op) for op in row["ops"]} - _ANYWHERE
+    if row["category"] == USER_KERNEL:  # it has one name in both stances
+        words = {operator_word(row["plain"])}
     if not in_graph:  # outside regions only the outermost operator
         words = {row["word"], *(words if inside else ())}
     where = (way, "inside" if inside else "outside")

@@ -12,7 +12,7 @@ import polars as pl
 
 from traceview.derive.origins.tree import forward_rows, nearest, with_context
 from traceview.derive.windows import Window
-from traceview.parse.kineto.categories import operator_category
+from traceview.parse.kineto.categories import USER_KERNEL, is_foreign, operator_category
 from traceview.torchtext.dtypes import dtype_of
 from traceview.torchtext.output_code import PROFILED_CPP
 
@@ -37,6 +37,8 @@ def operators(window: Window) -> pl.DataFrame:
     ops = with_context(window.ops)
     served = {name: operator_category(name) for name in ops["name"].unique()}
     served = {name: kind for name, kind in served.items() if kind in LIBRARY}
+    # What an operator of the user's own runs is that operator's, whatever it is.
+    served |= {name: USER_KERNEL for name in ops["name"].unique() if is_foreign(name)}
     ops = ops.with_columns(
         served=pl.col("name").replace_strict(served, default=None, return_dtype=pl.String),
         arranging=pl.col("name").str.contains(_ARRANGING),
@@ -72,7 +74,8 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
 
     ``name``, ``plain`` (without the graph's number), ``category``, ``cpu_op``, ``ns``, ``kind``
     (``gemm``, ``convolution``, ``attention``, ``communication``; all that is bound by memory:
-    ``memory``), ``mark`` (start of the call of its graph) and the columns of its operator.
+    ``memory``; a custom operator or the user's own Triton: ``user_kernel``), ``mark`` (start of the
+    call of its graph) and the columns of its operator.
     """
     context = ops.select(
         *("row", "op_id", "top_row", "backward_row", "forward_row", "graph_row", "parent_row"),
@@ -119,6 +122,8 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
         .then(category)
         .when(pl.col("within").is_not_null())
         .then(pl.col("within"))
+        .when(category == USER_KERNEL)
+        .then(category)
         .when(pl.col("above").is_not_null() & ~copies)
         .then(pl.col("above"))
         .otherwise(pl.lit("memory"))

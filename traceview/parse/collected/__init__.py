@@ -38,7 +38,7 @@ _OPTIONAL = (
 _SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
 _ERROR_CHARACTERS = 4096
-_ERROR_COLUMNS = ("type", "file", "line", "function", "stance")
+_ERROR_COLUMNS = ("type", "file", "line", "function", "stack", "stance")
 _TORCH_COLUMNS = (
     "torch_version",
     "triton_version",

@@ -110,7 +110,7 @@ def categorize(
     if known:
         return known
     if cpu_op is not None and "::" in cpu_op:
-        users = _foreign(cpu_op)
+        users = is_foreign(cpu_op)
     else:  # Triton launches through the driver, without an operator
         by_driver = launch_name is not None and launch_name.startswith("cuLaunchKernel")
         users = by_driver and name.isidentifier() and _LIBRARY.search(name) is None
@@ -119,10 +119,21 @@ def categorize(
     return next((category for pattern, category in _KERNELS if pattern.search(name)), "other")
 
 
-def _foreign(operator: str) -> bool:
+def is_foreign(operator: str) -> bool:
     """Whether an operator is of a namespace that is not torch's own."""
     namespace, separator, _ = operator.partition("::")
     return bool(separator) and namespace.isidentifier() and namespace not in _TORCHS
+
+
+def is_users(operator: str) -> bool:
+    """Whether ``mylib.scale`` is the user's own code, a custom operator or Triton of its own.
+
+    Inductor calls it as it is: no kernel that it generates computes a part of it.
+    """
+    namespace, _, name = operator.partition(".")
+    if namespace == "higher_order":
+        return name.startswith("triton_kernel_wrapper")
+    return is_foreign(f"{namespace}::{name}")
 
 
 @lru_cache(maxsize=65536)
@@ -132,7 +143,7 @@ def cpu_category(name: str, kind: str = "cpu_op") -> str:
         return "overhead"
     if kind != "cpu_op":
         return "mark"
-    users = USER_KERNEL if _foreign(name) else None
+    users = USER_KERNEL if is_foreign(name) else None
     return _generated(name) or operator_category(name) or users or "other"
 
 

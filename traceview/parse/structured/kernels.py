@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from traceview.parse.cutting import Record
+from traceview.parse.kineto.categories import is_users
 from traceview.parse.payloads.module import Traces, traces
 from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Process, Reader, Row
-from traceview.torchtext.fx import lowered_operators, node_lines
+from traceview.torchtext.fx import called_operators, lowered_operators, node_lines
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
@@ -99,6 +100,8 @@ def settle(process: Process, kernels: list[Row], calls: list[Row]) -> None:
     where provenance names those of the views before it as well.
     """
     texts = _Lines(process)
+    for row in (*kernels, *calls):
+        _leave_out_users(process, texts, row)
     for row in kernels:
         if not row["user_lines"] and (found := texts.of(row, row["source_nodes"])):
             row["user_lines"], row["line_origin"] = found, "comment"
@@ -108,6 +111,28 @@ def settle(process: Process, kernels: list[Row], calls: list[Row]) -> None:
             row["line_origin"] = "comment" if row["user_lines"] else None
         if row["category"] in ("extern", "fallback") and len(row["user_lines"]) > 1:
             row["user_lines"] = texts.of(row, row["source_nodes"][-1:]) or row["user_lines"]
+
+
+def _leave_out_users(process: Process, texts: _Lines, row: Row) -> None:
+    """Take the user's own operators, whose results generated code reads, out of what it computes.
+
+    Inductor names a kernel after all origins of its buffers.
+    """
+    column = "fused_ops" if "fused_ops" in row else "ops"
+    own = {op for op in row[column] or () if is_users(op)}
+    if not own or row["category"] in ("extern", "fallback"):
+        return
+    nodes: dict[bool, set[str]] = {False: set(), True: set()}  # of the post-grad graph or not
+    for graph in process.rows["graphs"]:
+        if graph["compile_key"] == row["compile_key"]:
+            called = called_operators(graph["text"]).items()
+            nodes[graph["kind"] == "post_grad"] |= {node for node, op in called if op in own}
+    row[column] = [op for op in row[column] if op not in own]
+    row["source_nodes"] = [node for node in row["source_nodes"] if node not in nodes[False]]
+    if row.get("post_nodes"):
+        row["post_nodes"] = [node for node in row["post_nodes"] if node not in nodes[True]]
+    if lines := texts.of(row, row["source_nodes"]):
+        row["user_lines"], row["line_origin"] = lines, "comment"
 
 
 class _Lines:
