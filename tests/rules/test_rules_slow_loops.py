@@ -67,3 +67,35 @@ def test_weights_that_are_laid_out_in_every_call(make, ms, outcome, severities):
     findings = list(RULES["ind-weight-layout"].check(tables))
     assert [finding.severity for finding in findings] == severities
     assert [finding.location.line for finding in findings] == [7] * len(severities)
+
+
+def test_what_is_computed_again_says_how_often(make):
+    row = {"why": "recomputed", "functions": ["pow"], "evaluations": 131072, "distinct": 1024}
+    assert found("ind-scalar-loop", make, row) == []
+    (finding,) = found("ind-recomputed", make, row)
+    assert "pow at train.py:9 is computed 128 times for each value" in finding.title
+    assert "131,072 pow a run, for 1,024 different values" in finding.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "severities"),
+    [(1.0, 0.1, []), (0.4, 0.4, ["info"]), (None, 1.2, ["warning"]), (1.0, None, [])],
+)
+def test_new_memory_in_every_step(make, eager, compiled, severities):
+    effect = {"effect": "page_faults", "eager_ms": eager, "compiled_ms": compiled}
+    counts = [
+        {"stance": stance, "page_faults": faults}
+        for stance, faults in (("eager", 0.0), ("compiled", 8192.0))
+    ]
+    fault = {"device": "cpu", "kind": "page_fault", "value": 0.15, "unit": "us"}
+    preloaded = {"section": "env", "name": "LD_PRELOAD", "value": "libjemalloc.so.2"}
+    tables = make(speedups=[SPEEDUP], waterfall=[effect], step_counts=counts, ceilings=[fault])
+    findings = list(RULES["mem-page-faults"].check(tables))
+    assert [finding.severity for finding in findings] == severities
+    assert all("MALLOC_MMAP_MAX_=0" in finding.snippet.text for finding in findings)
+    tables = make(
+        speedups=[SPEEDUP], waterfall=[effect], step_counts=counts, ceilings=[fault],
+        environment=[preloaded],
+    )  # fmt: skip
+    for finding in RULES["mem-page-faults"].check(tables):
+        assert finding.snippet.text.startswith("MALLOC_CONF=")

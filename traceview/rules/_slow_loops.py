@@ -45,33 +45,43 @@ class Slow(NamedTuple):
         )
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
-        """A line for each of the slowest kernels; ``how`` each function is computed."""
+        """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""
         found = []
         for row in self.rows[:MOST_EVIDENCE]:
             n = row["evaluations"]
             often = f"{n:,} {'/'.join(row['functions'])} a run" if n else "/".join(row["functions"])
             took = f", {milliseconds(row['ms'])} of a step" if row["ms"] is not None else ""
-            found.append(from_row(f"{row['kernel_name']}: {often}, {how}{took}", "slow_loops", row))
+            found.append(
+                from_row(
+                    f"{row['kernel_name']}: {often}, {how.format(**row)}{took}", "slow_loops", row
+                )
+            )
         return tuple(found)
 
 
-def slow(tables: Tables, why: Collection[str], least_share: float) -> Slow | None:
-    """Kernels slow for a reason in ``why``; None where they lose less of a compiled step."""
+def slow(
+    tables: Tables, why: Collection[str], least_share: float, compiles: Collection[str] = ()
+) -> Slow | None:
+    """Kernels slow for a reason in ``why``; None where they lose less of a compiled step.
+
+    Those of ``compiles`` (keys) alone, if any are given.
+    """
     step = step_ms(tables, "compiled")
     known = [row for row in first_rank(rows(tables, "slow_loops")) if row["why"] in why]
+    known = [row for row in known if not compiles or row["compile_key"] in compiles]
     found = sorted((r for r in known if r["slower_ms"]), key=lambda row: -row["slower_ms"])
     lost = sum(row["slower_ms"] for row in found)
     if not step or not found or lost < least_share * step:
         return None
     keys = {row["compile_key"] for row in found}
-    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
+    theirs = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
     lines = (location(text) for row in found for text in row["user_lines"] or ())
     return Slow(
         found,
         sum(row["ms"] or 0.0 for row in found),
         lost,
         list(dict.fromkeys(filter(None, lines))),
-        about(*compiles),
+        about(*theirs),
     )
 
 

@@ -5,13 +5,16 @@
 ## Why it costs
 The graph then calculates with sizes that never change: index arithmetic in the kernels, loops that
 are not unrolled, fewer fusions and choices made for the shape, no cudagraph without a recording for
-each size. torch's own benchmarks lost a tenth of their speedup with it. Only a run without it shows
-how much it costs here.
+each size. torch's own benchmarks lost a tenth of their speedup with it. Most expensive are
+reshapes, shuffles and rolls: a generated loop finds each element by divisions with sizes, which
+take no time if the sizes are constants, and has no vector code.
 
 ## Evidence
 A torch.compile call with `dynamic=True`, symbols for sizes in what was compiled for it, and one
-combination of sizes in all calls that were looked at (those outside of the timed blocks). It is
-information: that static code is faster is likely, and was not measured.
+combination of sizes in all calls that were looked at (those outside of the timed blocks). Where
+generated kernels on a CPU divide by symbolic sizes for each element, the cost is measured: what
+they take longer than the eager operators that they replaced. Elsewhere it is information: that
+static code is faster is likely, and was not measured.
 
 ## What to do
 Leave `dynamic=` out: the first sizes are then constants, and if a size does change later, torch
@@ -19,6 +22,7 @@ makes it symbolic by itself, for one more compile.
 
 ## Settings
 - `fewest_calls`: with fewer calls looked at, it is not reported.
+- `least_share`: part of the compiled step, 0 to 1, that such kernels must lose to be its cost.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
@@ -33,6 +37,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -43,25 +48,33 @@ from traceview.rules.kit import (
     compile_call,
     first_rank,
     from_row,
+    milliseconds,
     plural,
     region_of,
     rows,
+    severity,
 )
+from traceview.torchtext import cpp_loops
 
 CODE = "TV214"
 NEEDS = frozenset({"regions", "compile_regions", "symbols", "input_sizes"})
-SEVERITIES = ("info",)
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion"})
 IS_CAUSE = False
 
 #: The watched calls lie at the start, between the blocks and in the profiled windows: sizes that
 #: vary show within a few of them.
 FEWEST_CALLS = 8
+#: Within what a profile is wrong by.
+LEAST_SHARE = 0.05
 _SIZE = ".size()["
 #: How torch names the symbols of sizes and ints; those of floats begin with zf.
 _INTEGER = re.compile(r"s\d+")
 
 
-def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Finding]:
+def check(
+    tables: Tables, *, fewest_calls: int = FEWEST_CALLS, least_share: float = LEAST_SHARE
+) -> Iterator[Finding]:
     """One finding a torch.compile call."""
     symbols = [row for row in rows(tables, "symbols") if row["source_name"]]
     # Those that the code set to one value are not symbolic any more.
@@ -85,25 +98,35 @@ def check(tables: Tables, *, fewest_calls: int = FEWEST_CALLS) -> Iterator[Findi
             continue
         sizes, calls = met[0]["sizes"], plural(met[0]["calls"], "call")
         symbolic = len({row["source_name"] for row in own})
+        lost = slow(
+            tables, {cpp_loops.SYMBOLIC_INDEX}, least_share, {row["compile_key"] for row in own}
+        )
+        title = (
+            f"dynamic=True for {region['name']}, though its tensors had the same sizes in {calls}"
+        )
+        text = "What that costs was not measured: only a run without dynamic=True shows it."
+        if lost:
+            title += f"; its kernels lose {milliseconds(lost.slower_ms)} of a step"
+            text = (
+                f"{kernels(lost)} divide by symbolic sizes to find each element; with constant "
+                "sizes there is nothing to divide."
+            )
         yield Finding(
             code=CODE,
             rule="rc-needless-dynamic",
-            severity="info",
-            title=(
-                f"dynamic=True for {region['name']}, though its tensors had the same sizes in "
-                f"{calls}"
-            ),
+            severity=severity(tables, lost.slower_ms) if lost else "info",
+            title=title,
             explanation=(
                 f"All {calls} that were looked at had tensors of {sizes}, but the graph is "
-                "compiled for any size. What that costs was not measured: only a run without "
-                "dynamic=True shows it."
+                f"compiled for any size. {text}"
             ),
-            cost=Cost(about="not measured"),
+            cost=lost.cost if lost else Cost(about="not measured"),
             confidence="derived",
             location=compile_call(region),
             evidence=(
                 Evidence(f"{calls} with {sizes}, none with other sizes", "input_sizes"),
                 from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", own[0]),
+                *(lost.evidence("by symbolic sizes for each element") if lost else ()),
             ),
             what_to_do=(
                 "Leave dynamic= out and compare. If a size changes one day, torch makes it "

@@ -137,13 +137,14 @@ OUTPUT_VERDICTS = table("output_verdicts", "whether the outputs of one compiled 
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
 )
 
-SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, with the main reason",
+SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, or more than once, with the main reason",
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
     Column("kernel_name", pl.String, "see generated_kernels"),
-    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known)"),
+    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known); or recomputed (several times for the same value), symbolic_index (divisions by symbolic sizes for each element)"),
     Column("functions", pl.List(pl.String), "what is computed so, most evaluations first: tanh, exp, rand, erfinv, …"),
     Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
+    Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
     Column("count", pl.Float64, "runs of the kernel per step"),

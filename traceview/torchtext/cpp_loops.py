@@ -10,6 +10,7 @@ those of torch/_inductor/codegen/cpp.py and cpp_prefix.h, torch 2.6 to 2.13:
     tmpbuf_out[i] = calc_i1e(tmpbuf0[i]);       a function without a vector form
     auto tmp1 = tmp0.erfinv();                  another: ATen calls it element by element
     result[offset_idx] = randn_cpu(tmp0, offset[offset_idx]);
+    auto tmp0 = in_ptr0[…(x0 + ks1*((static_cast<int64_t>(x1) % static_cast<int64_t>(ks0))))];
 """
 
 from __future__ import annotations
@@ -26,20 +27,27 @@ FEW_ELEMENTS = "few_elements"
 STRIDED = "strided"
 LOADED_INDEX = "loaded_index"
 NOT_VECTORIZED = "not_vectorized"
+SYMBOLIC_INDEX = "symbolic_index"
 
-_LOOP = re.compile(
+LOOP = re.compile(
     r"for\s*\(int64_t (?P<name>\w+)=static_cast<int64_t>\((?P<low>\d{1,18})L?\); (?P=name)<"
     r"static_cast<int64_t>\((?:(?P<high>\d{1,18})L?\)|.)"
     r"(?:[^;]{0,200}; ?(?P=name)\+=\(?static_cast<int64_t>\((?P<step>\d{1,9})L?\))?"
 )
 _RANDOM = re.compile(r"\b(normalized_rand|randn|randint64)_cpu\(")
 _NO_FORM = re.compile(r"\bcalc_(\w+)\(|\.(erfinv|digamma|i0e?|igammac?)\(")
-_FUNCTION = re.compile(
+FUNCTION = re.compile(
     r"\bstd::(acosh?|asinh?|atan[2h]?|cosh?|erfc?|exp2?|expm1|lgamma|log(?:10|1p|2)?|pow|sinh?"
     r"|tanh?)\("
 )
-_VECTOR_FUNCTION = re.compile(
-    r"\.(?:acosh?|asinh?|atan[2h]?|cosh?|erfc?|f?exp\w{0,4}|expm1|lgamma|log\w{0,3}|pow|sinh?|tanh?)\("
+VECTOR_FUNCTION = re.compile(
+    r"\.(acosh?|asinh?|atan[2h]?|cosh?|erfc?|f?exp\w{0,4}|expm1|lgamma|log\w{0,3}|pow|sinh?|tanh?)\("
+)
+#: A value, or a place, that takes a division for each element; a constant divisor takes none.
+_DIVIDES = re.compile(
+    r"^\s*(?:auto tmp\d+ = |\w*ptr\d+\[)(?=.{0,2000}\bks\d+)"
+    r".{0,2000}(?: % |\bdiv_floor_integer\(|\bdiv_mod\()",
+    re.MULTILINE,
 )
 _INDEX = re.compile(r"_ptr\d+\[static_cast<int64_t>\((?P<index>.{1,2000})\)\]")
 _FACTOR = r"(?<![\w.])(\d{{1,18}})L?\*{name}\b"
@@ -85,7 +93,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     loops: list[_Open] = []
     lines = source.splitlines()
     for at, line in enumerate(lines):
-        if (match := _LOOP.search(line)) and len(loops) < _DEEPEST:
+        if (match := LOOP.search(line)) and len(loops) < _DEEPEST:
             high, step = match["high"], match["step"]
             size = None if high is None else max(0, int(high) - int(match["low"]))
             loops.append(_Open(depth, match["name"], size, int(step) if step else None))
@@ -96,11 +104,11 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
                 _add(found[RANDOM, None], _RANDOM_NAMES[called[1]], times)
             elif called := _NO_FORM.search(line):
                 _add(found[NO_VECTOR_FORM, None], called[1] or called[2], times)
-            elif called := _FUNCTION.search(line):
+            elif called := FUNCTION.search(line):
                 inner = loops[-1]
                 if inner.step == 1 or (inner.size or 2) <= 1:
                     _add(found[_reason(lines, at, inner)], called[1], times)
-            elif _VECTOR_FUNCTION.search(line):
+            elif VECTOR_FUNCTION.search(line):
                 in_vectors += times or 0
         for sign in re.findall(r"[{}]", line):
             depth += 1 if sign == "{" else -1
@@ -115,6 +123,11 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     if in_vectors > sum(fact.evaluations or in_vectors for fact in result):
         return []
     return sorted(result, key=lambda fact: -(fact.evaluations or 0))
+
+
+def divides_by_sizes(source: str) -> bool:
+    """Whether C++ ``source`` finds its places by divisions with sizes that are symbols."""
+    return _DIVIDES.search(source) is not None
 
 
 def _add(functions: dict[str, int | None], name: str, times: int | None) -> None:

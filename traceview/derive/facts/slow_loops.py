@@ -1,4 +1,7 @@
-"""Table ``slow_loops``: work that generated C++ kernels do one element at a time, and its cost.
+"""Table ``slow_loops``: work that makes generated C++ kernels slow, and its cost.
+
+Either a kernel does it one element at a time, or more than once for the same value, or it divides
+by symbolic sizes to find each place.
 
 The cost is what the kernel's match group takes longer than the eager operators that it replaced,
 the part of the waterfall that is called fusion: a kernel in scalar code that is still faster than
@@ -17,13 +20,17 @@ from traceview.derive.effects.parts import FUSION
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
-from traceview.torchtext.cpp_loops import OneAtATime, one_at_a_time
+from traceview.torchtext.cpp_loops import SYMBOLIC_INDEX, divides_by_sizes, one_at_a_time
+from traceview.torchtext.cpp_values import repeated
 from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
 #: The slowest of these functions takes this long for one element (a Bessel function: 43 ns on a
 #: server of 2023, a tanh 12): where there is more time for each, something else takes it.
 _MOST_NS = 50.0
+RECOMPUTED = "recomputed"
+#: A function takes about as long for one element as vector code takes for this many.
+_VECTOR = 8
 
 
 def slow_loops(tables: Tables) -> pl.DataFrame | None:
@@ -32,7 +39,11 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         return None
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
     origins = Origins(tables)
-    known: dict[str, list[OneAtATime]] = {}
+    known: dict[str, Row | None] = {}
+    # On a machine with other work a kernel's time is not all its own.
+    blocks = tables["blocks"].filter(stance="compiled", clock="host")
+    thread, host = (float(blocks[name].sum()) for name in ("thread_ms", "host_ms"))
+    running = min(1.0, thread / host) if thread and host else 1.0
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
         name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
@@ -40,22 +51,18 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         if origin is None or not (text := origin["source_code"]):
             continue
         if text not in known:
-            known[text] = one_at_a_time(text)
-        if not known[text]:
+            known[text] = _main_reason(text)
+        if (fact := known[text]) is None:
             continue
-        fact = known[text][0]  # the one that most evaluations are of
-        runs, ms = kernel["count"] or 0.0, kernel["ms"] or 0.0
-        if fact.evaluations is not None and runs * fact.evaluations * _MOST_NS < ms * 1e6:
+        runs, ms, times = kernel["count"] or 0.0, kernel["ms"] or 0.0, fact["evaluations"]
+        if times is not None and runs * times * _MOST_NS < ms * running * 1e6:
             continue
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]].append(
             {
                 **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
                 "raw_line": origin["raw_line"],
                 "kernel_name": name,
-                "why": fact.why,
-                "functions": list(fact.functions),
-                "evaluations": fact.evaluations,
-                "length": fact.length,
+                **fact,
                 "user_lines": origin["user_lines"],
                 "count": runs,
                 "profiled_ms": ms,
@@ -74,8 +81,37 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
             slower_ms = None
             if slower is not None and ms is not None and own and scale:
                 slower_ms = min(slower, own * scale) * row["profiled_ms"] / own
+                if row["why"] == RECOMPUTED:  # what is computed once stays
+                    slower_ms = min(slower_ms, ms * (1 - row["distinct"] / row["evaluations"]))
             result.append({**head, "group_id": group_id, **row, "ms": ms, "slower_ms": slower_ms})
     return from_rows("slow_loops", result)
+
+
+def _main_reason(source: str) -> Row | None:
+    """What takes most of a kernel that need not: of one reason, as columns of the table."""
+    one = next(iter(one_at_a_time(source)), None)
+    more = repeated(source)
+    scalar = _VECTOR * (one.evaluations or 0) if one else 0
+    wasted = sum(
+        (fact.evaluations - fact.distinct) * (_VECTOR if fact.scalar else 1) for fact in more
+    )
+    if more and wasted >= scalar:
+        return {
+            "why": RECOMPUTED,
+            "functions": list(dict.fromkeys(fact.function for fact in more)),
+            "evaluations": sum(fact.evaluations for fact in more),
+            "distinct": sum(fact.distinct for fact in more),
+        }
+    if one is None:
+        if not divides_by_sizes(source):
+            return None
+        return {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None}
+    return {
+        "why": one.why,
+        "functions": list(one.functions),
+        "evaluations": one.evaluations,
+        "length": one.length,
+    }
 
 
 def _mine(pass_name: str, rank: int | None, group_id: int | None) -> pl.Expr:

@@ -1,0 +1,78 @@
+"""How often generated C++ kernels evaluate a function for the same value: sources cut to size."""
+
+from textwrap import dedent
+
+from traceview.torchtext.cpp_loops import divides_by_sizes
+from traceview.torchtext.cpp_values import repeated
+
+INT = "static_cast<int64_t>"
+LOADU = "at::vec::Vectorized<float>::loadu"
+
+
+def loop(name, size, body, step=1):
+    head = f"for(int64_t {name}={INT}(0L); {name}<{INT}({size}L); {name}+={INT}({step}L))"
+    return f"{head}\n{{\n{body}\n}}"
+
+
+def within(name, low, high, body):
+    return f"if(C10_LIKELY({name} >= {INT}({low}) && {name} < {INT}({high}L)))\n{{\n{body}\n}}"
+
+
+def function(index, call="tmp0.erf()"):
+    load = f"auto tmp0 = {LOADU}(in_ptr0 + {INT}({index}), {INT}(8));"
+    return f"{load}\nauto tmp1 = {call};"
+
+
+def facts(source):
+    return [(r.function, r.evaluations, r.distinct) for r in repeated(dedent(source))]
+
+
+def test_a_row_that_is_broadcast():
+    source = loop("x0", 512, loop("x1", 1000, function("x1", "tmp0.pow(tmp9)"), 8))
+    assert facts(source) == [("pow", 512_000, 1000)]
+
+
+def test_every_element_once_and_the_last_few_separately():
+    whole, rest = (within("x1", *r, function("x1 + 1003L*x0")) for r in ((0, 1000), (1000, 1003)))
+    assert facts(loop("x0", 64, loop("x1", 1003, f"{whole}\n{rest}", 8))) == []
+
+
+def test_two_loops_over_one_tensor():
+    rows = loop("x0", 64, loop("x1", 32, function("x1 + 32L*x0"), 8))
+    columns = loop("x0", 32, loop("x1", 64, function("x0 + 32L*x1")), 8)
+    assert facts(rows + "\n" + columns) == [("erf", 4096, 2048)]
+    other = columns.replace("in_ptr0", "in_ptr1")
+    assert facts(rows + "\n" + other) == []
+
+
+def test_windows_that_overlap():
+    source = loop("x0", 1000, loop("x1", 16, function("x0 + x1", "tmp0.sin()"), 8))
+    assert facts(source) == [("sin", 16_000, 1015)]
+
+
+def test_a_scalar_call_that_the_compiler_moves_out_of_the_inner_loop():
+    body = f"auto tmp0 = in_ptr0[{INT}(x0)];\nauto tmp1 = std::sin(tmp0);"
+    assert facts(loop("x0", 64, loop("x1", 64, body, 8))) == []
+    assert facts(loop("x1", 64, loop("x0", 64, body))) == [("sin", 4096, 64)]
+
+
+def test_sums_and_random_numbers_are_different_every_time():
+    body = "auto tmp0 = randn_cpu(in_ptr0[{INT}(0L)], x1);\nauto tmp1 = std::exp(tmp0);"
+    assert facts(loop("x0", 64, loop("x1", 64, body))) == []
+    assert facts(loop("x0", 64, "auto tmp0 = tmp_acc0;\nauto tmp1 = std::exp(tmp0);")) == []
+    several = "auto tmp0 =\n[&]\n{\nreturn tmpbuf;\n}\n()\n;\nauto tmp1 = tmp0.exp();"
+    assert facts(loop("x0", 64, loop("x1", 64, several))) == []
+
+
+def test_loops_of_symbols_are_not_counted():
+    source = loop("x0", "ks0", loop("x1", 1000, function("x1"), 8))
+    assert facts(source.replace("ks0L", "ks0")) == []
+
+
+def test_divisions_by_symbolic_sizes():
+    place = "    auto tmp0 = in_ptr0[{}(x1 + ks1*(({}(x0) % {}(ks0))))];".format(*[INT] * 3)
+    assert divides_by_sizes(place)
+    assert not divides_by_sizes(place.replace("ks0", "16L").replace("ks1", "16L"))
+    # The loop's own end is calculated once.
+    end = f"for(int64_t x0={INT}(0L); x0<{INT}(c10::div_floor_integer(ks1, 4L)); x0+={INT}(1L))"
+    assert not divides_by_sizes(end)
