@@ -323,7 +323,7 @@ def test_each_fold_has_an_optimizer_of_its_own_and_all_their_steps_count():
 
 def test_another_region_takes_over_after_fifty_calls_without_the_anchor():
     control = Control()
-    first, second = Region(0), Region(1)
+    first, second = Region(0, held=1), Region(1, held=1)
     control.regions += [first, second]
     anchor = Anchor(control)
     first.counted += 1
@@ -381,7 +381,7 @@ def test_blocks_of_one_line_are_one_step_together():
 
 def test_after_a_complete_plan_the_next_region_that_is_not_settled_is_the_anchor():
     control = Control()
-    first, part, later = (Region(number, group=number) for number in range(3))
+    first, part, later = (Region(number, group=number, held=1) for number in range(3))
     control.regions += [first, part, later]
     anchor = Anchor(control)
     assert anchor.called(first)
@@ -400,7 +400,7 @@ def test_after_a_complete_plan_the_next_region_that_is_not_settled_is_the_anchor
 
 def test_what_is_called_in_few_of_the_steps_is_measured_by_itself():
     control = Control()
-    train, evaluate = (Region(number, group=number) for number in range(2))
+    train, evaluate = (Region(number, group=number, held=1) for number in range(2))
     control.regions += [train, evaluate]
     anchor, optimizer = Anchor(control), Optimizer()
     for _ in range(3):
@@ -418,7 +418,7 @@ def test_what_is_called_in_few_of_the_steps_is_measured_by_itself():
 
 def test_another_region_takes_over_at_once_where_the_anchor_is_gone():
     control = Control()
-    first, second = (Region(number, group=number) for number in range(2))
+    first, second = (Region(number, group=number, held=1) for number in range(2))
     control.regions += [first, second]
     anchor = Anchor(control)
     assert anchor.called(first)
@@ -429,7 +429,7 @@ def test_another_region_takes_over_at_once_where_the_anchor_is_gone():
 
 def test_two_regions_by_turns_keep_the_anchor():
     control = Control()
-    first, second = Region(0), Region(1)
+    first, second = Region(0, held=1), Region(1, held=1)
     control.regions += [first, second]
     anchor = Anchor(control)
     moved = 0

@@ -90,7 +90,7 @@ _TABLES = {
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
-        "script_ends",
+        "script_ends", "compile_lines",
     ),
     _collected("what the script calls, or --compile compiled"): (
         "compile_targets", "lines_to_add",
@@ -111,7 +111,7 @@ _TABLES = {
         "idle_on_compile",
     ),
     COMPARED: ("output_trials", "output_checks", "output_verdicts"),
-    TIMED: ("blocks", "block_pairs", "speedups"),
+    TIMED: ("blocks", "block_pairs", "speedups", "callable_speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
