@@ -9,8 +9,8 @@ reads from top to bottom:
     profile        two windows per stance, for time and for the user's lines (or at the end, see
                    below)
     block          more and longer pairs, until the speedup is known to 3 %
-    profile        the windows for time once more, longer, where the script has lasted so long; an
-                   unpaired block before and after each shows how fast the machine was around it
+    profile        the windows for time once more, longer, after two seconds in blocks; an unpaired
+                   block before and after each shows how fast the machine was around it
 
 How long the script lasts is not known. So a pair takes a fifth of the steps before it at most: what
 a script's end cuts off is little, and by far the most steps lie in blocks.
@@ -180,7 +180,7 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     """The whole plan; returns when it is complete. Pairs are numbered from ``first_pair``."""
     quiet = yield from _quiet(settings)
     blocks = _Blocks(settings, first_pair, never_quiet=quiet)
-    profiled = not settings.profile
+    profiled = longer = not settings.profile
     moment = yield Enter("block", f"1/{blocks.wanted or FEWEST}")
     while not blocks.complete(moment):
         moment = yield from blocks.pair(moment)
@@ -188,9 +188,13 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
             profiled = True
             moment = yield from _windows(settings, moment)
             moment = yield Enter("block", blocks.shown(moment))
+        elif profiled and not longer and blocks.enough_for_longer(moment):
+            longer = True
+            moment = yield from _longer_windows(settings, moment)
+            moment = yield Enter("block", blocks.shown(moment))
     if not profiled:
         moment = yield from _windows(settings, moment, late=True)
-    elif settings.profile:
+    elif not longer:
         moment = yield from _longer_windows(settings, moment)
     return moment
 
@@ -268,6 +272,10 @@ class _Blocks:
         """
         early = SMALL_PAIRS[moment.step_kind]
         return not moment.profiler_stays and self.pairs >= min(self.wanted or early, early)
+
+    def enough_for_longer(self, moment: Moment) -> bool:
+        """As soon as they are a small part: a noisy script may end before it is known exactly."""
+        return self.wanted is None and not moment.profiler_stays and self._spent_ms >= NARROW_MS
 
     def shown(self, moment: Moment) -> str:
         """``3/12``: the pair that comes next, and how many there will be, as far as is known."""

@@ -65,10 +65,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         severity=severity(tables, found.slower_ms),
         title=(
             f"Random numbers{where} are drawn one element at a time, "
-            f"{percent(found.slower_ms / step)} of the step slower than eager"
+            f"{milliseconds(found.slower_ms)} slower than "
+            f"eager ({percent(found.slower_ms / step)} of the step)"
         ),
         explanation=(
-            f"{kernels(found)} with random numbers take {milliseconds(found.ms)} of a step. "
+            f"A step spends {milliseconds(found.ms)} in {kernels(found)} with random numbers. "
             "Generated code for a CPU calls its generator for each element; ATen fills a tensor "
             "with vector code."
         ),

@@ -72,10 +72,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         severity=severity(tables, found.slower_ms),
         title=(
             f"{names}{where} {verb} {slowest['evaluations'] / slowest['distinct']:,.3g} times for "
-            f"each value, {percent(found.slower_ms / step)} of the step slower than eager"
+            f"each value, {milliseconds(found.slower_ms)} slower than "
+            f"eager ({percent(found.slower_ms / step)} of the step)"
         ),
         explanation=(
-            f"{kernels(found)} take {milliseconds(found.ms)} of a step. Inductor puts the "
+            f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "
             "computation into each loop that uses its result, and each row of a broadcast, "
             "instead of storing it once."
         ),

@@ -137,12 +137,14 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             rule="ind-scalar-loop",
             severity=severity(tables, found.slower_ms),
             title=(
-                f"{names}{where} {verb} one element at a time, {share} of the step slower than "
-                f"eager: {why.format(length=length)}"
+                f"{names}{where} {verb} one element at a time, "
+                f"{milliseconds(found.slower_ms)} slower than eager ({share} of the step): "
+                f"{why.format(length=length)}"
             ),
             explanation=(
-                f"{kernels(found)} take {milliseconds(found.ms)} of a step. ATen computes {names} "
-                "for several elements at once; the generated loop calls the function for each."
+                f"A step spends {milliseconds(found.ms)} in {kernels(found)}. ATen computes "
+                f"{names} for several elements at once; the generated loop calls the function for "
+                "each."
             ),
             cost=found.cost,
             confidence="derived",

@@ -99,16 +99,19 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     ),
     "operator": (
         "compiled code calls another operator",
-        "Let Inductor time the library against templates of its own, which take in what is around "
-        "the call. For attention, choose the backend with torch.nn.attention.sdpa_kernel.",
+        "Let Inductor time the library against templates of its own.",
         Snippet("python", 'torch.compile(model, mode="max-autotune-no-cudagraphs")'),
     ),
     "kernel": (
         "the library picks another kernel",
-        "Let Inductor time the library against templates of its own. For convolutions, "
-        "torch.backends.cudnn.benchmark = True times the library's own kernels.",
+        "Let Inductor time the library against templates of its own.",
         Snippet("python", 'torch.compile(model, mode="max-autotune-no-cudagraphs")'),
     ),
+}
+#: What else decides which kernel runs.
+_OF_KIND = {
+    "attention": " Or choose the backend with torch.nn.attention.sdpa_kernel.",
+    "convolution": " torch.backends.cudnn.benchmark = True times the library's own kernels.",
 }
 
 
@@ -136,14 +139,15 @@ def _finding(
     why, what_to_do, snippet = _CAUSES[cause]
     before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
     names = list(dict.fromkeys(category(row["kind"]) for row in pairs))
+    kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
     where = f" at {short(place)}" if place else ""
     return Finding(
         code=CODE,
         rule="ind-slower-library",
         severity=severity(tables, after - before),
         title=(
-            f"{names[0].capitalize()}{where} takes {milliseconds(after)} compiled and "
-            f"{milliseconds(before)} in eager: {why}"
+            f"{names[0].capitalize()}{where}: {milliseconds(after)} compiled, "
+            f"{milliseconds(before)} in eager; {why}"
         ),
         explanation=(
             f"The same work is {percent(share)} of the compiled step slower than in eager: "
@@ -155,7 +159,7 @@ def _finding(
         evidence=tuple(
             Evidence(text, "library_pairs") for row in pairs[:2] for text in _sides(row)
         ),
-        what_to_do=what_to_do,
+        what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
         snippet=snippet,
         weighs=True,
     )

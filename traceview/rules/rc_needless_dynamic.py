@@ -108,8 +108,8 @@ def check(
         if lost:
             title += f"; its kernels lose {milliseconds(lost.slower_ms)} of a step"
             text = (
-                f"{kernels(lost)} divide by symbolic sizes to find each element; with constant "
-                "sizes there is nothing to divide."
+                f"Each element of {kernels(lost)} is found by division by symbolic sizes; with "
+                "constant sizes there is nothing to divide."
             )
         yield Finding(
             code=CODE,

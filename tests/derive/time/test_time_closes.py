@@ -15,6 +15,8 @@ RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
 STANCES = ("eager", "compiled")
+#: A window records one thread's calls; a timed step holds the time in which others had the lock.
+THREADED = {"healthy-worker_threads"}
 
 
 @pytest.fixture(params=RECORDED)
@@ -72,7 +74,9 @@ def test_host_time_is_that_of_the_marked_steps(tables):
 
 
 @pytest.mark.parametrize("stance", STANCES)
-def test_the_unexplained_rest_is_within_two_percent(tables, stance):
+def test_the_unexplained_rest_is_within_two_percent(tables, stance, request):
+    if request.node.callspec.params["tables"] in THREADED:
+        pytest.skip("its steps are calls of several threads")
     for found, timed, rows in accounts(tables):
         if found != stance:
             continue

@@ -40,10 +40,6 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
     origins = Origins(tables)
     known: dict[str, Row | None] = {}
-    # On a machine with other work a kernel's time is not all its own.
-    blocks = tables["blocks"].filter(stance="compiled", clock="host")
-    thread, host = (float(blocks[name].sum()) for name in ("thread_ms", "host_ms"))
-    running = min(1.0, thread / host) if thread and host else 1.0
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
         name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
@@ -55,7 +51,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         if (fact := known[text]) is None:
             continue
         runs, ms, times = kernel["count"] or 0.0, kernel["ms"] or 0.0, fact["evaluations"]
-        if times is not None and runs * times * _MOST_NS < ms * running * 1e6:
+        if times is not None and runs * times * _MOST_NS < ms * 1e6:
             continue
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]].append(
             {
