@@ -60,7 +60,7 @@ def test_calls_of_two_threads_are_measured():
     found, blocks = diagnosis_of(THREADS), parsed(THREADS)["blocks"]
     assert found.verdict.blocks >= 6
     assert found.verdict.blocks > found.verdict.blocks_measured / 2
-    assert blocks["other_thread_calls"].sum() > blocks["steps"].sum() / 10
+    assert blocks["other_thread_calls"].sum() > blocks["steps"].sum() / 20
     assert (blocks["region_calls"] - blocks["steps"]).abs().max() <= 3
     # Without traceview: 1.4 ms eager, 3.1 ms compiled, whose kernels hold Python's lock.
     assert found.verdict.speedup == pytest.approx(0.5, abs=0.05)
