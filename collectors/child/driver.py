@@ -80,7 +80,7 @@ class Driver:
         self._stops = 0
         self._lines = CompileLines(parts.frames)
         self._plan_began = 0
-        self._several = self._crossed = False
+        self.several_threads = self._crossed = False
         self._began_s = self._news_s = time.monotonic()
         self._looked_s = 0.0
         self._news = (0, 0, 0)
@@ -151,8 +151,8 @@ class Driver:
             self._stop()
             return
         self.step += self._granted
-        if self._control.threaded and not self._several:
-            self._several = True
+        if self._control.threaded and not self.several_threads:
+            self.several_threads = True
             why = "a step is a call in any of them"
             self._parts.recorder.note("compiled calls come from several threads", why)
         self._control.edge_thread = get_ident()

@@ -165,6 +165,8 @@ class Session:
             recorder.note(WHAT, "only runs with one rank are replayed")
         elif driver.anchor.kind == "optimizer" and not driver.anchor.over:
             recorder.note(WHAT, "its steps end with an optimizer's, which would change the weights")
+        elif driver.several_threads:
+            recorder.note(WHAT, "its steps are calls of several threads")
         elif left_s < LEAST_LEFT_S:
             recorder.note(WHAT, "the time limit is near")
         else:

@@ -50,6 +50,10 @@ _LOST = (
     "not recorded, though it was used: the profiler had no access to it (CUPTI), or its events are "
     "lost. What kernels took and why the device idled is not said",
 )
+_ONE_THREAD = (
+    "where a step's time goes",
+    "not known: calls of several threads are its steps, and a profiler window records those of one",
+)
 _OTHERS = "left out: the step is accounted on the process that has the marked steps, or most events"
 
 
@@ -60,8 +64,9 @@ class Window(msgspec.Struct, frozen=True):
     device lags behind the host, to the end of the work that these steps launched; ``kernels`` and
     ``launches`` are those of the steps, and ``step`` is null in ``ops`` outside of them.
     ``begun_ns``: end of the device's work for earlier steps. ``notes``: what was changed, and why.
-    ``lost``: the device worked, and the trace does not hold what it did: nothing is known of its
-    time, and the host's own is no account of the step.
+    ``lost``: the device worked, and the trace does not hold what it did; or the timed steps are
+    calls of several threads, which wait for each other. The host's own time in one thread is no
+    account of the step then.
     """
 
     pass_name: str
@@ -172,6 +177,9 @@ def _window(tables: Tables, key: Key) -> Window:
     lost = on_device and (kernels.is_empty() or (cut and marks.is_empty()))
     if lost:
         notes.append(_LOST)
+    if (blocks["other_thread_calls"] > 0).any():
+        lost = True
+        notes.append(_ONE_THREAD)
     if marks.is_empty():
         busiest = ops.group_by("tid").agg(pl.col("self_ns").sum()).sort("self_ns", descending=True)
         tid = busiest["tid"][0] if busiest.height else None
