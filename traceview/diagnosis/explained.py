@@ -231,8 +231,8 @@ def limit_sentences(row: Row, clock: str) -> Iterator[str]:
         given = "However fused, this" if row["stance"] == "compiled" else "As it is, this"
         share = (row["known_ms"] or 0.0) / row["busy_ms"] if row["busy_ms"] else 1.0
         basis = (
-            f" (bytes or operations are known for {100 * share:.0f} % of the busy time; the rest "
-            "counts as nothing)"
+            f" (bytes and operations are known for {100 * share:.0f} % of the busy time; what the "
+            "rest needs is not)"
         )
         yield (
             f"{given} {row['stance']} step needs at least {said['limit_ms']} of {clock} time"

@@ -163,7 +163,7 @@ STEP_LIMITS = table("step_limits", "one stance's step compared with the limits o
     _STANCE,
     Column("step_ms", pl.Float64, "as timed"),
     Column("busy_ms", pl.Float64, "device busy (on a CPU: operators)"),
-    Column("known_ms", pl.Float64, "of it in kernels whose bytes or operations are known"),
+    Column("known_ms", pl.Float64, "of it in kernels whose bytes or operations are known; a convolution that may need fewer operations is none"),
     Column("limit_ms", pl.Float64, "what the step takes at least: kernels at their floors without what fusing spares; copies, unknown kernels and idle time count as nothing; null: not known"),
     Column("fusible_ms", pl.Float64, "most that fusing the generated kernels with each other and with the library kernels next to them could save; null: no generated code"),
     Column("idle_ms", pl.Float64, "device idle; null on a CPU"),

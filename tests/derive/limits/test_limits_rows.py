@@ -330,7 +330,7 @@ def test_the_sentence_says_what_is_known_and_no_more():
     )
     assert " ".join(limit_sentences(full, "device")) == (
         "However fused, this compiled step needs at least 4.10 ms of device time; it takes 10.5 ms "
-        "(bytes or operations are known for 95 % of the busy time; the rest counts as nothing). "
+        "(bytes and operations are known for 95 % of the busy time; what the rest needs is not). "
         "Fusing all that is left could save at most 0.300 ms. The device waits 2.20 ms for "
         "launches."
     )

@@ -21,6 +21,7 @@ import polars as pl
 from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
+from traceview.derive.limits.work import AT_MOST
 from traceview.derive.windows import GENERATED, Window, far_longer
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
@@ -59,7 +60,11 @@ def step_limit(
     launch_idle = None
     if caused and nameless <= _NAMELESS * sum(row["ms"] for row in caused):
         launch_idle = sum(row["ms"] for row in caused if row["category"] == LAUNCH_BOUND)
-    known = [r["ms"] for r in rows if r["bytes"] is not None or r["flops"] is not None]
+    known = [
+        row["ms"]
+        for row in rows
+        if (row["bytes"] is not None or row["flops"] is not None) and row["flops_kind"] != AT_MOST
+    ]
     gap_us = ceilings.gap_us or 0.0
     left = fusible(window, code)
     # Every kernel at its floor, and none shorter than one that does nothing. What moves data to
