@@ -462,11 +462,12 @@ def test_gemm_bound_is_information(make, share, ratio, fires):
 def test_gemm_bound_says_how_near_the_ceiling_it_is(make):
     rows = [account("busy", "gemm", 1.0, stance) for stance in ("eager", "compiled")]
     limit = {"stance": "compiled", "category": "gemm", "ms": 0.8, "floor_ms": 0.6}
+    limit["of_ceiling"] = 0.75
     given = {"accounting": rows, "speedups": speedup(1.0, 1.0)}
     (finding,) = found("ap-gemm-bound", make(**given, kernel_limits=[limit]))
     text = "compiled: 0.800 ms in them, 0.600 ms at the measured ceilings"
     assert finding.evidence[-1].text == text
-    unknown = {**limit, "floor_ms": None}
+    unknown = {**limit, "of_ceiling": None}
     (finding,) = found("ap-gemm-bound", make(**given, kernel_limits=[limit, unknown]))
     assert "ceilings" not in finding.evidence[-1].text, "half of it is not known"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
@@ -54,8 +53,6 @@ MOST_TUNED = 60
 LEAST_DETAIL = 1e-4
 #: Phases shorter than this part of all compiling are in their parents' self time.
 SHORTEST_PHASE = 0.002
-#: A limit this many times the step itself is none: the machine was slower when it was measured.
-BELIEVABLE = 1.1
 #: Kinds of fusion notes that say what could still be fused; a model's layers repeat them.
 _OPPORTUNITIES = (
     "refused",
@@ -229,27 +226,20 @@ def limit_sentences(row: Row, clock: str) -> Iterator[str]:
     known = [n for n in ("limit_ms", "step_ms", "fusible_ms", "launch_idle_ms") if row[n]]
     texts = together(*(row[name] for name in known)) if known else ()
     said = dict(zip(known, texts, strict=True))
-    if (row["limit_ms"] or 0.0) > BELIEVABLE * (row["step_ms"] or math.inf):
-        yield (
-            f"This {row['stance']} step takes {said['step_ms']}, less than the {said['limit_ms']} "
-            "of the limit: the machine was slower when that was measured, so no limit is known."
-        )
-        return
     if "limit_ms" in said:
         takes = f"; it takes {said['step_ms']}" if "step_ms" in said else ""
-        idle = ", without idle" if clock == "device" else ""
+        given = "However fused, this" if row["stance"] == "compiled" else "As it is, this"
         share = (row["known_ms"] or 0.0) / row["busy_ms"] if row["busy_ms"] else 1.0
         basis = (
-            f" (bytes or operations are known for {100 * share:.0f} % of the busy time; the rest "
-            "counts as it is)"
+            f" (bytes and operations are known for {100 * share:.0f} % of the busy time; what the "
+            "rest needs is not)"
         )
         yield (
-            f"At the limit this {row['stance']} step would take {said['limit_ms']} of {clock} time"
-            f"{idle}{takes}{basis if row['known_ms'] is not None and share <= 0.995 else ''}."
+            f"{given} {row['stance']} step needs at least {said['limit_ms']} of {clock} time"
+            f"{takes}{basis if row['known_ms'] is not None and share <= 0.995 else ''}."
         )
     elif row["known_ms"]:
-        what = "device" if clock == "device" else "processor"
-        yield f"The limits of the {what} were not measured."
+        yield f"No limit of this {row['stance']} step is known."
     else:
         yield "No limit is known: the bytes and operations of the kernels are not."
 

@@ -142,6 +142,8 @@ class KernelLimit(msgspec.Struct, frozen=True):
     ceiling: str | None
     kernels: float | None = None
     bytes_kind: str | None = None
+    flops_kind: str | None = None
+    ceiling_from: str | None = None
 
 
 class StepLimit(msgspec.Struct, frozen=True):

@@ -90,7 +90,7 @@ def check(
     # What these kernels would take at the device's ceilings, if that is known of most of them.
     limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
     mine = [row for row in limits if row["category"] in _LIBRARY]
-    known = [row for row in mine if row["floor_ms"] is not None]
+    known = [row for row in mine if row["of_ceiling"] is not None]
     ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
     at_ceiling = []
     if total and ms >= MOST_KNOWN * total:

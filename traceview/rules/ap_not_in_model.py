@@ -12,7 +12,8 @@ can become twice as fast at most, however good the compiled code is.
 Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
 in stretches of Python between operators, and in copies from pageable memory; on a GPU only what the
 device waits for. It is at least 30 % of the step, and calls of compiled code with their backward
-are less than half of it. Python at the line that calls compiled code counts as no more than what
+leave as much of it. Operators in eager count where these calls are less than half of the step.
+Python at the line that calls compiled code counts as no more than what
 the timed step leaves after all other work: a thread that waits for its next call looks the same.
 
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
@@ -72,7 +73,7 @@ LEAST_SHARE = 0.30
 WARN_SHARE = 0.50
 #: A loop around a call of some microseconds is no work of the script's.
 LEAST_MS = 0.1
-#: Where compiled code is the larger part, the step is in the model.
+#: Where compiled code is the larger part, operators in eager are not what the step is about.
 MOST_COMPILED_SHARE = 0.50
 #: Where the thread waits for a CPU longer than this, a profile of a few steps shows the time of
 #: Python partly by chance …
@@ -109,9 +110,9 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: the step as a whole, at the most expensive line outside."""
     step, shares = step_ms(tables, "compiled"), first(tables, "step_shares")
-    inside = shares["compiled"] if shares else None
-    if not step or (inside is not None and inside >= MOST_COMPILED_SHARE):
+    if not step:
         return
+    inside = shares["compiled"] if shares else None
     work = first_rank(rows(tables, "outside_work"))
     parts = []
     for kind in ("loading", "python", "copies", "operators"):
@@ -125,9 +126,10 @@ def check(
 
     outside = sum(part.ms for part in found)
     least = max(LEAST_MS, least_share * step)
-    if outside >= least:
+    if outside >= least and step * (1 - (inside or 0.0)) >= least:
         yield _outside(tables, found, outside, step, shares, warn_share)
-    elif is_timed(tables):  # where no code is compiled, all operators are outside of it
+    # Where no code is compiled, all operators are outside of it.
+    elif is_timed(tables) and inside is not None and inside < MOST_COMPILED_SHARE:
         left = step * (1 - (inside or 1.0)) - outside
         if min(eager.ms, left) >= least:
             yield from _eager(tables, eager, step, inside)

@@ -11,7 +11,8 @@ Others may have block sizes that do not suit them.
 ## Evidence
 The kernel's bytes according to its generated code (the rule is silent where they are not known),
 its time in the profile, and the copy bandwidth and the arithmetic rate that were measured at the
-run's end. Kernels that fit in the cache, templates, scans, sorts and random numbers are not judged.
+run's end. Kernels whose bytes a copy moves within 3 µs, templates, scans, sorts and random numbers
+are not judged.
 An exponential or a division counts as 20 instructions, which makes the rule silent rather than
 wrong. Loads through an index are read from the kernel's source. Spilled registers are not recorded.
 
@@ -24,7 +25,7 @@ fx_graph_runnable.
 
 ## Settings
 - `least_share`: part of the step, 0 to 1, that the kernel must take.
-- `most_of_ceiling`: part of the measured bandwidth, 0 to 1, below which it is slow.
+- `most_of_ceiling`: part of the copy bandwidth, 0 to 1, below which it is slow.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
@@ -38,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.limits.ceilings import in_tf32
+from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -100,11 +101,14 @@ def check(
         for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
         if found["unit"] == "TFLOP/s" and not in_tf32(found)
     ]
+    copies = first_rank(rows(tables, "ceilings", kind="copy"))
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
-        # Far from the bandwidth of memory, with bytes that are known and not in a cache.
-        known = row["bytes"] and row["bytes_kind"] in ("exact", "at_most") and row["of_ceiling"]
-        judged = (row["category"] in _KINDS, row["ceiling"], row["bound"])
-        if not known or judged != (True, "copy", "neither") or row["of_ceiling"] >= most_of_ceiling:
+        # Far from the bandwidth of memory, with bytes that are known and no matter of a launch.
+        known = copies and row["bytes"] and row["bytes_kind"] in ("exact", "at_most")
+        if not known or (row["category"] in _KINDS, row["bound"]) != (True, "neither"):
+            continue
+        copy_ms = row["count"] * row["bytes"] / copies[0]["value"] / 1e6
+        if copy_ms < row["count"] * NEAR_LAUNCH_US / 1e3 or copy_ms >= most_of_ceiling * row["ms"]:
             continue
         if not step or row["ms"] < least_share * step:
             continue
@@ -117,10 +121,10 @@ def check(
         # And arithmetic is no reason for its time.
         each_ms = executed / (rates[0] / 2 * 1e9)
         if each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"]:
-            yield _finding(tables, row, code, row["ms"] / step)
+            yield _finding(tables, row, code, row["ms"] / step, copy_ms)
 
 
-def _finding(tables: Tables, row: Row, code: Row, share: float) -> Finding:
+def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:
     scattered = row["bytes_kind"] == "at_most"
     places = [place for text in code["user_lines"] or () if (place := location(text))]
     compiles = (
@@ -128,19 +132,19 @@ def _finding(tables: Tables, row: Row, code: Row, share: float) -> Finding:
     )
     at_most = "at most " if scattered else ""
     where = f" at {short(places[0])}" if places else ""
-    took, least = milliseconds(row["ms"]), milliseconds(row["floor_ms"])
+    took, least = milliseconds(row["ms"]), milliseconds(copy_ms)
     if scattered:  # nothing is lost where nothing can be gained
         cost = Cost(about=f"{took} of a step; in order its bytes would take {least}")
     else:
         text = f"of {took} in this kernel; its bytes take {least} at the copy bandwidth"
-        cost = Cost(row["ms"] - row["floor_ms"], None, text)
+        cost = Cost(row["ms"] - copy_ms, None, text)
     return Finding(
         code=CODE,
         rule="ind-slow-kernel",
         severity="info",
         title=(
             f"One kernel{where} takes {percent(share)} of a step and reaches {at_most}"
-            f"{percent(row['of_ceiling'])} of the copy bandwidth"
+            f"{percent(copy_ms / row['ms'])} of the copy bandwidth"
         ),
         explanation=_SCATTERED if scattered else _IN_ORDER,
         cost=cost,

@@ -161,6 +161,8 @@ JOINS = {
 }
 BOUNDS = {
     "memory": "memory",
+    "cache": "cache",
+    "memory_or_cache": "memory or cache: the data may be in either",
     "compute": "compute",
     "overhead": "overhead: too short to reach either",
     "neither": "neither: below half of both",
@@ -178,6 +180,7 @@ SOURCES = {
     "generated_code": "generated code",
     "input_dims": "recorded input shapes",
     "copy": "size of the copy",
+    "host_copy": "size of the copy",
     "graph_metadata": "shapes in the graph",
     "num_bytes_accessed": "Inductor's own estimate",
     "user_declared": "declared by the user",

@@ -83,10 +83,19 @@ def test_convolution_needs_its_settings_for_the_output():
     settings = ["[1, 1]", "[2, 2]", "[1, 1]", "1"]  # padding, stride, dilation, groups
     found = work("cudnn_convolution", x, weight, *settings)
     out = 2 * 4 * 4 * 4
-    assert found.flops == 2 * out * 27
+    assert (found.flops, found.flops_kind) == (2 * out * 27, "at_most"), "Winograd needs fewer"
     assert found.bytes == 4 * (2 * 3 * 64 + 4 * 27 + out)
     bare = work("cudnn_convolution", x, weight)
     assert (bare.flops, bare.bytes, bare.bytes_kind) == (None, 4 * (384 + 108), "at_least")
+
+
+def test_a_convolution_of_one_place_is_a_product_of_the_places_that_it_reads():
+    x, weight = ([2, 3, 8, 8], F), ([4, 3, 1, 1], F)
+    found = work("cudnn_convolution", x, weight, "[0, 0]", "[2, 2]", "[1, 1]", "1")
+    assert (found.flops, found.flops_kind) == (2 * (2 * 4 * 16) * 3, "exact")
+    assert found.bytes == 4 * (2 * 3 * 16 + 4 * 3 + 2 * 4 * 16)
+    padded = work("cudnn_convolution", x, weight, "[1, 1]", "[2, 2]", "[1, 1]", "1")
+    assert padded.flops_kind == "at_most", "nothing is multiplied at the padding"
 
 
 def test_convolution_backward_does_what_its_mask_asks_for():
@@ -97,6 +106,7 @@ def test_convolution_backward_does_what_its_mask_asks_for():
     once = 2 * (2 * 4 * 4 * 4) * 27
     assert work("convolution_backward", *arguments, "[True, True, False]").flops == 2 * once
     assert work("convolution_backward", *arguments, "[False, True, False]").flops == once
+    assert work("convolution_backward", *arguments, "[True, True, False]").flops_kind == "at_most"
 
 
 @pytest.mark.parametrize(

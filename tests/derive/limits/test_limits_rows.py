@@ -7,16 +7,28 @@ import pytest
 
 from traceview.derive.limits import limit_tables
 from traceview.derive.limits.ceilings import Ceilings, compared
-from traceview.derive.limits.work import Work
 from traceview.derive.windows import windows
 from traceview.diagnosis.explained import limit_sentences
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None}
 STANCE = {**HEAD, "stance": "compiled"}
-MEASURED = Ceilings(
-    copy=4e12, l2_copy=8e12, l2_bytes=1 << 20, matmul={"bfloat16": 500e12}, gap_us=2.0
-)
+MEASURED = Ceilings(copy=4e12, l2_copy=8e12, cache=1 << 20, matmul={"bfloat16": 500e12}, gap_us=2.0)
+#: As the collector writes them: a quarter of the cache, 4 MiB, was copied within it.
+COPY = {"kind": "copy", "value": 4000.0, "unit": "GB/s", "size": "896 MiB"}
+CACHED = {"kind": "l2_copy", "value": 8000.0, "unit": "GB/s", "size": "1 MiB"}
+#: Seconds that twice the cache's bytes take in it.
+IN_CACHE_S = 2 * (4 << 20) / 8e12
+
+
+def work_row(us, moved=None, flops=None, dtype="bfloat16", count=3.0, **more):
+    """One row of kernel_limits without its limits."""
+    row = {
+        "category": "elementwise", "bytes": moved, "bytes_kind": "exact",
+        "bytes_from": "input_dims", "flops": flops, "flops_kind": "exact", "dtype": dtype,
+        "count": count, "ms": count * us / 1e3,
+    }  # fmt: skip
+    return {**row, **more}
 
 
 def kernel(start_us, us, op=None, *, name="kernel", category="elementwise", **more):
@@ -97,25 +109,26 @@ def test_copies_have_their_bytes_and_the_hosts_no_ceiling():
     inside = kernel(0, 10, kind="memcpy", name="Memcpy DtoD (Device -> Device)", bytes=1 << 24)
     outside = kernel(20, 10, kind="memcpy", name="Memcpy HtoD (Pinned -> Device)", bytes=1 << 24)
     cleared = kernel(40, 5, kind="memset", name="Memset (Device)", bytes=1 << 24)
-    copy = {"kind": "copy", "value": 4000.0, "unit": "GB/s"}
-    found = {
-        r["name"][:11]: r for r in rows_of(derived([inside, outside, cleared], [], ceilings=[copy]))
-    }
+    rows = rows_of(derived([inside, outside, cleared], [], ceilings=[COPY, CACHED]))
+    found = {row["name"][:11]: row for row in rows}
     assert found["Memcpy DtoD"]["bytes"] == 1 << 25, "read and written"
     assert found["Memcpy HtoD"]["bytes"] == 1 << 24
     assert found["Memcpy HtoD"]["floor_ms"] is None
-    assert found["Memset (Dev"]["floor_ms"] == pytest.approx((1 << 24) / 4e12 * 1e3)
+    seconds = IN_CACHE_S + ((1 << 24) - (8 << 20)) / 4e12
+    assert found["Memset (Dev"]["floor_ms"] == pytest.approx(seconds * 1e3)
 
 
 def test_ceilings_of_another_pass_serve_where_this_one_has_none():
     copies = [
-        {"pass": "warm", "kind": "copy", "value": 1000.0},
-        {"pass": "cold", "kind": "copy", "value": 4000.0},
+        {**COPY, "pass": "warm", "value": 1000.0},
+        {**COPY, "pass": "cold"},
+        CACHED,
     ]
     kernels, operators = [kernel(0, 100, ("tanh", 1))], [operator(1, "tanh", [[10**7]])]
-    for given, rate in ((copies, 4e12), (copies[:1], 1e12)):
+    for given, rate in ((copies, 4e12), (copies[::2], 1e12)):
         (row,) = rows_of(derived(kernels, operators, ceilings=given))
-        assert row["floor_ms"] == pytest.approx(8e7 / rate * 1e3)
+        seconds = IN_CACHE_S + (8e7 - (8 << 20)) / rate
+        assert row["floor_ms"] == pytest.approx(seconds * 1e3)
     elsewhere = [{**copies[1], "device": "cuda:1"}]
     (row,) = rows_of(derived(kernels, operators, ceilings=elsewhere))
     assert row["floor_ms"] is None
@@ -136,42 +149,88 @@ def test_what_is_not_known_stays_null():
     assert (step["limit_ms"], step["fusible_ms"]) == (None, None)
 
 
-def test_the_limit_takes_known_kernels_at_their_ceiling_and_others_as_they_are():
+def test_the_limit_takes_known_kernels_at_their_floor_and_others_as_nothing():
     large = 1 << 26  # floats: 512 MiB read and written
-    copy = {"kind": "copy", "value": 4000.0, "unit": "GB/s"}
     gap = {"kind": "kernel_gap", "value": 2.0, "unit": "us"}
+    copied = kernel(700, 200, kind="memcpy", name="Memcpy DtoD", category="copy", bytes=1 << 28)
     found = derived(
-        [kernel(0, 400, ("tanh", 1)), kernel(500, 70), kernel(600, 5, ("tanh", 2))],
+        [kernel(0, 400, ("tanh", 1)), kernel(500, 70), kernel(600, 5, ("tanh", 2)), copied],
         [operator(1, "tanh", [[large]]), operator(2, "tanh", [[8]])],
-        ceilings=[copy, gap],
+        ceilings=[COPY, CACHED, gap],
     )
     step = found["step_limits"].row(0, named=True)
-    assert step["limit_ms"] == pytest.approx(2 * 4 * large / 4e12 * 1e3 + 0.070 + 0.002)
+    # Kernels of unknown work take as long as empty ones, copies to another place need not be.
+    least = IN_CACHE_S + (2 * 4 * large - (8 << 20)) / 4e12
+    assert step["limit_ms"] == pytest.approx(least * 1e3 + 0.002 + 0.002)
+
+
+def test_bytes_that_fusing_spares_are_no_part_of_the_limit():
+    # Half of the bytes of both kernels is the buffer between them.
+    step = fused_step(ceilings=(COPY, CACHED))["step_limits"].row(0, named=True)
+    assert step["limit_ms"] == pytest.approx(2 * 2 * 4 * 1024 / 8e12 * 1e3 / 2)
 
 
 @pytest.mark.parametrize(
-    ("work", "us", "ceiling", "bound"),
+    ("row", "ceiling", "bound"),
     [
-        (Work(40_000_000), 12.0, "copy", "memory"),
-        (Work(40_000_000), 60.0, "copy", "neither"),
-        (Work(8_000), 3.0, "l2_copy", "overhead"),
-        (Work(800_000), 0.15, "l2_copy", "memory"),
-        (Work(40_000_000, flops=10**10, dtype="bfloat16"), 25.0, "matmul_bfloat16", "compute"),
-        (Work(40_000_000, flops=10**8, dtype="bfloat16"), 12.0, "copy", "memory"),
+        (work_row(12.0, 40_000_000), "copy", "memory"),
+        (work_row(60.0, 40_000_000), "copy", "neither"),
+        (work_row(3.0, 8_000), "l2_copy", "overhead"),
+        (work_row(0.15, 800_000), "l2_copy", "cache"),
+        (work_row(25.0, 40_000_000, 10**10), "matmul_bfloat16", "compute"),
+        (work_row(12.0, 40_000_000, 10**8), "copy", "memory"),
     ],
 )
-def test_which_ceiling_decides(work, us, ceiling, bound):
-    row = compared(work, count=3.0, ms=3 * us / 1e3, ceilings=MEASURED)
-    assert (row["ceiling"], row["bound"]) == (ceiling, bound)
-    assert row["of_ceiling"] == pytest.approx(row["floor_ms"] / (3 * us / 1e3))
+def test_which_ceiling_decides(row, ceiling, bound):
+    found = compared(row, MEASURED)
+    assert (found["ceiling"], found["bound"]) == (ceiling, bound)
+    assert found["of_ceiling"] == pytest.approx(found["floor_ms"] / row["ms"])
 
 
-def test_operations_in_a_dtype_that_was_not_measured_give_no_floor():
-    row = compared(Work(1000, flops=1000, dtype="float64"), 1.0, 0.01, MEASURED)
-    assert "floor_ms" not in row
+def test_what_fits_in_the_cache_may_come_from_memory_all_the_same():
+    no_gap = Ceilings(copy=4e10, l2_copy=18e10, cache=1 << 25)
+    row = work_row(100.0, 3_000_000)
+    assert compared(row, no_gap)["bound"] == "memory_or_cache"
+    assert compared({**row, "ms": 0.6}, no_gap)["bound"] == "neither"
+    # A third of the cache's rate, and more than memory has.
+    assert compared({**row, "ms": 0.15}, no_gap)["bound"] == "cache"
+    assert compared({**row, "ms": 0.09}, no_gap)["bound"] == "cache"
+
+
+def test_what_a_kernel_reached_is_the_ceiling_of_all():
+    fast, slow = work_row(10.0, 3_000_000), work_row(40.0, 3_000_000)
+    product = work_row(10.0, 1000, 10**10, category="gemm")
+    convolution = work_row(5.0, 1000, 10**10, category="convolution")
+    rows = (fast, slow, product, convolution)
+    raised = Ceilings(copy=4e10, l2_copy=18e10, cache=1 << 25, matmul={"bfloat16": 500e12})
+    raised = raised.raised_by(rows)
+    found = [compared(row, raised) for row in rows]
+    assert [one["of_ceiling"] for one in found] == pytest.approx([1.0, 0.25, 1.0, 1.0])
+    assert {one["ceiling_from"] for one in found} == {"kernel"}
+    # A convolution may be allowed another precision than products.
+    other = compared({**product, "ms": 0.06}, raised)
+    assert other["of_ceiling"] == pytest.approx(0.5)
+    indexed = {**fast, "bytes_kind": "at_most", "ms": 0.003}
+    assert MEASURED.raised_by([indexed]).raised == {}, "it may have moved less"
+
+
+def test_a_convolution_that_may_need_fewer_operations_has_the_floor_of_its_bytes():
+    row = work_row(20.0, 800_000, 10**10, flops_kind="at_most", category="convolution")
+    assert MEASURED.raised_by([row]).raised == {}
+    found = compared(row, MEASURED)
+    assert found["floor_ms"] == pytest.approx(3 * 800_000 / 8e12 * 1e3)
+    assert found["tflop_s"] == pytest.approx(500)
+    assert "bound" not in found
+
+
+def test_operations_in_a_dtype_that_was_not_measured_leave_the_bound_open():
+    row = compared(work_row(10.0, 1000, 1000, dtype="float64"), MEASURED)
+    assert "bound" not in row
+    assert row["floor_ms"] == pytest.approx(3 * 1000 / 8e12 * 1e3)
     assert row["tflop_s"] is not None
-    assert compared(Work(1000), 0.0, 0.01, MEASURED) == {}
-    assert compared(None, 1.0, 0.01, MEASURED) == {}
+    assert compared(work_row(10.0, 1000, count=0.0), MEASURED) == {}
+    assert set(compared(work_row(10.0), MEASURED).values()) == {None}
+    assert "floor_ms" not in compared(work_row(10.0, 1000), Ceilings(copy=4e12))
 
 
 SOURCE = """
@@ -195,7 +254,7 @@ def call(args):
 """
 
 
-def fused_step(returned="", code=CALL):
+def fused_step(returned="", code=CALL, ceilings=()):
     names = ("triton_poi_fused_a_0", "triton_poi_fused_b_1")
     kernels = [
         kernel(
@@ -206,7 +265,7 @@ def fused_step(returned="", code=CALL):
     found = derived(
         kernels,
         [],
-        ceilings=[{"kind": "kernel_gap", "value": 2.0, "unit": "us"}],
+        ceilings=ceilings or [{"kind": "kernel_gap", "value": 2.0, "unit": "us"}],
         graphs=[{**HEAD, "kind": "output_code", "graph_key": "g", "compile_id": "0/0",
                  "text": code.replace("RETURNED", returned)}],
         generated_kernels=[
@@ -270,19 +329,19 @@ def test_the_sentence_says_what_is_known_and_no_more():
         step_ms=10.5, busy_ms=8.0, known_ms=7.6, limit_ms=4.1, fusible_ms=0.3, launch_idle_ms=2.2
     )
     assert " ".join(limit_sentences(full, "device")) == (
-        "At the limit this compiled step would take 4.10 ms of device time, without idle; it takes "
-        "10.5 ms (bytes or operations are known for 95 % of the busy time; the rest counts as it "
-        "is). Fusing all that is left could save at most 0.300 ms. The device waits 2.20 ms for "
+        "However fused, this compiled step needs at least 4.10 ms of device time; it takes 10.5 ms "
+        "(bytes and operations are known for 95 % of the busy time; what the rest needs is not). "
+        "Fusing all that is left could save at most 0.300 ms. The device waits 2.20 ms for "
         "launches."
     )
     bare = step_row(busy_ms=8.0, known_ms=8.0)
     assert " ".join(limit_sentences(bare, "host")) == (
-        "The limits of the processor were not measured. What fusing could still save is not "
-        "known: there is no generated code."
+        "No limit of this compiled step is known. What fusing could still save is not known: there "
+        "is no generated code."
     )
     done = step_row(busy_ms=8.0, known_ms=8.0, limit_ms=7.0, fusible_ms=0.0, launch_idle_ms=0.0)
     assert " ".join(limit_sentences(done, "device")) == (
-        "At the limit this compiled step would take 7.00 ms of device time, without idle. Nothing "
+        "However fused, this compiled step needs at least 7.00 ms of device time. Nothing "
         "is left to fuse. The device never waits for launches."
     )
     eager = step_row(stance="eager", busy_ms=8.0, known_ms=0.0)
@@ -293,17 +352,20 @@ def test_the_sentence_says_what_is_known_and_no_more():
 
 
 def test_a_limit_above_the_step_itself_is_none():
-    slow = step_row(step_ms=0.091, busy_ms=0.09, known_ms=0.09, limit_ms=0.897, fusible_ms=0.5)
-    assert " ".join(limit_sentences(slow, "host")) == (
-        "This compiled step takes 91.0 µs, less than the 897 µs of the limit: the machine was "
-        "slower when that was measured, so no limit is known."
+    counts = {**STANCE, "step_ms": 0.4, "timed_step_ms": 0.05}
+    found = derived(
+        [kernel(0, 400, ("tanh", 1))],
+        [operator(1, "tanh", [[1 << 26]])],
+        ceilings=[COPY, CACHED],
+        step_counts=[counts],
     )
+    assert found["step_limits"]["limit_ms"].to_list() == [None]
 
 
 def test_a_cache_that_is_slower_than_memory_was_held_up():
-    held_up = Ceilings(copy=9.4e9, l2_copy=2.3e9, l2_bytes=1 << 20)
-    assert held_up.memory(9400) == (1e-6, "copy")
-    assert Ceilings(copy=9.4e9, l2_copy=94e9, l2_bytes=1 << 20).memory(9400) == (1e-7, "l2_copy")
+    held_up = Ceilings(copy=9.4e9, l2_copy=2.3e9, cache=1 << 20)
+    assert held_up.memory(work_row(1.0, 9400)).seconds == pytest.approx(1e-6)
+    assert MEASURED.memory(work_row(1.0, 8000)).seconds == pytest.approx(1e-9)
 
 
 def test_nothing_profiled_gives_no_tables():

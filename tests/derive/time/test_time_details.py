@@ -223,3 +223,12 @@ def test_data_loading_stands_at_the_line_that_asks_for_a_batch():
 
 def test_two_loaders_of_one_name_have_no_line():
     assert rows_of(loader_tables(12, 40), "data_loading") == {(LOADER, None, None): 500}
+
+
+def test_python_that_a_mark_cuts_counts_once_and_an_operator_as_often_as_it_ran():
+    ops = [
+        op("aten::mm", 0, 100, category="gemm"), op("aten::t", 40, 10, parent=0),
+        mark("traceview call 0", 300, 100), op("aten::mm", 900, 100, category="gemm"),
+    ]  # fmt: skip
+    counts = {row["what"]: row["count"] for row in step(window(ops))[2]}
+    assert counts == {"aten::mm": 2, "aten::t": 1, "Python": 1}

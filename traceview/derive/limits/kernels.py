@@ -19,7 +19,6 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.limits.ceilings import Ceilings, compared
 from traceview.derive.limits.generated import (
     GeneratedCode,
     common_work,
@@ -28,7 +27,7 @@ from traceview.derive.limits.generated import (
     site_work,
 )
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.work import EXACT, Tensor, TensorList, Work, read_inputs
+from traceview.derive.limits.work import EXACT, HOST_COPY, Tensor, TensorList, Work, read_inputs
 from traceview.derive.windows import GENERATED, Window
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
@@ -39,10 +38,10 @@ _KEY = ("name", "category", "kind", "bytes", *_OPERATOR)
 _MOST_SITES = 1 << 20
 
 
-def kernel_limits(
-    window: Window, code: GeneratedCode, known: pl.DataFrame, ceilings: Ceilings
-) -> list[Row]:
-    """Rows of table ``kernel_limits`` for one window, slowest first; none without marked steps.
+def kernel_work_rows(window: Window, code: GeneratedCode, known: pl.DataFrame) -> list[Row]:
+    """Rows of ``kernel_limits`` for one window without its limits, slowest first.
+
+    None without marked steps.
 
     ``known`` are the compile ids of graph keys, as ``compile_ids(tables)`` gives them.
     """
@@ -86,7 +85,7 @@ def kernel_limits(
         have = found.setdefault(same, {**group, "times": 0, "ns": 0, "kernels": 0})
         for total in ("times", "ns", "kernels"):
             have[total] += group[total]
-    rows = [_row(window, group, kinds[group["key"]], ceilings) for group in found.values()]
+    rows = [_row(window, group, kinds[group["key"]]) for group in found.values()]
     return sorted(rows, key=lambda row: -row["ms"])
 
 
@@ -111,25 +110,23 @@ def _groups(frame: pl.DataFrame, keys: pl.DataFrame) -> Iterator[Row]:
         yield from groups.join(named, on="key", maintain_order="left").iter_rows(named=True)
 
 
-def _row(window: Window, group: Row, kind: Execution, ceilings: Ceilings) -> Row:
+def _row(window: Window, group: Row, kind: Execution) -> Row:
     work = kind.work
-    count = window.per_step(group["times"]) or 0.0
-    ms = window.ms_per_step(group["ns"]) or 0.0
     return {
         **window.head,
         **{name: group[name] for name in ("name", "category", "compile_id")},
         "shapes": kind.shapes,
         "dtype": work and work.dtype,
-        "count": count,
+        "count": window.per_step(group["times"]) or 0.0,
         "kernels": group["kernels"] / group["times"],
-        "ms": ms,
+        "ms": window.ms_per_step(group["ns"]) or 0.0,
         "clock": window.clock,
         "bytes": work and work.bytes,
         "bytes_kind": work and work.bytes_kind,
         "bytes_from": kind.origin if work and work.bytes is not None else None,
         "flops": work and work.flops,
+        "flops_kind": work.flops_kind if work and work.flops is not None else None,
         "flops_from": kind.origin if work and work.flops is not None else None,
-        **compared(work, count, ms, ceilings, fixed=kind.host),
     }
 
 
@@ -139,15 +136,13 @@ _MOST_SHAPES = 8
 class Execution(msgspec.Struct, frozen=True):
     """What is known of a kernel at one shape.
 
-    ``origin`` as in ``bytes_from``; ``operator``: the work is that of all kernels of its operator;
-    ``host``: one end of the copy is the host, so that no ceiling of the device applies.
+    ``origin`` as in ``bytes_from``; ``operator``: the work is that of all kernels of its operator.
     """
 
     work: Work | None = None
     origin: str | None = None
     shapes: str | None = None
     operator: bool = False
-    host: bool = False
 
 
 def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Site]) -> Execution:
@@ -158,7 +153,7 @@ def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Sit
         # A copy inside the device reads and writes there; one to or from the host does one of both.
         inside = row["kind"] == "memcpy" and "DtoD" in row["name"]
         work = Work(row["bytes"] * (2 if inside else 1), EXACT)
-        return Execution(work, "copy", host=row["kind"] == "memcpy" and not inside)
+        return Execution(work, "copy" if inside or row["kind"] == "memset" else HOST_COPY)
     site = None if row["site"] is None else sites[row["site"]]
     inputs = read_inputs(
         row["input_dims"], row["input_types"], row["input_strides"], row["concrete_inputs"]

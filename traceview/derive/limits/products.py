@@ -5,7 +5,8 @@ operands, the result and a bias each moved once. Attention is two products forwa
 (the scores are computed again); where the mask is known to be causal it is half of that, since what
 lies above the diagonal need not be computed. A convolution is one product of the filter for every
 place of the output; the places follow from strides, padding and dilation, which are values, not
-shapes: without ``Concrete Inputs`` only what comes in is known.
+shapes: without ``Concrete Inputs`` only what comes in is known. Only where the filter is 1×1 must
+all of these operations be done: Winograd's way and an FFT need fewer for a larger one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from math import prod
 
 import msgspec
 
-from traceview.derive.limits.work import AT_LEAST, EXACT, Inputs, Tensor, Work, elements, formula
+from traceview.derive.limits.work import (
+    AT_LEAST,
+    AT_MOST,
+    EXACT,
+    Inputs,
+    Tensor,
+    Work,
+    elements,
+    formula,
+)
 
 
 def _product(left: Tensor, right: Tensor, added: list[Tensor], dtype: str) -> Work | None:
@@ -152,8 +162,8 @@ def _convolution(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) 
     if form.transposed is not None and inputs.value(form.transposed) is not False:
         return None
     bias = inputs.tensor(2)
-    moved = x.bytes + weight.bytes + (bias.bytes if bias else 0)
-    inexact = Work(moved, AT_LEAST, None, x.dtype)
+    filters = weight.bytes + (bias.bytes if bias else 0)
+    inexact = Work(x.bytes + filters, AT_LEAST, None, x.dtype)
     spatial = len(x.dims) - 2
     settings = [inputs.value(at) for at in (form.stride, form.padding, form.dilation)]
     if not all(isinstance(s, list) and all(isinstance(v, int) for v in s) for s in settings):
@@ -165,7 +175,14 @@ def _convolution(form: _Convolution, inputs: Inputs, x: Tensor, weight: Tensor) 
     places = [(size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d in by_dimension]
     out = (x.dims[0], weight.dims[0], *places)
     flops = 2 * prod(out) * prod(weight.dims[1:])
-    return Work(moved + elements(out, x.dtype), EXACT, flops, x.dtype)
+    # Strides larger than the filter skip places of the input.
+    read = (min(n * k, d) for n, k, d in zip(places, weight.dims[2:], x.dims[2:], strict=True))
+    moved = filters + elements((*x.dims[:2], *read), x.dtype) + elements(out, x.dtype)
+    return Work(moved, EXACT, flops, x.dtype, _flops_kind(weight, padding))
+
+
+def _flops_kind(weight: Tensor, padding: list[int]) -> str:
+    return EXACT if set(weight.dims[2:]) == {1} and not any(padding) else AT_MOST
 
 
 for _name, _places_of in _CONVOLUTION.items():
@@ -183,4 +200,7 @@ def _convolution_backward(inputs: Inputs, grad: Tensor, x: Tensor, weight: Tenso
     once = 2 * prod(grad.dims) * prod(weight.dims[1:])
     read = grad.bytes + (weight.bytes if mask[0] else 0) + (x.bytes if mask[1] else 0)
     written = (x.bytes if mask[0] else 0) + (weight.bytes if mask[1] else 0)
-    return Work(read + written, EXACT, once * (bool(mask[0]) + bool(mask[1])), x.dtype)
+    flops = once * (bool(mask[0]) + bool(mask[1]))
+    padding = inputs.value(5)
+    known = padding if isinstance(padding, list) else [1]
+    return Work(read + written, EXACT, flops, x.dtype, _flops_kind(weight, known))

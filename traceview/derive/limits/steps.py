@@ -9,6 +9,8 @@ saved, and if all its bytes go, the kernel goes. Library kernels keep their time
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +21,7 @@ import polars as pl
 from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
+from traceview.derive.limits.work import AT_MOST
 from traceview.derive.windows import GENERATED, Window, far_longer
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
@@ -28,6 +31,8 @@ from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 Row = dict[str, Any]
 #: Where more than this part of the idle time has no cause, none of it is counted as launches'.
 _NAMELESS = 0.1
+#: Categories of kernels that only move data, which another layout makes needless.
+_SPARED = ("copy", "memset")
 
 
 def step_limit(
@@ -55,23 +60,33 @@ def step_limit(
     launch_idle = None
     if caused and nameless <= _NAMELESS * sum(row["ms"] for row in caused):
         launch_idle = sum(row["ms"] for row in caused if row["category"] == LAUNCH_BOUND)
-    known = [r["ms"] for r in rows if r["bytes"] is not None or r["flops"] is not None]
+    known = [
+        row["ms"]
+        for row in rows
+        if (row["bytes"] is not None or row["flops"] is not None) and row["flops_kind"] != AT_MOST
+    ]
     gap_us = ceilings.gap_us or 0.0
-    # Every kernel at its ceiling. One without a floor, or that was faster (its bytes were in a
-    # cache), keeps its time; none becomes shorter than a kernel that does nothing.
+    left = fusible(window, code)
+    # Every kernel at its floor, and none shorter than one that does nothing. What moves data to
+    # another place or layout, and the bytes that fusing spares, need not be.
     limit = 0.0
     for row in rows:
-        floor, least = row.get("floor_ms"), row["count"] * gap_us / 1e3
-        limit += row["ms"] if floor is None else min(row["ms"], max(floor, least))
-    any_floor = any(row.get("floor_ms") is not None for row in rows)
-    left = fusible(window, code)
+        least = max(row.get("floor_ms") or 0.0, row["count"] * gap_us / 1e3)
+        kept = 0.0 if row["category"] in _SPARED else 1.0
+        if left:
+            kept *= left.kept.get(re.sub(PROFILED_CPP, r"\1", row["name"]), 1.0)
+        limit += kept * min(row["ms"], least)
+    limit *= scale
+    step = counts.get("timed_step_ms")
+    # A limit above the step itself was measured on a slower machine.
+    holds = any(row.get("floor_ms") is not None for row in rows) and limit <= (step or math.inf)
     spared = window.ms_per_step(left.ns + left.launches * gap_us * 1e3) if left else None
     return {
         **window.head,
-        "step_ms": counts.get("timed_step_ms"),
+        "step_ms": step,
         "busy_ms": total if busy is None else busy,
         "known_ms": scale * sum(known),
-        "limit_ms": limit * scale if any_floor else None,
+        "limit_ms": limit if holds else None,
         "fusible_ms": None if spared is None else spared * scale,
         "idle_ms": _sum(row["ms"] for row in idle),
         "launch_idle_ms": None if unlike else launch_idle,
@@ -87,10 +102,14 @@ _Moved = list[tuple[str, int | None]]
 
 
 class Fusible(msgspec.Struct, frozen=True):
-    """Time of a window's kernels that fusing would save at most, and launches that it would."""
+    """Time of a window's kernels that fusing would save at most, and launches that it would.
+
+    ``kept``: generated kernel → the part of its bytes that it has to move all the same.
+    """
 
     ns: float
     launches: float
+    kept: dict[str, float]
 
 
 class _Call(msgspec.Struct):
@@ -166,7 +185,11 @@ def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
             found.append(_of_function(function, sources, kernels))
     if not found:
         return None
-    return Fusible(sum(f.ns for f in found), sum(f.launches for f in found))
+    kept: dict[str, float] = {}
+    for one in found:
+        for name, part in one.kept.items():
+            kept[name] = min(part, kept.get(name, 1.0))
+    return Fusible(sum(f.ns for f in found), sum(f.launches for f in found), kept)
 
 
 def _of_function(
@@ -195,6 +218,7 @@ def _of_function(
     made: set[str] = set()
     seen: set[str] = set()
     ns = launches = 0.0
+    kept: dict[str, float] = {}
     for at, call in enumerate(calls):
         merged = [(name, moved) for name, moved in call.reads if name in made]
         spared = merged + [(n, moved) for n, moved in call.reads if n in seen and n not in made]
@@ -208,6 +232,8 @@ def _of_function(
             continue
         seen.update(name for name, _ in call.reads)
         total, times = kernels.get(call.kernel, (0.0, 0))
-        ns += total / sites[call.kernel] * call.part(spared)
+        part = call.part(spared) / sites[call.kernel]
+        ns += total * part
+        kept[call.kernel] = kept.get(call.kernel, 1.0) - part
         launches += times / sites[call.kernel] if merged else 0.0
-    return Fusible(ns, launches)
+    return Fusible(ns, launches, kept)

@@ -16,21 +16,25 @@ import msgspec
 
 from traceview.torchtext.dtypes import dtype_of, size_of
 
-#: ``bytes`` is what has to be moved; where a size is not known, a bound of it.
+#: ``bytes`` and ``flops`` are what has to be done; where that is not known, a bound of it.
 EXACT, AT_LEAST, AT_MOST = "exact", "at_least", "at_most"
+#: ``bytes_from`` of a copy with one end on the host: no ceiling of the device applies.
+HOST_COPY = "host_copy"
 
 
 class Work(msgspec.Struct, frozen=True):
     """Least ``bytes`` (each tensor once) and ``flops`` of one execution; None: not known.
 
     ``at_least``: an input or output whose size is not known is left out. ``at_most``: places are
-    read through an index, and what is read twice moves once.
+    read through an index, and what is read twice moves once; or there is a way to the same result
+    with fewer operations.
     """
 
     bytes: int | None = None
     bytes_kind: str | None = None
     flops: int | None = None
     dtype: str | None = None
+    flops_kind: str = EXACT
 
 
 def elements(dims: tuple[int, ...], dtype: str) -> int:

@@ -63,10 +63,11 @@ def _stretches(
     """What the host did, by call or operator or as Python, at the user's line.
 
     ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks,
-    ``in_graphs`` by operator, for what holds the host. What is no stretch of the host is a sum over
+    ``in_graphs`` by operator, for what holds the host. Stretches of one operator or call count
+    once, and so does Python, whatever marks cut it. What is no stretch of the host is a sum over
     the window: how often is not counted.
     """
-    line = account.line.select("row", "name", "op", "call_name")
+    line = account.line.select("row", "name", "op", "call", "call_name", "run")
     rows = (
         account.rows.join(line, on="row", how="left", maintain_order="left")
         .join(places, on="op", how="left")
@@ -93,15 +94,20 @@ def _stretches(
         .alias(key)
         for key in _PLACE
     )
-    return rows.select(
+    found = rows.select(
         pl.col("cause").alias("category"),
         what.alias("what"),
         *place,
         pl.col("in_graph").fill_null(False),
         "ns",
         "profiled",
-        count=pl.when(~elsewhere & ~pl.col("arriving")).then(1),
+        counted=~elsewhere & ~pl.col("arriving"),
+        event=pl.when(plain & pl.col("call_name").is_null())
+        .then("run")
+        .otherwise(pl.coalesce("call", "op")),
     )
+    first = pl.struct(*_KEY, "event", "counted").is_first_distinct().cast(pl.Int32)
+    return found.with_columns(count=pl.when("counted").then(first)).drop("event", "counted")
 
 
 def _kernels(
