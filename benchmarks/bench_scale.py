@@ -90,7 +90,7 @@ def main() -> None:
         bare, under = [], []
         for number in range(args.rounds):
             bare.append(cost([sys.executable, *script]))
-            under.append(cost([sys.executable, "-c", _COLLECT, str(folder), *script]))
+            under.append(cost([sys.executable, "-P", "-c", _COLLECT, str(folder), *script]))
             print(f"round {number}: bare {bare[-1]}, under traceview {under[-1]}", flush=True)
         for what in Cost._fields:
             before, after = (

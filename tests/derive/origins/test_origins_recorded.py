@@ -20,7 +20,7 @@ NOT_PROFILED = {
     "bad-cap_bad_args_backend", "bad-cap_bad_args_mode_options", "bad-cap_bad_args_option",
     "bad-cap_customop_no_fake", "bad-cap_toolchain_missing", "gpu-cudagraph_overwritten",
     "bad-cap_compile_crash", "bad-ct_repeated_blocks", "good-ct_repeated_blocks",
-    "bad-cap_no_compile_call",
+    "bad-cap_no_compile_call", "healthy-worker_threads",
     "bad-cap_compile_crash_dynamo", "bad-cap_fails_in_eager", "bad-cap_fails_in_eager_explain",
     "bad-cap_customop_no_autograd",
 }  # fmt: skip
