@@ -218,6 +218,8 @@ class Driver:
             parts.timer.device = parts.memory.device = parts.window.device = device
             keys = {"never_quiet": order.never_quiet, "step_kind": self.anchor.kind}
             parts.recorder.write("steady", step=self.step, **keys)
+            if not {"cudagraphs", "+cudagraphs"} & {*self._config.user_logs}:
+                parts.compiles.hush()
             self._on_steady()
         elif isinstance(order, plan.PrepareWindow):
             control.only = get_ident() if control.threaded else None

@@ -120,6 +120,8 @@ class Window:
             faults = None if cut else page_faults() - self._faults
             self._synchronise()
             host_ms = (time.perf_counter_ns() - self._started_ns) / 1e6
+            # Else torch makes an object of each event here: ten times a trace's memory and time.
+            profiler.profiler.acc_events = False
             profiler.stop()
             if cut and self._files.get(self._name):
                 return

@@ -1,5 +1,7 @@
 """torch.compiler.reset() and compiles between edges, as the collector sees them."""
 
+import importlib
+import logging
 import sys
 from types import SimpleNamespace
 
@@ -66,3 +68,32 @@ def test_a_torch_without_it_is_left_alone(parts, monkeypatch):
 def test_the_step_of_a_compile_is_counted_on_from_the_last_edge(granted, left, step):
     driver = SimpleNamespace(step=10, _granted=granted, anchor=SimpleNamespace(remaining=left))
     assert Driver.step_now.fget(driver) == step
+
+
+def test_the_cudagraphs_log_has_recordings_only_once_steps_are_timed(parts):
+    log = logging.getLogger(compiles._CUDAGRAPHS)
+    heard = []
+
+    def callbacks(trigger):
+        about = SimpleNamespace(callback_trigger=SimpleNamespace(name=trigger), compile_id="0/0")
+        parts.compiles._began(about)
+        heard.append((trigger, log.isEnabledFor(logging.CRITICAL)))
+        parts.compiles._ended(about)
+
+    parts.control.compiles = 0
+    try:
+        callbacks("DYNAMO")
+        parts.compiles.hush()
+        assert not log.isEnabledFor(logging.CRITICAL)
+        callbacks("DYNAMO")
+        callbacks("CUDAGRAPH_RECORDING")
+        assert not log.isEnabledFor(logging.CRITICAL)
+    finally:
+        log.disabled = False
+    assert heard == [("DYNAMO", True), ("DYNAMO", False), ("CUDAGRAPH_RECORDING", True)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_it_is_the_logger_that_torch_asks():
+    trees = importlib.import_module("torch._inductor.cudagraph_trees")
+    assert trees.log.name == compiles._CUDAGRAPHS

@@ -35,6 +35,16 @@ def test_what_runs_before_the_window_is_not_in_it(window, tmp_path):
     assert "aten::sin" not in names
 
 
+def test_torch_makes_no_object_of_each_event(window, tmp_path, monkeypatch):
+    made = []
+    profile = torch.autograd.profiler.profile
+    monkeypatch.setattr(profile, "_parse_kineto_results", lambda *_: made.append(1) or [])
+    steps_run(window, 7)
+    window.stop()
+    (event,), _ = told(tmp_path)
+    assert (event["error"], made) == (None, [])
+
+
 def steps_run(window, *numbers):
     window.start("compiled", "time")
     for number in numbers:
