@@ -127,6 +127,7 @@ class Driver:
         self._granted = 1
         timer.settle(wait=True)
         timer.step_ms.clear()  # of another anchor's steps
+        self._parts.window.trace_bytes.clear()
         timer.pairs.clear()
 
     def go_on_from(self, other: Driver) -> None:
@@ -264,6 +265,7 @@ class Driver:
             profiler_stays=device and not cupti_is_torn_down(),
             calm_steps=5 if cudagraphs else 3,
             pairs=self._parts.timer.pairs,
+            trace_bytes=self._parts.window.trace_bytes,
         )
 
     # -- between two edges --------------------------------------------------------------------

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .pairs import FEWEST, Pair, interval, longest_worthwhile
@@ -48,6 +48,8 @@ LONG_STEP_MS = 50.0
 LONG_WINDOW_MS = 150.0
 LONG_WINDOW_STEPS = (6, 60)  # at least, at most
 MOST_SETTLING_STEPS = 500
+#: A longer window's trace as it is written: some 50,000 events, of which torch holds 200 MB.
+MOST_TRACE_BYTES = 1.5e6
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
 Stance = Literal["eager", "compiled"]
@@ -59,7 +61,8 @@ Purpose = Literal["time", "lines"]
 class Moment:
     """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown.
 
-    ``pairs``: those measured so far, in the order of their numbers.
+    ``pairs``: those measured so far, in the order of their numbers. ``trace_bytes``: what a step
+    of a stance takes in a profiler's trace, as written; absent if unknown.
     """
 
     step: int
@@ -71,6 +74,7 @@ class Moment:
     profiler_stays: bool = False
     calm_steps: int = 3
     pairs: Sequence[Pair] = ()
+    trace_bytes: Mapping[str, float] = field(default_factory=dict)
 
     def estimate(self, stance: Stance) -> float:
         """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
@@ -435,4 +439,5 @@ def _window_steps(
     if not longer or step_ms > LONG_WINDOW_MS:
         return steps
     least, most = LONG_WINDOW_STEPS
+    most = min(most, int(MOST_TRACE_BYTES / moment.trace_bytes.get(stance, 1.0)))
     return max(steps, min(most, max(least, math.ceil(LONG_WINDOW_MS / step_ms))))

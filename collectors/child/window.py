@@ -48,6 +48,7 @@ class Window:
         self._files: dict[str, list[Path]] = {}
         self._anchor: tuple[int | None, str | None] = None, None
         self._anchors: list[int | None] = []
+        self.trace_bytes: dict[str, float] = {}  # of a step, as written, by stance
         self.device = False
         self.replayed = False
 
@@ -136,6 +137,8 @@ class Window:
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._write(error=error)
         else:
+            if self._purpose == "time":
+                self.trace_bytes[self._stance] = path.stat().st_size / max(1, self._steps)
             self._write(f"profile/{path.name}", host_ms, faults)
 
     def _lost(self) -> bool:

@@ -257,6 +257,19 @@ def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
     assert lengths == [5, 10, 19, 60]
 
 
+def test_a_longer_window_is_no_longer_than_its_trace_may_be_large():
+    sizes = {"eager": plan.MOST_TRACE_BYTES / 7, "compiled": plan.MOST_TRACE_BYTES / 2}
+    script = Script(eager_ms=8.0, compiled_ms=8.0, trace_bytes=sizes)
+    assert script.run(plan.Settings(blocks=5))
+    assert script.windows == [*both("eager", "compiled"), ("eager", "time")]
+    lengths = [
+        script.orders[at + 1][1].steps
+        for at, (_, order) in enumerate(script.orders)
+        if isinstance(order, plan.OpenWindow) and order.purpose == "time"
+    ]
+    assert lengths == [5, 5, 7], "a window as short as the first shows no more than that"
+
+
 def test_on_a_device_the_profiler_is_attached_a_block_before_it_writes():
     script = Script(eager_ms=8.0, compiled_ms=0.1, device=True)
     assert script.run(plan.Settings(blocks=5))
