@@ -170,4 +170,14 @@ def troubles(job: Job, diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     for found in job.divergences:
         yield "divergence", words.said(found.text, diagnosis)
     if job.late and job.late.rows:
-        yield "late", job.late.text
+        late = job.late
+        since = "after a first 10 s without any"
+        if late.after_step is not None:
+            since = f"in step {late.after_step} or later"
+        longest = late.rows[0]
+        cause = f": {longest.cause}" if longest.cause else ""
+        yield (
+            "late",
+            f"{fmt.plural(late.compiles, 'compile')} {since}, {fmt.seconds(late.seconds)}, most of "
+            f"it {longest.name} at {line(longest.file, longest.line, diagnosis)}{cause}",
+        )
