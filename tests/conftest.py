@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 
 os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are as many as processors, and tables small
 
@@ -18,6 +19,8 @@ def pytest_configure(config):
     for name in [name for name in os.environ if name.startswith(LEFT_BY_TORCH)]:
         del os.environ[name]
     os.environ.update(recordings.QUICK_STARTS)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all it imports
+    sys.dont_write_bytecode = False
     gc.disable()  # until all is collected: what is imported stays, a quarter of the time goes there
 
 
