@@ -35,7 +35,8 @@ def of_run(d: Diagnosis) -> dict[str, Section]:
     figures = [figure for one in d.counts.values() for figure in msgspec.structs.astuple(one)]
     time = any((*d.accounting.values(), x.waterfall, x.details, *figures))
     whole = "Outputs: eager against compiled"
-    outputs = Section("Outputs", len(d.outputs), _outputs(d), heading=whole)
+    agree = " ".join(dict.fromkeys(phrases.outputs_agree(one) for one in d.outputs)) or None
+    outputs = Section("Outputs", len(d.outputs), agree, heading=whole)
     return {
         "time": Section("Where the time goes", None, _time(d), time),
         "step": Section("Step timeline", None, _step(d), bool(x.timelines)),
@@ -79,12 +80,13 @@ def of_job(d: Diagnosis, j: Job) -> dict[str, Section]:
     failures = fmt.plural(len(j.failures), "failure")
     asked = sum(sum(row.counts.values()) for row in j.caches.rows)
     looked_up = fmt.plural(asked, "look-up") if asked else None
+    waits = _join(_many(j.stragglers, "straggler"), _many(j.waits, "compile", "compiles"))
     return {
         "ranks": _rows("Ranks", j.ranks, "rank", counted=False, heading="Ranks and phases"),
         "frames": Section(
             "Functions", len(j.frames), _slowest(j), heading="Functions by compile seconds"
         ),
-        "waits": Section("Waits and stragglers", len(j.stragglers), _waits(j)),
+        "waits": Section("Waits and stragglers", len(j.stragglers), waits),
         "caches": Section("Caches", None, looked_up),
         "recompiles": Section(
             "Recompiles",
@@ -202,10 +204,6 @@ def _limits(d: Diagnosis) -> str | None:
     return sentence or _join(_many(x.limits, "kernel"), _many(x.ceilings, "measured limit"))
 
 
-def _outputs(d: Diagnosis) -> str | None:
-    return " ".join(dict.fromkeys(phrases.outputs_agree(one) for one in d.outputs)) or None
-
-
 def _fusion(d: Diagnosis) -> str | None:
     x = d.explanation
     fused, apart = phrases.by_outcome(x.fusion)
@@ -277,10 +275,6 @@ def _pairs(d: Diagnosis) -> str | None:
         used or _many(d.pairs, "pair"),
         f"95 % interval {fmt.ratio_interval(interval)}" if interval else None,
     )
-
-
-def _waits(j: Job) -> str | None:
-    return _join(_many(j.stragglers, "straggler"), _many(j.waits, "compile", "compiles"))
 
 
 def _slowest(j: Job) -> str | None:

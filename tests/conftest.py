@@ -2,6 +2,10 @@
 
 import gc
 import os
+import shutil
+import sys
+
+os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are as many as processors, and tables small
 
 import pytest
 import recordings
@@ -15,6 +19,8 @@ def pytest_configure(config):
     for name in [name for name in os.environ if name.startswith(LEFT_BY_TORCH)]:
         del os.environ[name]
     os.environ.update(recordings.QUICK_STARTS)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all it imports
+    sys.dont_write_bytecode = False
     gc.disable()  # until all is collected: what is imported stays, a quarter of the time goes there
 
 
@@ -60,23 +66,25 @@ def own_environment():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_folder(tmp_path_factory):
+def shared_folder(tmp_path_factory, request):
     """Where recorded runs lie unpacked, and as tables, for all workers."""
     base = tmp_path_factory.getbasetemp()
     recordings.Shared.folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / (
         "recordings"
     )
     recordings.Shared.folder.mkdir(exist_ok=True)
+    if hasattr(request.config, "cache"):
+        kept = request.config.cache.mkdir("tables")
+        recordings.Shared.made = kept / recordings.code_key()
+        for other in kept.iterdir():
+            if other != recordings.Shared.made:
+                shutil.rmtree(other, ignore_errors=True)  # another worker may do so, too
+    else:  # -p no:cacheprovider
+        recordings.Shared.made = recordings.Shared.folder / "tables"
+    recordings.Shared.made.mkdir(exist_ok=True)
 
 
 @pytest.fixture
-def tables_of(request):
+def tables_of():
     """A function: name of a recorded run → its tables, derived ones included."""
-    own = group(request.node.nodeid)
-
-    def load(name):
-        if name != own:  # the tests of its own group follow, here or in another worker
-            recordings.keep(name)
-        return recordings.tables_of(name)
-
-    return load
+    return recordings.tables_of

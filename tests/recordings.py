@@ -1,10 +1,17 @@
-"""Recorded runs: where they lie, and the tables of each, made once for all workers of a session."""
+"""Recorded runs: where they lie, and the tables of each, made once for all workers and sessions.
 
+What was made stays in pytest's cache folder for as long as the code that makes it is the same:
+``--cache-clear`` makes it again.
+"""
+
+import hashlib
 import shutil
 import tarfile
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+
+import polars as pl
 
 from traceview.derive import derive
 from traceview.diagnosis import diagnose
@@ -13,18 +20,32 @@ from traceview.parse import parse_run
 from traceview.run import Run
 from traceview.tables import Tables
 
-RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = ROOT / "fixtures" / "runs"
 NAMES = frozenset(path.name.removesuffix(".tar.xz") for path in RUNS.glob("*.tar.xz"))
 #: torch then does not try its C++ compiler before the first kernel: half of a cold start.
 QUICK_STARTS = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 #: Runs that stay in memory: the tests of one follow each other.
 FEW = 12
+#: What stands above ``derive`` (tests/test_house.py): no table depends on it.
+ABOVE = ("rules", "check", "compare", "cli", "demos")
 
 
 class Shared:
-    """The folder that all workers of a session share; the session's fixture names it."""
+    """The folders that all workers share: of this session, and of all that run the same code."""
 
     folder: Path
+    made: Path
+
+
+def code_key():
+    """A name for the code that makes tables of a run."""
+    package = ROOT / "traceview"
+    parts = [hashlib.sha256(pl.__version__.encode())]
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] not in ABOVE:
+            parts.append(hashlib.sha256(path.read_bytes()))
+    return hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest()[:16]
 
 
 def unpack(name, folder):
@@ -44,7 +65,8 @@ def unpack_archive(path, folder):
 
 def run_of(name):
     """A recorded run to read; who changes one unpacks his own."""
-    return Run.open(_once(f"{name}.unpacked", lambda folder: unpack(name, folder)) / "run")
+    folder = _once(Shared.folder / name, lambda scratch: unpack(name, scratch))
+    return Run.open(folder / "run")
 
 
 @lru_cache(maxsize=FEW)
@@ -56,15 +78,20 @@ def parsed(name):
 @lru_cache(maxsize=FEW)
 def tables_of(name):
     """The tables of a recorded run, derived ones included."""
-    kept = Shared.folder / f"{name}.tables"
-    if kept.exists():
-        return Tables.load(kept)
-    return derive(parsed(name), {}, source_reader(run_of(name), parsed(name)))
+    return made(name, "whole", lambda tables: tables)
 
 
-def keep(name):
-    """Keeps the tables of a recorded run for the tests that come after those at hand."""
-    _once(f"{name}.tables", lambda folder: tables_of(name).save(folder))
+def made(name, what, choose):
+    """Tables derived from those of a recorded run that ``choose`` keeps."""
+    archive = hashlib.sha256((RUNS / f"{name}.tar.xz").read_bytes()).hexdigest()[:16]
+    derived = []
+
+    def make(folder):
+        derived.append(derive(choose(parsed(name)), {}, source_reader(run_of(name), parsed(name))))
+        derived[0].save(folder)
+
+    folder = _once(Shared.made / f"{name}-{what}-{archive}", make)
+    return derived[0] if derived else Tables.load(folder)
 
 
 @lru_cache(maxsize=FEW)
@@ -73,11 +100,10 @@ def diagnosis_of(name):
     return diagnose(run_of(name), tables_of(name))
 
 
-def _once(name, make):
-    """The shared folder of that name, which ``make`` fills if no worker has filled it yet."""
-    folder = Shared.folder / name
+def _once(folder, make):
+    """The shared ``folder``, which ``make`` fills if no worker has filled it yet."""
     if not folder.exists():
-        scratch = Path(tempfile.mkdtemp(dir=Shared.folder))
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent))
         make(scratch)
         try:
             scratch.rename(folder)

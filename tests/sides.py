@@ -4,7 +4,7 @@ import copy
 from functools import cache
 
 from msgspec.structs import replace
-from recordings import diagnosis_of, keep, run_of, tables_of
+from recordings import diagnosis_of, run_of, tables_of
 
 from traceview.compare import Side, cache_counts
 from traceview.diagnosis import from_json, source_reader, to_json
@@ -23,7 +23,6 @@ _WORDS = {
 @cache
 def side(name):
     """A recorded run, diagnosed."""
-    keep(name)
     tables = tables_of(name)
     read = source_reader(run_of(name), tables)
     return Side(name, "run", diagnosis_of(name), read, cache_counts(tables))

@@ -70,8 +70,8 @@ train(3)
         ("raise ValueError('no torch yet')\n" + STEPS, "raised ValueError at train.py:1"),
         (STEPS + "raise ValueError('early')", "raised ValueError at train.py:7"),
         (STEPS + "train(2)\nraise ValueError('late')", "raised ValueError at train.py:8"),
-        (STEPS + "train(2)\nsys.exit(3)", "exit code 3"),
-        (STEPS + "train(2)\nos.kill(os.getpid(), 9)", "signal"),
+        ("import sys, torch\nsys.exit(3)", "exit code 3"),
+        ("import os, torch\nos.kill(os.getpid(), 9)", "signal"),
     ],
     ids=["before torch", "before compiling", "after compiling", "sys.exit", "SIGKILL"],
 )

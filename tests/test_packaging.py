@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SKIP = {".git", ".venv", "build", "dist", "fixtures", "__pycache__", ".mypy_cache", ".ruff_cache"}
+SKIP = {".git", ".venv", "build", "dist", "fixtures", "__pycache__"}
+CACHES = {".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
 
 def copied(folder):
     """A clean copy of the tree."""
     source = folder / "source"
-    ignore = lambda _, names: [n for n in names if n in SKIP or n.endswith(".egg-info")]  # noqa: E731
+    ignore = lambda _, names: [n for n in names if n in SKIP | CACHES or n.endswith(".egg-info")]  # noqa: E731
     shutil.copytree(ROOT, source, ignore=ignore, symlinks=True)
     return source
 

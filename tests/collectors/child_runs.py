@@ -1,12 +1,19 @@
-"""Starts a script under the collector's child half, as the parent does, with a hand-made config."""
+"""Starts a script under the collector's child half, as the parent does, with a hand-made config.
+
+Most scripts run in a fork of a process that has imported torch (see ``torch_server.py``); a
+``fresh`` one, and one that is given stdin, a command or variables, in an interpreter of its own.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -45,15 +52,15 @@ def environment(**extra: str) -> dict[str, str]:
     return {**kept, **QUICK_STARTS, "OMP_NUM_THREADS": "1", **extra}
 
 
-def run_bare(script: Path, *args: str, stdin: str = "", cwd: Path | None = None):
-    command = [sys.executable, str(script), *args]
-    return subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=120,
-        cwd=cwd or script.parent, env=environment(), check=False,
-    )  # fmt: skip
+def run_bare(script: Path, *args: str, stdin: str = "", fresh: bool = False):
+    if not (fresh or stdin):
+        return _forked(script, args, script.parent, environment())
+    return _started([sys.executable, str(script), *args], stdin, script.parent, environment())
 
 
-def run_child(script, *args, stdin="", command=None, cwd=None, env=None, **config) -> Result:
+def run_child(
+    script, *args, stdin="", command=None, cwd=None, env=None, fresh=False, **config
+) -> Result:
     folder = script.parent / "run"
     raw = folder / "raw" / "cold"
     raw.mkdir(parents=True)
@@ -66,11 +73,45 @@ def run_child(script, *args, stdin="", command=None, cwd=None, env=None, **confi
     (raw / "child.json").write_text(json.dumps(settings))
     path = os.pathsep.join(filter(None, [str(CHILD / "bootstrap"), settings["pythonpath"]]))
     extra = {"PYTHONPATH": path, "TRACEVIEW_CHILD_CONFIG": str(raw / "child.json"), **(env or {})}
-    done = subprocess.run(
-        command or [sys.executable, str(script), *args], input=stdin, capture_output=True,
-        text=True, timeout=180, cwd=cwd or script.parent, env=environment(**extra), check=False,
+    cwd = cwd or script.parent
+    if fresh or stdin or command or env:
+        words = command or [sys.executable, str(script), *args]
+        return Result(_started(words, stdin, cwd, environment(**extra)), raw)
+    return Result(_forked(script, args, cwd, environment(**extra)), raw)
+
+
+def _started(words, stdin, cwd, env):
+    return subprocess.run(
+        words, input=stdin, capture_output=True, text=True, timeout=180, cwd=cwd, env=env,
+        check=False,
     )  # fmt: skip
-    return Result(done, raw)
+
+
+def _forked(script, args, cwd, env):
+    """The same for a script, in a fork of the server."""
+    server = _server()
+    out, err = (script.parent / f"{script.stem}-{os.urandom(4).hex()}" for _ in range(2))
+    request = {
+        "script": str(script), "args": args, "cwd": str(cwd), "env": env, "out": str(out),
+        "err": str(err),
+    }  # fmt: skip
+    server.stdin.write(json.dumps(request).encode() + b"\n")
+    pid = int(server.stdout.readline())
+    if not select.select([server.stdout], [], [], 180)[0]:
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(int(server.stdout.readline()))
+    done = subprocess.CompletedProcess([script, *args], code, out.read_text(), err.read_text())
+    out.unlink()
+    err.unlink()
+    return done
+
+
+@cache
+def _server():
+    """One for each worker; it ends when the worker does, and its stdin is closed."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    code = Path(__file__).with_name("torch_server.py").read_text()  # of no file: not the user's
+    return subprocess.Popen([sys.executable, "-c", code], env=environment(), **pipes)
 
 
 def names_in(run: Result, window: dict) -> list[str]:

@@ -132,7 +132,7 @@ def test_a_script_sees_what_it_would_see_without_us(tmp_path):
 def measured(tmp_path_factory):
     """A script that would go on for ever, measured."""
     script = write_script(tmp_path_factory.mktemp("measured"), CALLS.format(steps=10**7))
-    return run_child(script, steps=20, blocks=3, profile=True)
+    return run_child(script, steps=20, blocks=3, profile=True, fresh=True)
 
 
 def test_calls_are_measured_in_pairs_and_the_script_is_stopped(measured):
@@ -282,7 +282,7 @@ def test_workers_and_forks_are_not_collected(tmp_path):
             print(os.wait()[1])
         """,
     )
-    run = run_child(script)
+    run = run_child(script, fresh=True)
     assert (run.returncode, run.out) == (0, "fork Point\nspawn Point\n0\n"), run.err
     assert len(run.files) == 1
     assert len(run.of("end")) == 1
@@ -304,7 +304,7 @@ def test_a_swallowed_stop_is_raised_again(tmp_path):
                 print(type(error).__name__, error.code)
         """,
     )
-    run = run_child(script, steps=5, blocks=1)
+    run = run_child(script, steps=5, blocks=1, fresh=True)
     assert run.returncode == 0
     assert run.out == "SystemExit 0\n" * 3 + "atexit\n"
 
@@ -362,7 +362,7 @@ def test_whatever_kills_the_script_leaves_whole_lines(tmp_path):
 
 def test_a_broken_config_does_not_stop_the_script(tmp_path):
     script = write_script(tmp_path, "print('ran')\n")
-    run = run_child(script, nproc="two")
+    run = run_child(script, nproc="two", fresh=True)
     assert (run.returncode, run.out) == (0, "ran\n")
 
 
@@ -371,7 +371,7 @@ def test_the_next_sitecustomize_is_imported(tmp_path):
     theirs.mkdir()
     (theirs / "sitecustomize.py").write_text("marker = 'theirs'\n")
     script = write_script(tmp_path, "import sitecustomize; print(sitecustomize.marker)\n")
-    run = run_child(script, pythonpath=str(theirs))
+    run = run_child(script, pythonpath=str(theirs), fresh=True)
     assert (run.out, run.err) == ("theirs\n", "")
 
 

@@ -59,7 +59,8 @@ TWICE = """
 def twice(tmp_path_factory):
     """Bare, and replayed."""
     script = write_script(tmp_path_factory.mktemp("twice"), TWICE)
-    return run_bare(script), run_child(script, blocks=None, profile=True)
+    ours = run_child(script, blocks=None, profile=True, fresh=True)
+    return run_bare(script, fresh=True), ours
 
 
 def test_two_calls_get_an_answer(twice):

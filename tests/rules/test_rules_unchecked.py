@@ -4,11 +4,9 @@ from functools import lru_cache
 
 import polars as pl
 import pytest
-from recordings import parsed, run_of
+from recordings import made, run_of
 from rule_scenarios import SCENARIOS, recorded
 
-from traceview.derive import derive
-from traceview.diagnosis.excerpts import source_reader
 from traceview.parse import structured
 from traceview.parse.damage import Damage
 from traceview.rules import catalogue, run_rules
@@ -44,9 +42,8 @@ def structured_log_alone(run, tables):
 
 @lru_cache(maxsize=3)
 def poorer(name, keep):
-    """What is kept of a recorded run, derived anew."""
-    run, tables = run_of(name), parsed(name)
-    return derive(Tables(dict(keep(run, tables))), {}, source_reader(run, tables))
+    """What is kept of a recorded run, and derived from that alone."""
+    return made(name, keep.__name__, lambda tables: Tables(dict(keep(run_of(name), tables))))
 
 
 @pytest.mark.parametrize("keep", [without_eager, without_profile, structured_log_alone])

@@ -1,0 +1,67 @@
+"""A process that has imported torch and forks for each script: the second half of its start.
+
+Half of a short run is torch's import. Requests come as lines of JSON on stdin; the answers on
+stdout are the fork's process id, then its status as ``os.waitpid`` gives it. In the fork Python's
+own order is kept: PYTHONPATH, ``sitecustomize``, the script's folder, the script as ``__main__``.
+The collector finds torch imported, as it does in a notebook; ``test_child_live.py`` has the
+scripts that start without.
+"""
+
+import gc
+import importlib
+import json
+import os
+import sys
+import types
+from pathlib import Path
+
+import torch
+import torch._dynamo
+import torch._functorch.aot_autograd
+import torch.profiler  # noqa: F401
+
+
+def serve():
+    """The request that this process is a fork for; None in the server, when all is over."""
+    requests, answers = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    with os.fdopen(requests, "rb", buffering=0) as lines:
+        for line in lines:
+            pid = os.fork()
+            if not pid:
+                os.close(answers)
+                return json.loads(line)
+            os.write(answers, b"%d\n" % pid)
+            os.write(answers, b"%d\n" % os.waitpid(pid, 0)[1])
+    return None
+
+
+def become(script, args, cwd, env, out, err):
+    """The script's code and its globals, once this process is what Python makes for a script."""
+    for number, name in ((1, out), (2, err)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    given = env.get("PYTHONPATH")
+    sys.path[:] = [*(given.split(os.pathsep) if given else ()), *sys.path[1:]]
+    sys.modules.pop("sitecustomize", None)
+    try:
+        importlib.import_module("sitecustomize")
+    except ModuleNotFoundError:
+        if given:
+            raise
+    sys.path.insert(0, str(Path(script).parent))
+    sys.argv[:] = [script, *args]
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=script, __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    return compile(Path(script).read_bytes(), script, "exec"), main.__dict__
+
+
+gc.freeze()  # a fork's collections, and its end, then leave alone what all forks share
+request = serve()
+if request is not None:
+    exec(*become(**request))
