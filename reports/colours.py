@@ -26,6 +26,7 @@ _IDLE = {
     "idle_python": "idle-py",
     "idle_graph_break": "idle-py",
     "idle_gc": "idle-py",
+    "idle_custom_op": "idle-py",
     "idle_guards": "idle-call",
     "idle_call_overhead": "idle-call",
     "idle_compile": "idle-call",

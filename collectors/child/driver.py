@@ -31,6 +31,7 @@ from .reach import CompileLines
 from .recorder import Recorder
 from .stances import Stances, inside_compiled_frame
 from .state import FOREVER, LONGEST_CALL_S, Control, Region
+from .threads import Threads
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
@@ -50,6 +51,7 @@ class Parts:
     memory: Memory
     timer: BlockTimer
     window: Window
+    threads: Threads
     compiles: Compiles
 
 
@@ -211,6 +213,7 @@ class Driver:
         elif isinstance(order, plan.Take):
             self._calm_threads(order.stance)
             parts.timer.drain()
+            parts.threads.look(self.step)
             parts.stances.take(order.stance)
         elif isinstance(order, plan.Enter):
             self._enter(order)

@@ -90,6 +90,8 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
     deterministic = _text(torch.are_deterministic_algorithms_enabled())
     yield "precision", "deterministic_algorithms", deterministic, None, False
     yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
+    yield "torch", "autograd.detect_anomaly", _text(torch.is_anomaly_enabled()), None, False
+    yield "torch", "autograd.profiler", _text(torch.autograd._profiler_enabled()), None, False
     if (world := _world_size()) is not None:
         yield "torch", "world_size", _text(world), None, False
 

@@ -28,6 +28,7 @@ from .stances import Stances
 from .state import Control
 from .taken import Taker
 from .target import Compiling
+from .threads import Threads
 from .window import Window
 
 MOST_REPLAY_S = 10.0
@@ -54,6 +55,7 @@ class Session:
             memory=memory,
             timer=BlockTimer(torch, recorder, memory),
             window=Window(torch, recorder, frames, sources),
+            threads=Threads(recorder, frames, sources),
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)

@@ -69,6 +69,7 @@ SILENT_TOO = {
     "ind-slow-kernel": "gpu/pointwise gpu/slow_kernel_columns gpu/slow_kernel_scan "
     "gpu/mem_peak_up gpu/missed_epilogue",
     "ind-tf32-off": "gpu/gemm_bound gpu/pointwise",
+    "mem-driver-calls": "gpu/pointwise gpu/transformer_training gpu/mem_peak_up",
     "mem-peak-up": "gpu/pointwise",
     "rc-auto-dynamic": "bad/rc_module_int_attr",
     "rc-dim-specialized": "bad/rc_dynamic_false healthy/dynamic_shapes",

@@ -377,10 +377,10 @@ def account(kind, category, ms, stance="compiled"):
     return {"stance": stance, "kind": kind, "category": category, "ms": ms, "clock": "device"}
 
 
-def launch_bound(make, busy=0.3, launch=0.6, mode=None, extra=None, **more):
+def launch_bound(make, busy=0.3, launch=0.6, mode=None, extra=None, eager=1.0, **more):
     columns = {"device_busy_ms": busy, "kernels": 90.0, "launches": 90.0, "graph_launches": 0.0}
     tables = make(
-        speedups=speedup(2.0, 1.0),
+        speedups=speedup(eager, 1.0),
         step_counts=counts(step_ms=9.0, **{**columns, **more}),
         accounting=[
             account("busy", "elementwise", busy),
@@ -409,6 +409,24 @@ def test_launch_bound(make, busy, launch, fires):
         assert (
             findings[0].evidence[0].text == "90 launches per step, 75 % of them in compiled graphs"
         )
+
+
+def test_a_launch_bound_step_that_compiling_made_faster_is_information(make):
+    (finding,) = launch_bound(make, eager=2.0)
+    assert (finding.severity, finding.weighs) == ("info", True)
+
+
+@pytest.mark.parametrize(
+    ("waits", "severity", "cost"), [(0.2, "warning", 0.4), (0.4, "info", 0.2), (0.57, None, None)]
+)
+def test_launches_of_other_code_are_not_the_compiled_codes(make, waits, severity, cost):
+    detail = {"stance": "compiled", "category": "idle_launch_bound", "what": "aten::mul_"}
+    at = {"in_graph": False, "file": "/u/train.py", "line": 9, "ms": waits}
+    findings = launch_bound(make, extra={"account_details": [{**detail, **at}]})
+    assert [f.severity for f in findings] == ([severity] if severity else [])
+    if severity:
+        assert findings[0].cost.ms_per_step == pytest.approx(cost)
+        assert findings[0].weighs is (severity == "warning")
 
 
 @pytest.mark.parametrize(

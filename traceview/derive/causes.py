@@ -14,6 +14,7 @@ COMPILE_ELSEWHERE = "idle_compile_elsewhere"  # nothing was recorded while anoth
 ALLOCATOR = "idle_allocator"  # cudaMalloc, cudaFree
 COPY_WAIT = "idle_copy_wait"  # a copy to the device that holds the host
 GC = "idle_gc"
+CUSTOM_OP = "idle_custom_op"  # the own code of an operator that is not torch's
 COMMUNICATION = "idle_communication"  # the host waits in a collective
 OTHER_PYTHON = "idle_python"
 #: Or what the device did itself.
@@ -23,7 +24,7 @@ UNLINKED = "idle_unlinked"  # the launch of what comes next was not recorded
 
 IDLE = (
     *(LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE),
-    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, COMMUNICATION, OTHER_PYTHON),
+    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, CUSTOM_OP, COMMUNICATION, OTHER_PYTHON),
     *(DEVICE, IN_GRAPH, UNLINKED),
 )
 

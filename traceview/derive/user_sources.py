@@ -33,6 +33,8 @@ _FUNCTIONS = frozenset(
 _MODULES = ("autograd", "functional", "func", "functorch")
 #: Arguments of torch.compile that --compile-options sets, as table ``regions`` has their defaults.
 _ARGUMENTS = {"mode": "None", "backend": "inductor", "dynamic": "None", "fullgraph": "False"}
+#: Settings that are made by a call: ``set_…``, ``use_…``, or a context of that name.
+_CALLED = frozenset({"autograd.detect_anomaly", "deterministic_algorithms"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -117,8 +119,8 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
 def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
     """In the order of the source: name, line and function of what names one of ``names``.
 
-    Set or quoted: ``config.name = …``, ``name=…`` in a call, ``"name"``. A bare word, such as
-    ``debug``, may be anything's attribute or argument.
+    Set, quoted or, of ``_CALLED``, called: ``config.name = …``, ``name=…`` in a call, ``"name"``. A
+    bare word, such as ``debug``, may be anything's attribute or argument.
     """
     waiting: list[tuple[ast.AST, str]] = [(tree, "<module>")]
     while waiting:  # no recursion: an expression may be nested deeper than Python's stack
@@ -133,6 +135,13 @@ def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
             texts = [node.arg]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
             texts = [node.value]
+        elif isinstance(node, ast.Call):
+            text = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            text = text.removeprefix("set_").removeprefix("use_")
+            called = (name for name in _CALLED if name.rpartition(".")[2] == text)
+            yield from (
+                {"name": name, "line": node.lineno, "function": function} for name in called
+            )
         for text in texts:
             for name in names:
                 if text == name or text.endswith(f".{name}") or name.endswith(f".{text}"):

@@ -1,6 +1,7 @@
 """
 ## What it finds
-Compiled steps in which the GPU mostly waits for the host to launch its next kernel.
+Compiled steps in which the GPU mostly waits for the host to launch its next kernel, with what it
+waits for the launches of compiled code.
 
 ## Why it costs
 Kernels of a few microseconds finish before the host has launched the next one. Fusion leaves fewer
@@ -9,15 +10,19 @@ of them; what remains is limited by the CPU, and a faster GPU would change nothi
 ## Evidence
 The device is busy for less than 60 % of a compiled step as timed without the profiler, and in the
 profiler window at least half of its idle time is before launches rather than at synchronizations or
-inside cudagraphs. Idle time that would go if the step did not read values from the GPU is
-`ap-host-sync`'s. It is information where asking for a cudagraph gains nothing: four launches per
-step or fewer, or a mode that asks for cudagraphs already.
+inside cudagraphs. Waits for launches of code in no compiled graph, such as an optimizer's, are
+`ap-not-in-model`'s: without them the rest is 5 % of the step or more. Idle time that would go if
+the step did not read values from the GPU is `ap-host-sync`'s.
+
+A warning where compiling did not help. Where it did, nothing is wrong with the step: information,
+ranked among the causes by its cost. Plain information where the launches of other code cost more,
+or where asking for a cudagraph gains nothing: four launches per step or fewer, or a mode that asks
+for cudagraphs already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
 needs fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
-Launches of eager code, such as an optimizer's, need that code to be compiled first. Where a mode
-asks for cudagraphs and none is replayed, torch's reason is quoted, if it logged one;
+Where a mode asks for cudagraphs and none is replayed, torch's reason is quoted, if it logged one;
 `TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1` makes it an error (torch 2.10 and newer).
 
 ## Settings
@@ -38,6 +43,7 @@ from collections.abc import Iterator
 from traceview.rules import _edits
 from traceview.rules._gain import idle_ms, launches
 from traceview.rules.kit import (
+    NOTABLE_SHARE,
     Cost,
     Evidence,
     Finding,
@@ -49,6 +55,7 @@ from traceview.rules.kit import (
     first_rank,
     frame,
     milliseconds,
+    outcome,
     percent,
     rows,
     severity,
@@ -60,7 +67,7 @@ from traceview.rules.kit import (
 CODE = "TV502"
 NEEDS = frozenset({"step_counts", "accounting"})
 SEVERITIES = ("warning", "info")
-#: What keeps launches out of a cudagraph, or makes more of them.
+#: What keeps launches out of a cudagraph, makes more of them, or delays them.
 FOLLOWS = frozenset(
     {
         "gb-*",
@@ -71,6 +78,7 @@ FOLLOWS = frozenset(
         "cap-suppressed-failure",
         "rc-limit-hit",
         "cg-dynamic-rerecord",
+        "ap-busy-thread",
     }
 )
 GPU_ONLY = True
@@ -113,6 +121,10 @@ def check(
     launch = min(launch, min((row["without_ms"] for row in reads), default=step) - busy)
     if busy / step >= most_busy_share or launch < least_launch_share * idle:
         return
+    eager = sum(row["waits_ms"] or 0.0 for row in first_rank(rows(tables, "outside_work")))
+    own = launch - eager
+    if own < NOTABLE_SHARE * step:
+        return
     region = first(tables, "regions")
     may_gain, what_to_do, snippet = _remedy(tables, counts, region)
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
@@ -123,18 +135,21 @@ def check(
     elif not made.is_empty():
         launched += f", {percent(in_graphs)} of them in compiled graphs"
     before = f"{percent(launch / idle)} of it before launches"
+    if eager:
+        before += f" ({milliseconds(eager)} before those of code in no compiled graph)"
     kernels = counts["kernels"] or 0.0
+    helped, main = outcome(tables) == "helped", may_gain and own >= eager
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
-        severity=severity(tables, launch) if may_gain else "info",
+        severity="info" if helped or not main else severity(tables, own),
         title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step",
         explanation=(
             f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
             f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them "
             "any faster."
         ),
-        cost=Cost(launch, None, "time of a compiled step in which the GPU waits for launches"),
+        cost=Cost(own, None, "time of a compiled step in which the GPU waits for these launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
         location=compile_call(region),
         evidence=(
@@ -143,6 +158,7 @@ def check(
         ),
         what_to_do=what_to_do,
         snippet=snippet,
+        weighs=main,
     )
 
 

@@ -1,8 +1,8 @@
 """
 ## What it finds
 A compiled step that spends its time outside of the model: loading data, in Python of the script's
-own, in copies to the device that hold the host; or, where those are small, in operators in eager,
-such as an optimizer's.
+own, in copies between pageable memory and the device; or, where those are small, in operators in
+eager, such as an optimizer's or those of a loop over all parameters.
 
 ## Why it costs
 Compiling shortens what is compiled and nothing else. If half of a step is something else, the step
@@ -10,21 +10,23 @@ can become twice as fast at most, however good the compiled code is.
 
 ## Evidence
 Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
-in stretches of Python between operators, and in copies from pageable memory; on a GPU only what the
-device waits for. It is at least 30 % of the step, and calls of compiled code with their backward
-leave as much of it. Operators in eager count where these calls are less than half of the step.
-Python at the line that calls compiled code counts as no more than what
-the timed step leaves after all other work: a thread that waits for its next call looks the same.
+in stretches of Python between operators, and in copies from pageable memory or into it; on a GPU
+only what the device waits for, and the copies. It is at least 30 % of the step, and calls of
+compiled code with their backward leave as much of it. Operators in eager count where these calls
+are less than half of the step, on a GPU with what it waits for their launches. Python at the line
+that calls compiled code counts as no more than what the timed step leaves after all other work: a
+thread that waits for its next call looks the same.
 
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
 information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
-Operators in no compiled graph are always information. Unless it is waiting, the finding is ranked
-among the causes by its cost.
+Operators in no compiled graph are information, unless a GPU waits for their launches for more than
+half of the step. Unless it is waiting, the finding is ranked among the causes by its cost.
 
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
-`.to(device, non_blocking=True)`. An optimizer: `fused=True`, or `torch.compile(optimizer.step)`.
+`.to(device, non_blocking=True)`. An optimizer: `fused=True`, or `torch.compile(optimizer.step)`. A
+loop over parameters: one `torch._foreach_…` call for all of them.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -88,8 +90,10 @@ MOST_OF_OUTSIDE = 0.80
 LEAST_OF_OUTSIDE = 0.20
 #: The most workers to recommend.
 MOST_WORKERS = 8
+_OPERATORS = "operators"
+_EAGER = "operators outside of compiled code"
 _NAMES = {
-    "operators": "operators in eager",
+    _OPERATORS: "operators in eager",
     "loading": "loading data",
     "python": "Python of the script's own",
     "copies": "copies from pageable memory",
@@ -97,12 +101,16 @@ _NAMES = {
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One kind of work outside, ms of a step; ``places``: its lines, most expensive first."""
+    """One kind of work outside, ms of a step; ``places``: its lines, most expensive first.
+
+    ``waits_ms``: of it, a device waits for launches.
+    """
 
     kind: str
     ms: float
     places: tuple[Location, ...]
     what: str | None
+    waits_ms: float = 0.0
 
 
 def check(
@@ -113,74 +121,96 @@ def check(
     if not step:
         return
     inside = shares["compiled"] if shares else None
-    work = first_rank(rows(tables, "outside_work"))
-    parts = []
-    for kind in ("loading", "python", "copies", "operators"):
-        mine = [row for row in work if row["kind"] == kind]
-        lines = dict.fromkeys((row["file"], row["line"]) for row in mine)
-        places = tuple(Location(file, line) for file, line in lines if file and line is not None)
-        what = next((row["what"] for row in mine), None)
-        parts.append(Part(kind, step * sum(row["share"] or 0.0 for row in mine), places, what))
-    *found, eager = parts
+    parts: dict[tuple[str, str | None], list[Row]] = {}
+    for row in first_rank(rows(tables, "outside_work")):
+        key = row["kind"], None if row["kind"] == "loading" else row["what"]
+        parts.setdefault(key, []).append(row)
+    found = [_part(step, mine) for mine in parts.values()]
     found.sort(key=lambda part: -part.ms)
+    eager = [part for part in found if part.kind == _OPERATORS]
+    found = [part for part in found if part.kind != _OPERATORS]
 
     outside = sum(part.ms for part in found)
     least = max(LEAST_MS, least_share * step)
     if outside >= least and step * (1 - (inside or 0.0)) >= least:
         yield _outside(tables, found, outside, step, shares, warn_share)
     # Where no code is compiled, all operators are outside of it.
-    elif is_timed(tables) and inside is not None and inside < MOST_COMPILED_SHARE:
+    elif eager and is_timed(tables) and inside is not None and inside < MOST_COMPILED_SHARE:
         left = step * (1 - (inside or 1.0)) - outside
-        if min(eager.ms, left) >= least:
-            yield from _eager(tables, eager, step, inside)
+        if min(sum(part.ms for part in eager), left) >= least:
+            yield from _eager(tables, eager, step, inside, warn_share)
 
 
-def _eager(tables: Tables, part: Part, step: float, inside: float | None) -> Iterator[Finding]:
-    """Operators in eager: information, since the optimizer is expensive in many a step.
+def _part(step: float, rows_: list[Row]) -> Part:
+    lines = dict.fromkeys((row["file"], row["line"]) for row in rows_)
+    of_ms = sum(row["ms"] or 0.0 for row in rows_)
+    ms = step * sum(row["share"] or 0.0 for row in rows_)
+    waits = sum(row["waits_ms"] or 0.0 for row in rows_)
+    return Part(
+        rows_[0]["kind"],
+        ms,
+        tuple(Location(file, line) for file, line in lines if file and line is not None),
+        next((row["what"] for row in rows_), None),
+        ms * waits / of_ms if of_ms else 0.0,
+    )
+
+
+def _eager(
+    tables: Tables, parts: list[Part], step: float, inside: float, warn_share: float
+) -> Iterator[Finding]:
+    """Operators in eager, ``parts`` by optimizer, most expensive first.
 
     None where they are in eager because something went wrong, which other rules report: the
     compiled callable is never called, a function hit the recompile limit, a frame was skipped, or
     nothing runs compiled after a graph break.
     """
-    if not part.what:  # an optimizer's step has no such cause
-        files = {place.file for place in part.places}
+    ms, most = sum(part.ms for part in parts), parts[0]
+    if not most.what:  # an optimizer's step has no such cause
+        files = {place.file for place in most.places}
         skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
         left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
-        if (
-            tables.once(eager_code.uncalled_ms)
-            or files & skipped
-            or max(left, default=0) >= part.ms / 2
-        ):
+        if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
             return
         regions = first_rank(rows(tables, "regions"))
         for limited in _recompiles.limited_frames(tables):
             mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
-            known = [ms for row in mine if (ms := eager_code.ms_of(tables, row)) is not None]
-            if not known or max(known) >= LEAST_OF_OUTSIDE * part.ms:
+            own = (eager_code.ms_of(tables, row) for row in mine)
+            known = [each for each in own if each is not None]
+            if not known or max(known) >= LEAST_OF_OUTSIDE * ms:
                 return
-    at = f" ({short(part.places[0])})" if part.places else ""
-    whose = f"{part.what}.step()" if part.what else "operators outside of compiled code"
+    named = [part for part in parts if part.ms >= LEAST_OF_OUTSIDE * ms]
+    where = [place for part in named for place in part.places]
+    at = f" ({short(where[0])})" if where else ""
+    whose = f"{most.what}.step()" if most.what else _EAGER
+    if most.what and most.ms < MOST_OF_OUTSIDE * ms:
+        whose = f"{_EAGER}, most of it {whose}"
+    waits = sum(part.waits_ms for part in parts)
+    explanation = (
+        f"{milliseconds(ms)} of {milliseconds(step)} run as they would without torch.compile."
+    )
+    if waits >= ms / 2:
+        explanation += f" The GPU waits for their launches for {milliseconds(waits)} of that."
     yield Finding(
         code=CODE,
         rule="ap-not-in-model",
-        severity="info",
-        title=f"{percent(min(1.0, part.ms / step))} of a compiled step is {whose}, in eager{at}",
-        explanation=(
-            f"{milliseconds(part.ms)} of {milliseconds(step)} run as they would without "
-            "torch.compile."
-        ),
-        cost=Cost(part.ms, None, "current time of operators in no compiled graph"),
+        severity="warning" if waits > warn_share * step else "info",
+        title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{at}",
+        explanation=explanation,
+        cost=Cost(ms, None, "current time of operators in no compiled graph"),
         confidence="derived",
-        location=part.places[0] if part.places else None,
-        evidence=tuple(_proof([part], inside, waits=False)),
-        what_to_do=(
-            "Give the optimizer fused=True, where it has that, or compile its step: step = "
-            "torch.compile(optimizer.step). For large embeddings of which a step reads few rows: "
-            "sparse=True, with SparseAdam or SGD."
+        location=where[0] if where else None,
+        evidence=tuple(_proof(named, inside, waits=False)),
+        what_to_do=" ".join(
+            (
+                "Give the optimizer fused=True, where it has that, or compile its step: step = "
+                "torch.compile(optimizer.step). For large embeddings of which a step reads few "
+                "rows: sparse=True, with SparseAdam or SGD."
+            )
             if part.what
             else "Move these operators into a function that is compiled."
+            for part in named
         ),
-        also_at=part.places[1:4],
+        also_at=tuple(dict.fromkeys(where[1:4])),
         weighs=True,
     )
 
@@ -206,9 +236,9 @@ def _outside(
     if waits:
         what = "waiting outside of the model"
     elif most.ms >= MOST_OF_OUTSIDE * outside:
-        what = _NAMES[most.kind]
+        what = _name(most)
     else:
-        what = f"not in the model, most of it {_NAMES[most.kind]}"
+        what = f"not in the model, most of it {_name(most)}"
     at = f" ({short(where[0])})" if where else ""
     ceiling = f"{milliseconds(outside)} of {milliseconds(step)} are not in the model."
     if eager := step_ms(tables, "eager"):
@@ -240,7 +270,7 @@ def _outside(
 def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[Evidence]:
     for part in named:
         lines = ", ".join(short(place) for place in part.places[:3])
-        what = "waiting, in Python" if waits and part.kind == "python" else _NAMES[part.kind]
+        what = "waiting, in Python" if waits and part.kind == "python" else _name(part)
         text = f"{what}: {milliseconds(part.ms)} of a step"
         yield Evidence(f"{text}, at {lines}" if lines else text, "outside_work")
     if inside is not None:
@@ -248,7 +278,21 @@ def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[
         yield Evidence(f"{text}, as profiled", "step_shares")
 
 
+def _name(part: Part) -> str:
+    if part.kind == _OPERATORS and part.what:
+        return f"{part.what}.step()"
+    if part.kind == "copies" and part.what:
+        return "copies to the host, into pageable memory"
+    return _NAMES[part.kind]
+
+
 def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
+    if part.kind == "copies" and part.what:
+        return (
+            "Reduce the tensor on the GPU and copy the result, or copy seldom. Where all of it is "
+            "needed, copy it into pinned memory and use it one step later: "
+            "buffer.copy_(x, non_blocking=True)."
+        )
     if part.kind == "copies":
         return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
     if part.kind == "loading" and "MultiProcessing" in (part.what or ""):

@@ -89,8 +89,9 @@ _TABLES = {
     _collected("what torch wrote to stderr"): ("warnings", "autotune_choices"),
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
-        "guard_timings", "resets", "profile_windows", "sources", "notes", "unreadable", "settings",
-        "script_ends", "compile_lines",
+        "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
+        "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
+        "compile_lines",
     ),
     _collected("what the script calls, or --compile compiled"): (
         "compile_targets", "lines_to_add",
@@ -117,14 +118,14 @@ _TABLES = {
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
-        "outside_work", "step_shares", "slow_loops", "weight_copies", "clean_parts",
+        "outside_work", "host_stalls", "step_shares", "slow_loops", "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
 
 #: A table of measurements without rows does not say "there was none" but "nothing was measured".
 MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings"))
-MEASURED -= {"outside_work", "slow_loops", "weight_copies", "clean_parts"}
+MEASURED -= {"outside_work", "host_stalls", "slow_loops", "weight_copies", "clean_parts"}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.

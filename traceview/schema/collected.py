@@ -181,6 +181,21 @@ GUARD_TIMINGS = table("guard_timings", "a compile's guards, all or those of one 
     Column("evaluations", pl.Int32, "of how many it is the median"),
 )
 
+THREAD_LOOKS = table("thread_looks", "one other Python thread at one look between timed blocks, in the thread that runs the steps",
+    Column("pid", pl.Int64, "process id"),
+    Column("look", pl.Int32, "numbered from 0; a look has a row for each thread"),
+    Column("step", pl.Int64, "step index"),
+    Column("waited_ms", pl.Float64, "host time from giving Python's lock away to having it again, less what the thread was ready to run and had no processor"),
+    Column("interval_ms", pl.Float64, "sys.getswitchinterval(): how long a thread that runs Python keeps the lock"),
+    Column("ran_ms", pl.Float64, "what the other thread had of a processor meanwhile; null where Linux does not tell"),
+    Column("name", pl.String, "the thread's name; null: there was no other thread, which is written once"),
+    Column("native_id", pl.Int64, "its number for the system"),
+    Column("file", pl.String, "user's file of its innermost stack frame there; null: none"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function there"),
+    Column("inside", pl.String, "function that it was in, where that is no code of the user's"),
+)
+
 RESETS = table("resets", "one torch.compiler.reset() of the script's (at most 1000 a process)",
     Column("pid", pl.Int64, "process id"),
     Column("file", pl.String, "file of the call (user's own)"),

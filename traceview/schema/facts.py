@@ -95,12 +95,50 @@ CLEAN_PARTS = table("clean_parts", "one line without a graph break, below one th
 )
 
 OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outside of compiled code, most expensive first within its kind",
-    Column("kind", pl.String, "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them), operators (in no compiled graph)"),
-    Column("what", pl.String, "of loading, the DataLoader's iterator; of operators, the optimizer whose step most of them are"),
+    Column("kind", pl.String, "loading (a DataLoader's batches), python (of the script's own), copies (from pageable memory, and the wait for them, or into it), operators (in no compiled graph, with what a device waits for their launches)"),
+    Column("what", pl.String, "of loading, the DataLoader's iterator; of copies, copy to the host where they are; of operators, the optimizer whose step they are"),
     _FILE,
     _LINE,
     Column("ms", pl.Float64, "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch"),
+    Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
+)
+
+HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart from launching: one line of one kind, most expensive first",
+    Column("kind", pl.String, "collection (Python's garbage collector), memory (taken from the driver or given back to it), custom_op (own code of an operator that is not torch's)"),
+    Column("what", pl.String, "garbage collection; cudaMalloc, cudaFree, …; the operator's name"),
+    Column("file", pl.String, "user's own file; of custom_op, the line of its code with most time, else the line that calls it; null: not known"),
+    _LINE,
+    Column("call_file", pl.String, "of custom_op, file of the line that calls it; null: not known"),
+    Column("call_line", pl.Int32, "line there"),
+    Column("ms", pl.Float64, "per step, on the step as timed; on a GPU, as far as the device waits"),
+    Column("count", pl.Float64, "per step"),
+    Column("full", pl.Float64, "of collection, collections of all generations per step; null: another kind"),
+    Column("steps", pl.Float64, "part of the window's steps in which what happens, 0 to 1"),
+    Column("clock", pl.String, "device or host"),
+)
+
+BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, first the one that runs most while the steps' thread waits for Python's lock",
+    Column("name", pl.String, "the thread's name"),
+    Column("ran_ms", pl.Float64, "what it had of a processor in these waits, all looks together; null: not known"),
+    Column("ran_looks", pl.Int32, "looks in which it had one"),
+    Column("lock_wait_ms", pl.Float64, "median time until the step's thread has Python's lock again after giving it away"),
+    Column("interval_ms", pl.Float64, "how long a thread that runs Python keeps the lock"),
+    Column("looks", pl.Int32, "looks at it"),
+    Column("file", pl.String, "user's own file of the line where it was seen most often; null: never in the user's code"),
+    _LINE,
+    Column("function", pl.String, "function there"),
+    Column("seen", pl.Int32, "looks that saw it in that function"),
+    Column("step_waits_ms", pl.Float64, "of a compiled step as timed, its thread wanted no processor: the most that the lock can cost; null: not known"),
+)
+
+SLOW_SWITCHES = table("slow_switches", "one switch of torch's that is on while the steps run and slows them",
+    Column("name", pl.String, "as in environment"),
+    Column("value", pl.String, "its value"),
+    Column("file", pl.String, "user's own file of the line that names it; null: not known"),
+    _LINE,
+    Column("checks", pl.Float64, "of anomaly detection, gradients checked per step as profiled; null: not recorded, or another switch"),
+    Column("ms", pl.Float64, "of these checks, their part of the profiled step on the step as timed; null: not known"),
 )
 
 STEP_SHARES = table("step_shares", "where the time of a compiled step goes, as parts of it",

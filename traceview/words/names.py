@@ -60,6 +60,7 @@ CATEGORIES = {
     "idle_allocator": "allocator",
     "idle_copy_wait": "waiting for a copy",
     "idle_gc": "garbage collection",
+    "idle_custom_op": "custom operator",
     "idle_communication": "waiting for other ranks",
     "idle_python": "other Python",
     "idle_device": "gaps between queued kernels",

@@ -47,6 +47,43 @@ def test_loading_without_marked_lines_has_a_time_and_no_place():
     assert (row["kind"], row["file"], row["ms"], row["share"]) == ("loading", None, 2.0, 1.0)
 
 
+def launching(what, line, ms, *, in_graph=False, category="idle_launch_bound"):
+    at = {"rank": 0, "stance": "compiled", "category": category, "what": what, "ms": ms}
+    return {**at, "file": line and FILE, "line": line, "in_graph": in_graph}
+
+
+def test_what_the_device_waits_for_launches_of_eager_code_is_that_codes():
+    kinds = {"elementwise": "busy", "idle_launch_bound": "idle"}
+    accounts = [{**row, "kind": kinds[row["category"]], "clock": "device"}
+                for row in account(0, elementwise=1.0, idle_launch_bound=9.0)]  # fmt: skip
+    step = {"rank": 0, "stance": "compiled", "tid": "1", "name": "Optimizer.step#Lion.step"}
+    line = {**step, "name": "train.py:9", "kind": "line", "file": FILE}
+    tables = made(
+        accounting=accounts,
+        account_details=[
+            launching("kernel", 9, 1.0, category="elementwise"),
+            launching("aten::mul", 9, 2.0),
+            launching("launch latency", 9, 1.5),
+            launching("Python", 9, 0.5),
+            launching("Optimizer.step#Lion.step", None, 0.25),
+            launching("aten::norm", 20, 1.0),
+            launching("Python", 30, 0.25),
+            launching("aten::mm", 40, 3.5, in_graph=True),
+        ],
+        line_ops=[
+            {**step, "start_ns": 10, "duration_ns": 50},
+            {**line, "start_ns": 20, "duration_ns": 5, "line": 9},
+            {**line, "start_ns": 70, "duration_ns": 5, "line": 20},
+        ],
+    )
+    found = outside_work(tables).select("what", "line", "ms", "waits_ms", "share").rows()
+    assert found == [
+        ("Lion", 9, 5.0, 4.0, 0.5),
+        (None, 20, 1.0, 1.0, 0.1),
+        ("Lion", None, 0.25, 0.25, 0.025),
+    ]
+
+
 def test_without_a_profile_there_is_no_table():
     assert outside_work(made(accounting=[], account_details=[])) is None
     assert step_shares(made(step_counts=[])) is None

@@ -43,6 +43,16 @@ def test_a_mark_gives_its_cause_to_everything_in_it(name, cause):
     assert found[cause] == 400
 
 
+@pytest.mark.parametrize(
+    ("lasts", "cause"), [(400, "idle_custom_op"), (80, "idle_launch_bound")], ids=["long", "short"]
+)
+def test_a_custom_operators_own_code_is_no_launching_where_it_is_long(lasts, cause):
+    custom = op("bridge::limits", 150, 100 + lasts, category="user_kernel")
+    found = gap(custom, op("aten::to", 150, 100, parent=0))
+    assert found[cause] >= lasts
+    assert ("idle_custom_op" in found) is (cause == "idle_custom_op")
+
+
 def test_the_collectors_own_work_is_nobodys_time():
     tables = window(
         [mark("traceview own", 200, 400)], (), [kernel(0, 100, 0), kernel(900, 100, 890)]

@@ -74,6 +74,12 @@ def test_a_collection_is_named():
     assert rows_of(window(marks), "gc") == {("garbage collection", None, None): 300}
 
 
+def test_a_collection_stands_at_the_line_where_it_is_marked():
+    seen = {"op_id": 0, "name": "traceview gc 2", "file": "/u/train.py", "line": 19, "tid": "1"}
+    tables = window([mark("traceview gc 2", 100, 300)], line_ops=[seen])
+    assert rows_of(tables, "gc") == {("garbage collection", "/u/train.py", 19): 300}
+
+
 def test_a_synchronisation_stands_at_the_line_of_the_operator_around_it():
     ops = [op("aten::item", 90, 300), op("aten::_local_scalar_dense", 95, 290, 0)]
     calls = [call("cudaStreamSynchronize", 100, 250, "sync")]

@@ -8,10 +8,13 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
+from traceview.derive.facts.busy_threads import busy_threads
+from traceview.derive.facts.host_stalls import host_stalls
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_loops
+from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import weight_copies
 from traceview.derive.host_reads import read_places
 from traceview.derive.region_costs import compile_regions
@@ -29,12 +32,15 @@ _OF_LOGS: _Facts = {
 }
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
+    "host_stalls": host_stalls,
     "step_shares": step_shares,
+    "busy_threads": busy_threads,
     "script_ends": script_ends,
     "read_places": read_places,
     "output_verdicts": output_verdicts,
     "break_costs": break_costs,
     "slow_loops": slow_loops,
+    "slow_switches": slow_switches,
     "weight_copies": weight_copies,
 }
 

@@ -1,7 +1,8 @@
 """Tables ``outside_work``, ``step_shares`` and ``script_ends``: time outside of compiled code.
 
 In a step that is loading data, Python of the script's own, copies that hold the host, and operators
-in eager; on a GPU, loading, Python and copies count only as far as the device waits for them.
+in eager; on a GPU, loading, Python and copies count only as far as the device waits for them, and
+an operator counts with its kernels and with what the device waits for their launches.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.causes import UNNAMED
+from traceview.derive.causes import LAUNCH_BOUND, UNNAMED
 from traceview.derive.facts.places import first_call
 from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.outcome import CUT_SHORT
@@ -25,7 +26,8 @@ _IN_STEP = pl.col("step").is_not_null()
 _LOADING = ("data_loading", "idle_data_loading")
 _PYTHON = ("python", "idle_python")
 _COPIES = ("idle_copy_wait",)
-_TO_DEVICE = "copy to the device"
+_TO_DEVICE, _TO_HOST = "copy to the device", "copy to the host"
+_PAGEABLE = "Device -> Pageable"
 _PLACE = ("file", "line")
 _COLLECTIVE = "c10d::"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
@@ -38,8 +40,9 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     details = tables["account_details"].filter(_COMPILED)
     if accounts.is_empty() or details.is_empty():
         return None
+    lines = tables["line_ops"].filter(_COMPILED)
     is_loader = pl.col("name").str.starts_with(marks.DATA_LOADER)
-    events = tables["line_ops"].filter(_COMPILED, is_loader | (pl.col("kind") == "line"))
+    events = lines.filter(is_loader | (pl.col("kind") == "line"))
     is_optimizer = pl.col("name").str.starts_with(marks.OPTIMIZER_STEP)
     optimizers = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, is_optimizer)
     category, what = pl.col("category"), pl.col("what")
@@ -48,6 +51,8 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     is_python = category.is_in(_PYTHON) & long & ~of_optimizer
     is_collective = what.str.starts_with(_COLLECTIVE)
     is_wait, is_copy = category.is_in(_COPIES), (category == "copy") & (what == _TO_DEVICE)
+    is_read = (category == "copy") & (what == _TO_HOST)
+    pageable = tables["kernels"].filter(_COMPILED, pl.col("name").str.contains(_PAGEABLE))
     result: list[Row] = []
     for head in _windows(accounts):
         account, mine = _own(accounts, head), _own(details, head)
@@ -59,11 +64,20 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
         # Copies to a device where they hold the host (pageable memory): its wait, and the copies.
         held = not mine.filter(is_wait).is_empty()
         copies = _by_line(mine.filter(is_wait | is_copy), "ms") if held else []
+        # Copies to the host into pageable memory, which always hold it.
+        of_read = is_read if _own(pageable, head).height else pl.lit(False)
+        reads = _by_line(mine.filter(of_read), "ms")
         found = [
             *_loading(account, mine, _own(events, head)),
             *python,
             *({"kind": "copies", "what": None, **row} for row in copies),
-            *_operators(account, mine, _own(optimizers, head), _counts(tables, head)),
+            *({"kind": "copies", "what": _TO_HOST, **row} for row in reads),
+            *_operators(
+                *(account, mine.filter(~of_read), _own(lines, head)),
+                _own(optimizers, head).with_columns(
+                    ms=pl.col("duration_ns") / 1e6 / (_counts(tables, head).get("steps") or 1)
+                ),
+            ),
         ]
         for row in found:
             known = accounted and row["ms"] is not None
@@ -132,22 +146,55 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
 
 
 def _operators(
-    account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame, counts: Row
+    account: pl.DataFrame, details: pl.DataFrame, lines: pl.DataFrame, optimizers: pl.DataFrame
 ) -> list[Row]:
-    """Operators that no compiled graph holds; neither Python nor what waits is one."""
+    """Operators that no compiled graph holds, with what the device waits for their launches.
+
+    Neither Python nor what waits is one, but Python from one operator of a line to the next is part
+    of launching them. ``lines``: events of the window that knows lines; ``optimizers``: marks of
+    their steps, ``ms`` of a step.
+    """
     busy = account.filter(pl.col("kind") == "busy")["category"].unique().to_list()
     of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
-    found = details.filter(
+    eager = details.filter(~pl.col("in_graph").fill_null(False))
+    working = eager.filter(
         pl.col("category").is_in(busy) | of_no_category,
         ~pl.col("category").str.starts_with("generated"),
-        ~pl.col("in_graph").fill_null(False),
+    ).with_columns(waits_ms=0.0)
+    waiting = eager.filter(pl.col("category") == LAUNCH_BOUND).with_columns(waits_ms="ms")
+    is_python = pl.col("what") == "Python"
+    between = waiting.filter(is_python)
+    found = pl.concat([working, waiting.filter(~is_python)])
+    found = pl.concat([found, between.join(found, on=_PLACE, how="semi")])
+    # What lies inside an optimizer's mark is the optimizer's: the mark of its own Python names it.
+    of_step = marks.starting(marks.OPTIMIZER_STEP)
+    spans = lines.filter(pl.col("name").str.contains(of_step)).select(
+        "tid", "start_ns", optimizer="name", until=pl.col("start_ns") + pl.col("duration_ns")
     )
-    # An optimizer's mark lies around its operators.
-    spent = float(optimizers["duration_ns"].sum()) / 1e6 / (counts.get("steps") or 1)
-    name = None
-    if optimizers.height and spent >= float(found["ms"].sum()) / 2:
-        name = optimizers["name"][0].removeprefix(marks.OPTIMIZER_STEP).removesuffix(".step")
-    return [{"kind": "operators", "what": name, **row} for row in _by_line(found, "ms")]
+    inside = (
+        lines.filter(pl.col("file").is_not_null(), ~pl.col("name").str.contains(of_step))
+        .sort("start_ns")
+        .join_asof(spans.sort("start_ns"), on="start_ns", by="tid", check_sortedness=False)
+        .filter(pl.col("start_ns") < pl.col("until"))
+    )
+    found = found.join(
+        inside.select(*_PLACE, "optimizer").unique(_PLACE, keep="first", maintain_order=True),
+        on=_PLACE,
+        how="left",
+        maintain_order="left",
+    ).with_columns(
+        optimizer=pl.when(pl.col("what").str.contains(of_step)).then("what").otherwise("optimizer")
+    )
+    # Where no lines are known, all of it is the optimizer's whose marks are half of it.
+    if spans.is_empty() and float(optimizers["ms"].sum()) >= float(found["ms"].sum()) / 2:
+        found = found.with_columns(optimizer=pl.lit(optimizers["name"].first(), pl.String))
+    name = pl.col("optimizer").str.strip_prefix(marks.OPTIMIZER_STEP).str.strip_suffix(".step")
+    known = pl.col("file").is_not_null() & pl.col("line").is_not_null()
+    sums = found.group_by(name.alias("what"), *_PLACE, maintain_order=True).agg(
+        pl.col("ms", "waits_ms").sum()
+    )
+    ordered = sums.sort(known, "ms", descending=True, maintain_order=True)
+    return [{"kind": "operators", **row} for row in ordered.to_dicts()]
 
 
 def operators_ms(tables: Tables, file: str, first_line: int, last_line: int) -> float:

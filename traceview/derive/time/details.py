@@ -7,7 +7,7 @@ import polars as pl
 from traceview.derive import causes
 from traceview.derive.time.accounting import Account
 from traceview.derive.time.host_line import first_case
-from traceview.derive.time.lines import graph_lines, loader_lines, python_lines
+from traceview.derive.time.lines import graph_lines, mark_lines, python_lines
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
@@ -32,7 +32,7 @@ def account_details(tables: Tables, window: Window, account: Account) -> pl.Data
     places = sources.select(pl.col("op_id").alias("op"), "file", "line").unique("op")
     python = python_lines(account.line, sources, line_ops)
     in_graphs = graph_lines(tables, window, places)
-    parts = [_stretches(account, places, python, loader_lines(line_ops), in_graphs)]
+    parts = [_stretches(account, places, python, mark_lines(line_ops), in_graphs)]
     if account.busy:
         parts.append(_kernels(window, account, places, in_graphs))
     # How often is not known of a group of which some was not counted.
@@ -57,12 +57,12 @@ def _stretches(
     account: Account,
     places: pl.DataFrame,
     python: pl.DataFrame,
-    loaders: pl.DataFrame,
+    by_mark: pl.DataFrame,
     in_graphs: pl.DataFrame,
 ) -> pl.DataFrame:
     """What the host did, by call or operator or as Python, at the user's line.
 
-    ``places`` by operator, ``python`` by stretch, ``loaders`` by the name of their marks,
+    ``places`` by operator, ``python`` by stretch, ``by_mark`` by the name of their marks,
     ``in_graphs`` by operator, for what holds the host. Stretches of one operator or call count
     once, and so does Python, whatever marks cut it. What is no stretch of the host is a sum over
     the window: how often is not counted.
@@ -72,7 +72,7 @@ def _stretches(
         account.rows.join(line, on="row", how="left", maintain_order="left")
         .join(places, on="op", how="left")
         .join(python, on="row", how="left", suffix="_python")
-        .join(loaders, on="name", how="left", suffix="_loader")
+        .join(by_mark, on="name", how="left", suffix="_mark")
         .join(in_graphs, on="op", how="left", suffix="_graph")
     )
     plain = pl.col("name").is_null() | pl.col("name").str.contains(_PLAIN)
@@ -87,10 +87,11 @@ def _stretches(
         (plain & pl.col("call_name").is_null(), "Python"),
     )
     what = pl.coalesce(first_case(cases), "name", "call_name")
-    seen = pl.when(plain & pl.col("file_python").is_not_null())
+    marked = pl.col("cause").is_in(_GC) & pl.col("file_mark").is_not_null()
+    seen = pl.when(plain & pl.col("file_python").is_not_null() & ~marked)
     place = (
         seen.then(f"{key}_python")
-        .otherwise(pl.coalesce(key, f"{key}_loader", pl.when(held).then(f"{key}_graph")))
+        .otherwise(pl.coalesce(key, f"{key}_mark", pl.when(held).then(f"{key}_graph")))
         .alias(key)
         for key in _PLACE
     )

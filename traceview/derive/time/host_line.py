@@ -30,6 +30,7 @@ from traceview.derive import causes
 from traceview.derive.intervals import Interval, covered_before, inside, union
 from traceview.derive.time import host
 from traceview.derive.windows import Window
+from traceview.parse.kineto.categories import USER_KERNEL
 from traceview.tables import Tables
 from traceview.torchtext import marks
 
@@ -175,7 +176,8 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     sync = pl.col("call_kind") == "sync"
     copied = pl.col("copied").str
     overhead = (pl.col("category") == "overhead") & ~_GRAPH
-    lasts = (pl.col("end") - pl.col("start")).sum().over("stretch")
+    length, long = pl.col("end") - pl.col("start"), causes.LONG_PYTHON_NS
+    lasts = length.sum().over("stretch")
     cases: tuple[tuple[Any, str], ...] = (
         *_whole(line, window, for_host=False),
         (sync, causes.SYNC),
@@ -186,7 +188,11 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
         (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
         (overhead, causes.CALL_OVERHEAD),
         (pl.col("category") == "communication", causes.COMMUNICATION),
-        (_PYTHON & (lasts > causes.LONG_PYTHON_NS), causes.OTHER_PYTHON),
+        (
+            (pl.col("category") == USER_KERNEL) & pl.col("call").is_null() & (length > long),
+            causes.CUSTOM_OP,
+        ),
+        (_PYTHON & (lasts > long), causes.OTHER_PYTHON),
     )
     held = sync | pl.col("call_name").is_in(_HOLDING)
     held |= copied.contains("Pageable") & (pl.col("copied_at") <= pl.col("end"))

@@ -3,7 +3,8 @@
 A stretch between two operators of a timing window is the one between the same two operators in the
 step whose lines were marked (table ``line_ops``). The line with most time there is the stretch's; a
 call's is the line with most time in calls of that name there. Loading data (torch's own mark around
-a loader's next batch) stands at the line that asks for the batch in that step.
+a loader's next batch) stands at the line that asks for the batch in that step, a garbage collection
+at the line that it interrupts there.
 
 Generated code names no line of the user's; the nodes of its graph do. Where all nodes of an
 operator stand at one line, a wait in that operator stands there. Otherwise it stands at the line
@@ -18,7 +19,7 @@ from traceview.derive.origins.tree import nearest, parents, spelled
 from traceview.derive.windows import Window
 from traceview.tables import Tables
 from traceview.torchtext.fx import operator_lines
-from traceview.torchtext.marks import DATA_LOADER, REGION
+from traceview.torchtext.marks import DATA_LOADER, OUR_GC, REGION, starting
 
 #: An operator of generated code → the node of a graph that becomes it.
 _NODES = {"copy": "device_put"}
@@ -70,10 +71,10 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     return found.select("row", "file", "line")
 
 
-def loader_lines(line_ops: pl.DataFrame) -> pl.DataFrame:
-    """``name``, ``file`` and ``line`` of loaders' marks that stand at one line alone."""
-    loading = pl.col("name").str.starts_with(DATA_LOADER)
-    marks = line_ops.filter(loading, pl.col("file").is_not_null())
+def mark_lines(line_ops: pl.DataFrame) -> pl.DataFrame:
+    """``name``, ``file``, ``line`` of loaders' and collections' marks that have a single line."""
+    marked = pl.col("name").str.contains(starting(DATA_LOADER, OUR_GC))
+    marks = line_ops.filter(marked, pl.col("file").is_not_null())
     places = marks.select("name", "file", "line").unique(maintain_order=True)
     return places.unique("name", keep="none", maintain_order=True)
 

@@ -32,6 +32,7 @@ _OPTIONAL = (
     ("compile_lines", "compile_line"),
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),
+    ("thread_looks", "thread_look"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
 )

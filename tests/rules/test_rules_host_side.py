@@ -1,0 +1,238 @@
+"""Rules about what holds the host: collections, the driver, custom operators, threads, switches."""
+
+import pytest
+
+from traceview.rules import catalogue, run_rules
+
+RULES = {rule.name: rule for rule in catalogue()}
+FILE = "/u/train.py"
+COMPILED = {"stance": "compiled"}
+
+
+def found(rule, tables):
+    findings, unchecked = run_rules(tables, [RULES[rule]])
+    assert unchecked == ()
+    return findings
+
+
+def step(*details, ops=(), calls=(), clock="device", **more):
+    """A compiled step of 10 ms; operators and calls stand in four steps of the window."""
+    at = {**COMPILED, "clock": clock, "count": 1.0}
+    return {
+        "speedups": [{"eager_ms": 10.0, "compiled_ms": 10.0, "outcome": "neutral"}],
+        "step_counts": [{**COMPILED, "step_ms": 12.0, "steps": 4}],
+        "accounting": [{**COMPILED, "clock": clock, "category": "gemm", "kind": "busy", "ms": 1.0}],
+        "account_details": [{**at, **detail} for detail in details],
+        "cpu_ops": [
+            {**COMPILED, "step": number, "op_id": 10 * number + index, "duration_ns": 1, **op}
+            for number in range(4)
+            for index, op in enumerate([{"name": "aten::mm"}, *ops])
+        ],
+        "kernel_launches": [{**COMPILED, **call, "kind": "alloc"} for call in calls],
+        **more,
+    }
+
+
+# -- ap-garbage-collection --------------------------------------------------------------------
+
+
+def collecting(ms, generation=2, steps=4, category="idle_gc", line=19):
+    detail = {"category": category, "what": "garbage collection", "ms": ms}
+    rows = step({**detail, "file": FILE, "line": line})
+    mark = {**COMPILED, "name": f"traceview gc {generation}"}
+    rows["cpu_ops"] += [{**mark, "step": number, "op_id": 90 + number} for number in range(steps)]
+    return rows
+
+
+@pytest.mark.parametrize("category", ["gc", "idle_gc"])
+def test_a_collection_in_every_step_is_found_at_its_line(make, category):
+    (finding,) = found("ap-garbage-collection", make(**collecting(4.0, category=category)))
+    assert (finding.severity, finding.location.line) == ("warning", 19)
+    assert finding.title.startswith("40 % of a step")
+    assert "Leave gc.collect() out" in finding.what_to_do
+    assert finding.snippet is None
+
+
+def test_young_collections_are_no_call_of_the_users(make):
+    (finding,) = found("ap-garbage-collection", make(**collecting(1.0, generation=0)))
+    assert "gc.freeze()" in finding.snippet.text
+    assert "Leave" not in finding.what_to_do
+
+
+@pytest.mark.parametrize("rows", [collecting(4.0, steps=1), collecting(0.01)])
+def test_a_collection_by_chance_or_of_no_cost_is_passed_over(make, rows):
+    assert found("ap-garbage-collection", make(**rows)) == ()
+
+
+# -- mem-driver-calls -------------------------------------------------------------------------
+
+
+def freeing(ms=1.0, steps=4, name="cudaFree"):
+    at = {"category": "idle_allocator", "file": FILE, "ms": ms, "count": 3.0}
+    details = [{**at, "what": name, "line": 20}, {**at, "what": "cudaMalloc", "line": 50}]
+    return step(*details, calls=[{"name": name, "step": number} for number in range(steps)])
+
+
+@pytest.mark.parametrize(("ms", "severity"), [(1.0, "warning"), (0.01, "info")])
+def test_memory_given_back_in_every_step_is_found_where_it_is(make, ms, severity):
+    (finding,) = found("mem-driver-calls", make(**freeing(ms)))
+    assert (finding.severity, finding.location.line) == (severity, 20)
+    assert finding.cost.ms_per_step == pytest.approx(2 * ms)
+    assert finding.evidence[0].text == "cudaFree: 3 per step, cudaMalloc: 3 per step"
+
+
+@pytest.mark.parametrize("rows", [freeing(steps=1), freeing(name="cudaMalloc")])
+def test_memory_that_is_only_taken_or_once_given_back_is_passed_over(make, rows):
+    assert found("mem-driver-calls", make(**rows)) == ()
+
+
+def test_the_driver_asked_in_every_step_of_a_recorded_run(tables_of):
+    (finding,) = found("mem-driver-calls", tables_of("truth-gpu-allocator_pressure"))
+    assert finding.severity == "warning"
+    assert finding.location.file.endswith("allocator_pressure.py")
+
+
+# -- ap-custom-op-on-host ---------------------------------------------------------------------
+
+OPERATOR = "bridge::limits"
+BODY = (
+    {"op_id": 0, "name": "train.py:33", "kind": "line", "start_ns": 0, "duration_ns": 100,
+     "self_ns": 1, "file": FILE, "line": 33},
+    {"op_id": 1, "name": OPERATOR, "kind": "cpu_op", "start_ns": 10, "duration_ns": 80,
+     "self_ns": 2, "file": FILE, "line": 33},
+    {"op_id": 2, "name": "train.py:14", "kind": "line", "start_ns": 20, "duration_ns": 10,
+     "self_ns": 10, "file": FILE, "line": 14},
+    {"op_id": 3, "name": "train.py:15", "kind": "line", "start_ns": 40, "duration_ns": 50,
+     "self_ns": 50, "file": FILE, "line": 15},
+    {"op_id": 4, "name": "train.py:40", "kind": "line", "start_ns": 110, "duration_ns": 500,
+     "self_ns": 500, "file": FILE, "line": 40},
+)  # fmt: skip
+
+
+def operator(ms, *, clock="device", body=BODY):
+    category = "idle_custom_op" if clock == "device" else "user_kernel"
+    detail = {"category": category, "what": OPERATOR, "in_graph": True, "ms": ms}
+    lines = [{"stance": "eager", "tid": "1", **each} for each in body]
+    return step(detail, ops=[{"name": OPERATOR}], clock=clock, line_ops=lines)
+
+
+def test_a_custom_operator_on_the_host_is_found_at_the_slowest_line_of_its_body(make):
+    (finding,) = found("ap-custom-op-on-host", make(**operator(8.0)))
+    assert (finding.severity, finding.location.line) == ("warning", 15)
+    assert [place.line for place in finding.also_at] == [33]
+    assert finding.title == (
+        "The GPU waits for 80 % of a step while custom operator bridge::limits runs on the host"
+    )
+    assert found("ap-custom-op-on-host", make(**operator(0.01))) == ()
+
+
+def test_without_a_gpu_it_is_information_about_python_that_is_much_of_the_step(make):
+    (finding,) = found("ap-custom-op-on-host", make(**operator(8.0, clock="host")))
+    assert (finding.severity, finding.weighs) == ("info", True)
+    assert found("ap-custom-op-on-host", make(**operator(2.0, clock="host"))) == ()
+    compiled_code = operator(8.0, clock="host", body=BODY[:2])
+    assert found("ap-custom-op-on-host", make(**compiled_code)) == ()
+
+
+def test_the_work_of_a_custom_operator_on_the_gpu_is_no_stall(make):
+    detail = {"category": "user_kernel", "what": "my_kernel", "ms": 8.0}
+    rows = step(detail, ops=[{"name": OPERATOR}])
+    assert make(**rows)["host_stalls"].is_empty()
+
+
+# -- ap-busy-thread ---------------------------------------------------------------------------
+
+
+def looking(waited_ms, ran_ms, *, looks=4, file=FILE, calls=0):
+    """The lock is away for ``waited_ms`` at each look, and the thread runs for ``ran_ms``."""
+    block = {**COMPILED, "pair_index": 0, "host_ms": 100.0, "thread_ms": 40.0, "queued_ms": 10.0}
+    at = {"name": "watch", "native_id": 7, "file": file, "function": "run", "interval_ms": 5.0}
+    rows = step(blocks=[{**block, "other_thread_calls": calls}])
+    rows["thread_looks"] = [
+        {**at, "look": number, "ran_ms": ran_ms, "waited_ms": waited_ms,
+         "line": 30 if number else 29}
+        for number in range(looks)
+    ]  # fmt: skip
+    return rows
+
+
+def test_a_thread_that_holds_pythons_lock_is_named_with_its_line(make):
+    (finding,) = found("ap-busy-thread", make(**looking(5.1, 4.0)))
+    assert (finding.severity, finding.location.line) == ("warning", 30)
+    assert finding.cost.ms_per_step == pytest.approx(5.0)
+    assert finding.title == (
+        "Thread watch runs Python at train.py:30 and holds Python's lock: each step waits for up "
+        "to 5.00 ms"
+    )
+    assert "in 4 of 4 looks" in finding.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        looking(0.04, 0.03),  # works in code that lets go of the lock
+        looking(5.1, 0.0),  # another thread holds it, none of Python's
+        looking(5.1, 4.0, looks=2),
+        looking(5.1, 4.0, file=None),
+        looking(5.1, 4.0, calls=3),
+        step(thread_looks=[{"look": 0, "name": None}]),
+    ],
+)
+def test_threads_that_wait_or_let_go_of_the_lock_are_passed_over(make, rows):
+    assert found("ap-busy-thread", make(**rows)) == ()
+
+
+# -- ap-debug-switch --------------------------------------------------------------------------
+
+
+def settings(*rows, device="NVIDIA H100", **more):
+    known = [{"section": "torch", "name": name, "value": value} for name, value in rows]
+    return step(environment=known, runs=[{"pid": 1, "device_name": device}], **more)
+
+
+ANOMALY = "autograd.detect_anomaly"
+CHECKED = (
+    {"name": "autograd::engine::evaluate_function: MulBackward0", "duration_ns": 9_000_000},
+    {"name": "aten::isnan", "duration_ns": 600_000},
+    {"name": "aten::_is_any_true", "duration_ns": 1_800_000},
+)
+
+
+def checks(rows):
+    """The operators of ``CHECKED`` in every step, the first around the others."""
+    for number in range(4):
+        top = 100 * (number + 1)
+        rows["cpu_ops"] += [
+            {**COMPILED, "step": number, "op_id": top + index, "parent_id": top if index else None,
+             **op}
+            for index, op in enumerate(CHECKED)
+        ]  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize("known", [[(ANOMALY, "True")], [(ANOMALY, "False")], []])
+def test_anomaly_detection_costs_what_its_checks_take(make, known):
+    site = {"name": ANOMALY, "file": FILE, "line": 50, "function": "main"}
+    rows = checks(settings(("grad_enabled_steps", "True"), *known, setting_sites=[site]))
+    (finding,) = found("ap-debug-switch", make(**rows))
+    assert (finding.severity, finding.location.line) == ("warning", 50)
+    assert finding.cost.ms_per_step == pytest.approx(10.0 * 2.4 / 12.0)
+    assert "1 check of" in finding.evidence[1].text
+
+
+@pytest.mark.parametrize(
+    ("row", "device", "severity"),
+    [
+        ((ANOMALY, "True"), "cpu", "warning"),
+        (("autograd.profiler", "True"), "cpu", "warning"),
+        (("deterministic_algorithms", "True"), "cpu", "info"),
+        (("CUDA_LAUNCH_BLOCKING", "1"), "NVIDIA H100", "warning"),
+        (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"), "NVIDIA H100", "warning"),
+        (("CUDA_LAUNCH_BLOCKING", "1"), "cpu", None),
+        (("CUDA_LAUNCH_BLOCKING", "0"), "NVIDIA H100", None),
+        ((ANOMALY, "False"), "cpu", None),
+    ],
+)
+def test_each_switch_that_is_on_has_its_finding(make, row, device, severity):
+    findings = found("ap-debug-switch", make(**settings(row, device=device)))
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])

@@ -1,0 +1,102 @@
+"""
+## What it finds
+A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
+profiler, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`, deterministic algorithms.
+
+## Why it costs
+Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
+GPU once a gradient; it also keeps a Python stack for every operator. `CUDA_LAUNCH_BLOCKING=1` waits
+after every launch. Without the caching allocator each tensor is a `cudaMalloc` and a `cudaFree`.
+Eager and compiled steps pay alike, and compiling gains less than it could.
+
+## Evidence
+The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
+the profiled backward, which are the cost: their part of the profiled step, on the step as timed.
+Deterministic algorithms are information, as results may have to be the same every time.
+
+## What to do
+Switch it off outside of debugging.
+
+## References
+- https://docs.pytorch.org/docs/stable/autograd.html
+- https://docs.pytorch.org/docs/stable/notes/cuda.html
+- torch/autograd/anomaly_mode.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Tables,
+    first_rank,
+    milliseconds,
+    plural,
+    rows,
+    severity,
+    short,
+)
+
+CODE = "TV424"
+NEEDS = frozenset({"slow_switches"})
+SEVERITIES = ("warning", "info")
+
+#: What is on, what that does, and what to do.
+_SWITCHES = {
+    "autograd.detect_anomaly": (
+        "Anomaly detection is on",
+        "torch checks every gradient for NaN and reads the answer, and keeps a Python stack for "
+        "every operator of the forward.",
+        "Switch it off outside of debugging: torch.autograd.set_detect_anomaly(False).",
+    ),
+    "autograd.profiler": (
+        "The script's own autograd profiler is on",
+        "It records every operator, which costs microseconds each.",
+        "Profile a few steps only (torch.profiler.schedule), or none while you measure.",
+    ),
+    "CUDA_LAUNCH_BLOCKING": (
+        "CUDA_LAUNCH_BLOCKING=1 is set",
+        "The host waits for each kernel before it launches the next one.",
+        "Unset it outside of debugging.",
+    ),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (
+        "PYTORCH_NO_CUDA_MEMORY_CACHING is set",
+        "Each tensor on the GPU is a cudaMalloc and a cudaFree, which waits for the GPU.",
+        "Unset it outside of debugging.",
+    ),
+    "deterministic_algorithms": (
+        "Deterministic algorithms are on",
+        "Some operators (scatter, index_add, some convolutions) have only slower ones.",
+        "Leave it on where results must be the same every time, and off elsewhere.",
+    ),
+}
+_CHOSEN = ("deterministic_algorithms",)
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding for each switch that is on."""
+    for switch in first_rank(rows(tables, "slow_switches")):
+        what, why, what_to_do = _SWITCHES[switch["name"]]
+        known = switch["file"] is not None and switch["line"] is not None
+        place = Location(switch["file"], switch["line"]) if known else None
+        evidence = [Evidence(f"{switch['name']}: {switch['value']}", "environment")]
+        if switch["checks"]:
+            checks = f"{plural(round(switch['checks']), 'check')} of gradients per step"
+            took = f", {milliseconds(switch['ms'])}" if switch["ms"] else ""
+            evidence.append(Evidence(f"{checks}{took}", "cpu_ops"))
+        yield Finding(
+            code=CODE,
+            rule="ap-debug-switch",
+            severity="info" if switch["name"] in _CHOSEN else severity(tables, switch["ms"]),
+            title=f"{what}{f' ({short(place)})' if place else ''}: it slows every step",
+            explanation=why,
+            cost=Cost(switch["ms"], None, "checks of gradients, their part of the profiled step"),
+            confidence="derived" if switch["ms"] else "heuristic",
+            location=place,
+            evidence=tuple(evidence),
+            what_to_do=what_to_do,
+        )

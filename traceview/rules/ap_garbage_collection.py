@@ -1,0 +1,97 @@
+"""
+## What it finds
+Steps that spend much of their time in Python's garbage collector: `gc.collect()` called in each of
+them, or so often by itself that it adds up.
+
+## Why it costs
+A full collection looks at every object of the process: torch alone makes some hundred thousand, and
+compiling as many again, so one takes tens or hundreds of milliseconds. No Python runs meanwhile,
+and the GPU waits. Eager and compiled steps pay the same, so compiling gains less than it could.
+
+## Evidence
+The collector's own callback marks each collection in the profiler window. It runs in at least half
+of the steps there, and what it takes of the step as timed is worth a warning. On a GPU only what
+the device waits for counts. A full collection in most steps is a call of `gc.collect()`, the user's
+or a library's: by itself Python makes one only when the heap has grown by a quarter.
+
+## What to do
+Leave the call out: tensors are freed without it, as soon as nothing refers to them. Where cycles of
+objects hold memory, call it every few hundred steps. `gc.freeze()` after the first steps takes what
+is there by then out of every later collection.
+
+## References
+- https://docs.pytorch.org/docs/stable/notes/faq.html
+- https://docs.python.org/3/library/gc.html
+- torch/utils/checkpoint.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Snippet,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    plural,
+    rows,
+    severity,
+    short,
+    step_ms,
+)
+
+CODE = "TV421"
+NEEDS = frozenset({"host_stalls", "step_counts"})
+SEVERITIES = ("warning",)
+
+#: What happens in fewer steps of a short window may be there by chance.
+MOST_STEPS = 0.50
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """At most one finding, at the line where collecting takes most time."""
+    found = first_rank(rows(tables, "host_stalls", kind="collection"))
+    ms, step = sum(row["ms"] for row in found), step_ms(tables, "compiled")
+    if not found or not step or severity(tables, ms) != "warning":
+        return
+    if (found[0]["steps"] or 0.0) < MOST_STEPS:
+        return
+    places = [Location(row["file"], row["line"]) for row in found if row["file"] and row["line"]]
+    at = f" ({short(places[0])})" if places else ""
+    asked = found[0]["full"] >= MOST_STEPS
+    count = sum(row["count"] or 0.0 for row in found)
+    yield Finding(
+        code=CODE,
+        rule="ap-garbage-collection",
+        severity="warning",
+        title=f"{percent(min(1.0, ms / step))} of a step is Python's garbage collector{at}",
+        explanation=(
+            f"It takes {milliseconds(ms)} of {milliseconds(step)}, in eager and compiled steps "
+            "alike, and no Python runs meanwhile."
+        ),
+        cost=Cost(ms, None, "time of a compiled step in Python's garbage collector"),
+        confidence="measured",
+        location=places[0] if places else None,
+        evidence=(
+            Evidence(
+                f"{plural(round(count), 'collection')} per step, {found[0]['full']:.3g} of all "
+                "generations",
+                "host_stalls",
+            ),
+        ),
+        what_to_do=(
+            "Leave gc.collect() out of the step: tensors are freed without it. Where cycles of "
+            "objects hold memory, call it every few hundred steps."
+            if asked
+            else "Take what is there after the first steps out of every later collection, or make "
+            "fewer objects per step."
+        ),
+        snippet=None if asked else Snippet("python", "gc.collect()\ngc.freeze()"),
+        also_at=tuple(places[1:4]),
+    )
