@@ -59,6 +59,11 @@ def seconds_over_job(finding: Finding, steps: int) -> float:
     return (cost.ms_per_step or 0.0) * steps / 1000.0 + (cost.seconds or 0.0)
 
 
+def explains_all(finding: Finding) -> bool:
+    """Whether no cost is as important: a script's failure, or a wrong result."""
+    return finding.severity == "error" and seconds_over_job(finding, 1) == 0.0
+
+
 def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
     """The most expensive first; at the same cost by severity, then by rule and place.
 
@@ -70,7 +75,7 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
         cost = seconds_over_job(finding, steps)
         place = finding.location
         return (
-            not (finding.severity == "error" and cost == 0.0),
+            not explains_all(finding),
             finding.severity == "info" and not finding.weighs,
             -cost,
             SEVERITIES.index(finding.severity),

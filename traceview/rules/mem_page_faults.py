@@ -44,6 +44,7 @@ from traceview.rules.kit import (
     first,
     first_rank,
     milliseconds,
+    outcome,
     percent,
     rows,
     severity,
@@ -77,7 +78,7 @@ def check(
     effect = next(iter(first_rank(rows(tables, "waterfall", effect="page_faults"))), None)
     eager, compiled = step_ms(tables, "eager"), step_ms(tables, "compiled")
     ms = effect and effect["compiled_ms"]
-    if effect is None or not ms or not eager or not compiled or ms < least_share * compiled:
+    if outcome(tables) == "not_compiled" or effect is None or not ms or not eager or not compiled or ms < least_share * compiled:
         return
     if ms < least_of_difference * abs(compiled - eager):
         return

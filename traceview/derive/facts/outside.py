@@ -63,7 +63,7 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
             *_loading(account, mine, _own(events, head)),
             *python,
             *({"kind": "copies", "what": None, **row} for row in copies),
-            *_operators(account, mine, _own(optimizers, head), _counts(tables, head)),
+            *_operators(account, mine, _own(optimizers, head)),
         ]
         for row in found:
             known = accounted and row["ms"] is not None
@@ -132,7 +132,7 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
 
 
 def _operators(
-    account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame, counts: Row
+    account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame
 ) -> list[Row]:
     """Operators that no compiled graph holds; neither Python nor what waits is one."""
     busy = account.filter(pl.col("kind") == "busy")["category"].unique().to_list()
@@ -142,8 +142,9 @@ def _operators(
         ~pl.col("category").str.starts_with("generated"),
         ~pl.col("in_graph").fill_null(False),
     )
-    # An optimizer's mark lies around its operators.
-    spent = float(optimizers["duration_ns"].sum()) / 1e6 / (counts.get("steps") or 1)
+    # An optimizer's mark lies around its operators; the window's end may lie in the last mark.
+    inside = optimizers["duration_ns"] - optimizers["self_ns"].fill_null(0)
+    spent = float(inside.sum()) / 1e6 / max(optimizers["step"].n_unique(), 1)
     name = None
     if optimizers.height and spent >= float(found["ms"].sum()) / 2:
         name = optimizers["name"][0].removeprefix(marks.OPTIMIZER_STEP).removesuffix(".step")
