@@ -365,6 +365,28 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
     assert bool(found("ap-call-overhead", tables)) is fires
 
 
+@pytest.mark.parametrize(
+    ("overhead", "loops", "severities"), [(0.6, 1, ["info"]), (0.6, 0, []), (0.4, 1, [])]
+)
+def test_a_small_call_in_an_inner_loop_is_information(make, overhead, loops, severities):
+    stack = [{"file": "/u/train.py", "line": line, "function": "f"} for line in (30, 40)]
+    tables = make(
+        speedups=speedup(1.5, 1.0),
+        accounting=[
+            account("overhead", "overhead_cache_lookup", overhead),
+            account("overhead", "overhead_generated_wrapper", 0.3),
+        ],
+        regions=[{**REGION, "first_call_stack": json.dumps(stack)}],
+        source_lines=[
+            {"file": "/u/train.py", "line": 30, "text": "fold()", "loops": 1},
+            {"file": "/u/train.py", "line": 40, "text": "turn(x)", "loops": loops},
+        ],
+    )
+    findings = found("ap-call-overhead", tables)
+    assert [each.severity for each in findings] == severities
+    assert all(each.location.line == 40 for each in findings)
+
+
 def test_entering_is_that_of_all_that_a_step_enters(make):
     regions = [
         {**REGION, "region_id": 0, "name": "Net", "calls": 500, "target_file": "/u/train.py"},

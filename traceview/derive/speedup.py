@@ -21,8 +21,8 @@ from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
-#: A script that ended by itself after this many seconds, compiling not counted, shows the real job's
-#: length: a short script does not become a real job because the machine compiles slowly.
+#: A script that ended by itself after this many seconds, compiling not counted, shows the real
+#: job's length: a short script does not become a real job because the machine compiles slowly.
 REAL_JOB_S = 60.0
 
 

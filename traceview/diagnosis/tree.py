@@ -45,11 +45,14 @@ def order_note(steps: int, known: Known) -> str:
     """How the findings are ordered, and over how long a job."""
     length = plural(steps, "step")
     if known == "given":
-        return f"Findings are ordered by their cost over the job's {length}, information last."
+        return (
+            "Findings: first what the verdict rests on, then by cost over the job's "
+            f"{length}, information last."
+        )
     why = "The job has at least this many" if known == "seen" else "That length is assumed"
     return (
-        f"Findings are ordered by their cost over {length}, information last. {why}: pass the real "
-        "number with --job-steps."
+        f"Findings: first what the verdict rests on, then by cost over {length}, information last. "
+        f"{why}: pass the real number with --job-steps."
     )
 
 

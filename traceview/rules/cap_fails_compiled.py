@@ -45,7 +45,7 @@ from traceview.rules.kit import (
     shorten,
 )
 
-CODE = "TV123"
+CODE = "TV130"
 NEEDS = frozenset({"runs"})
 SEVERITIES = ("error",)
 FOLLOWS = frozenset(
@@ -86,9 +86,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         rule="cap-fails-compiled",
         severity="error",
         title=(
-            f"Double backward at {short(place)} goes through compiled code, which supports only one"
+            f"Double backward through compiled code at {short(place)} is not supported"
             if twice
-            else f"The script raises {run['error_type']} at {short(place)} only where it is compiled"
+            else f"Only compiled, the script raises {run['error_type']} at {short(place)}"
         ),
         explanation=(
             "A gradient that create_graph=True recorded is differentiated again. The backward pass "
@@ -105,7 +105,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             "Where a gradient is differentiated again, call the original module or function, in "
             "eager. What is differentiated once can stay compiled."
             if twice
-            else "Find the stage that raises: try backend=\"aot_eager\", then \"eager\". Then keep "
+            else 'Find the stage that raises: try backend="aot_eager", then "eager". Then keep '
             "the code that it names out of the graph, with @torch.compiler.disable."
         ),
         snippet=Snippet("python", _EAGER if twice else _STAGE),

@@ -9,8 +9,8 @@ the fastest. That happens once per shape, and at every start unless a cache is k
 ## Evidence
 The compiler's own spans of autotuning (compiling the candidates and timing them) took more than a
 quarter of the compile time, where a mode or an option asked for it. What is done once for an empty
-cache folder, such as compiling headers, is left out of the compile time. The tables that torch printed
-show which kernel won: where that is the library's own, autotuning has changed nothing.
+cache folder, such as compiling headers, is left out of the compile time. The tables that torch
+printed show which kernel won: where that is the library's own, autotuning has changed nothing.
 
 A warning where it took at least a quarter of a job whose length is known. Otherwise information.
 What the chosen kernels save at every step is part of the step's time.

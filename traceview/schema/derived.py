@@ -175,10 +175,11 @@ SETTING_SITES = table("setting_sites", "one line of the user's own that names a 
     Column("function", pl.String, "function around it, or <module>"),
 )
 
-SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile, or that the exception passed which ended the script",
+SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile, that led to a compiled call, or that the exception passed which ended the script",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("text", pl.String, "that line of the run's copy"),
+    Column("loops", pl.Int32, "loops and comprehensions of its function that run it again and again; null: not known"),
 )
 
 LINES_TO_ADD = table("lines_to_add", "the line that compiles what --compile named, and where it goes in the user's source",

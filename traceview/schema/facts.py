@@ -167,3 +167,15 @@ WEIGHT_COPIES = table("weight_copies", "one generated kernel of a CPU's inferenc
     Column("ms", pl.Float64, "that share of profiled_ms"),
     raw=True,
 )
+
+PROMOTIONS = table("promotions", "one compiled function in which a float64 tensor makes results float64 that would be narrower without it",
+    *COMPILE,
+    Column("sources", pl.List(pl.String), "what is float64 by itself: the source of an input, or the operator that makes it"),
+    _FILE,
+    _LINE,
+    Column("operations", pl.Int32, "results of Dynamo's graph that are float64 because of it"),
+    Column("returned", pl.Boolean, "such a result leaves the graph"),
+    Column("ms", pl.Float64, "of a compiled step in the function's generated kernels that handle float64, as profiled; null: not profiled"),
+    Column("clock", pl.String, "device or host"),
+    raw=True,
+)

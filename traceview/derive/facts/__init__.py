@@ -10,6 +10,7 @@ from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_loops
 from traceview.derive.facts.weight_copies import weight_copies
@@ -36,6 +37,7 @@ _OF_ALL: _Facts = {
     "break_costs": break_costs,
     "slow_loops": slow_loops,
     "weight_copies": weight_copies,
+    "promotions": promotions,
 }
 
 

@@ -1,9 +1,9 @@
 """Table ``break_costs``: what the graph breaks at a line cost a step, as far as its profile shows.
 
 Seen are Python between the compiled regions, and entering one region more for each break; on a GPU
-what the device idles meanwhile, and while a value is read. Fusion lost at the break is not seen. Where nothing runs compiled after it, the rest of
-the function stays in eager: all but what the line that breaks calls itself, which Python calls in any
-case.
+what the device idles meanwhile, and while a value is read. Fusion lost at the break is not seen.
+Where nothing runs compiled after it, the rest of the function stays in eager: all but what the line
+that breaks calls itself, which Python calls in any case (unless the whole frame was skipped).
 
 After a break the rest of the function is a graph of its own, and what a function calls at a line
 that breaks, or after Dynamo gave it up, is compiled by itself: each is entered at every call. What
@@ -95,7 +95,7 @@ def break_costs(tables: Tables) -> pl.DataFrame | None:
         known = [(*code, end) for code in codes.iter_rows() if (end := ends.get(code))]
         eager = sum(operators_ms(tables, *each) for each in known) or None
         rest = eager
-        if eager and site.line and not site.in_library:
+        if eager and site.line and not (site.in_library or site.skipped):
             rest = eager - operators_ms(tables, site.line[0], site.line[1], site.line[1]) or None
         cost = _refused(tables, site) if site.refused else step.cost(site, eager, rest)
         costs.append({**head, "eager_ms": eager, **cost})

@@ -131,9 +131,7 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
         row["share"] = row["ms"] / total * min(total / accounted, most)
 
 
-def _operators(
-    account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame
-) -> list[Row]:
+def _operators(account: pl.DataFrame, details: pl.DataFrame, optimizers: pl.DataFrame) -> list[Row]:
     """Operators that no compiled graph holds; neither Python nor what waits is one."""
     busy = account.filter(pl.col("kind") == "busy")["category"].unique().to_list()
     of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
