@@ -13,8 +13,13 @@ def test_reasons_add_up_and_their_findings_come_first(name):
     diagnosis = diagnosis_of(name)
     verdict = diagnosis.verdict
 
-    # What made it fail, what kept code from being captured, what goes the way of the difference.
-    reasons = {part.finding for part in verdict.why if part.ms is None or (part.share or 0) > 0}
+    # What made it fail, what kept code from being captured, half of the difference or more.
+    reasons = {
+        part.finding
+        for part in verdict.why
+        if part.ms is None
+        or sum(p.share or 0 for p in verdict.why if p.finding == part.finding) >= 0.5
+    }
     weighed = [found for found in diagnosis.findings if not explains_all(found)]
     named = [not reasons.isdisjoint(f.code for f in everyone((found,))) for found in weighed]
     assert named == sorted(named, reverse=True)

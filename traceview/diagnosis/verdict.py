@@ -169,14 +169,23 @@ def difference(
     return tuple(found)
 
 
+def reasons_of(why: Sequence[Reason]) -> set[str]:
+    """Codes of the findings that ``why`` names as reasons of the outcome."""
+    shares: dict[str, float] = defaultdict(float)
+    for part in why:
+        if part.finding:
+            shares[part.finding] += 1.0 if part.ms is None else part.share or 0.0
+    return {code for code, share in shares.items() if share >= EXPLAINED}
+
+
 def reasons_first(findings: Sequence[Finding], why: Sequence[Reason]) -> tuple[Finding, ...]:
     """``findings`` with those before the others that the verdict names as reasons of its outcome.
 
     These are what made the script fail, what kept code from being compiled, and what accounts for
-    parts of the difference that go its way. Errors without a known cost, such as wrong results,
-    matter more than any time, so they keep their place. Of the same kind, the order stays.
+    at least half of the difference. Errors without a known cost, such as wrong results, matter more
+    than any time, so they keep their place. Of the same kind, the order stays.
     """
-    reasons = {part.finding for part in why if part.ms is None or (part.share or 0.0) > 0}
+    reasons = reasons_of(why)
 
     def apart(finding: Finding) -> bool:
         return reasons.isdisjoint(found.code for found in everyone((finding,)))
