@@ -59,7 +59,7 @@ from traceview.rules.kit import (
 )
 from traceview.words.text import listed
 
-CODE = "TV421"
+CODE = "TV426"
 NEEDS = frozenset({"promotions", "compiles"})
 SEVERITIES = ("warning", "info")
 
