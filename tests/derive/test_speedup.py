@@ -327,6 +327,9 @@ def test_the_length_of_the_job():
     assert (ended["job_steps"], ended["job_steps_from"]) == (5000, "observed")
     for run in ({"exit_kind": "exit", "wall_s": 59.0}, {"wall_s": 61.0}):
         assert row_of(run=run)["job_steps"] is None
+    compiled = [{"pass": "cold", "pid": 1, "started_us": 0.0, "duration_ms": 80_000.0}]
+    slow = {"exit_kind": "exit", "wall_s": 120.0}
+    assert row_of(run=slow, compile_intervals=compiled)["job_steps"] is None
 
 
 def test_a_worker_process_is_not_the_one_that_is_measured():

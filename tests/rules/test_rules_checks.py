@@ -302,10 +302,18 @@ def test_fp32_kernels_without_tensor_cores(make, name, ms, fires):
     assert bool(found("ind-tf32-off", tables)) is fires
 
 
+TF32 = {
+    "kind": "gemm", "way": "TF32", "dtype": "float32", "shapes": 1,
+    "base_ms": 1.0, "ms": 0.4, "share": 0.6,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("waits_ms", "severity"), [(0.2, "warning"), (3.0, "info")], ids=["device", "host"]
+    ("waits_ms", "gains", "severity"),
+    [(0.2, [TF32], "warning"), (3.0, [TF32], "info"), (0.2, [], "info")],
+    ids=["device", "host", "not timed"],
 )
-def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, severity):
+def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, gains, severity):
     idle = account("idle", "idle_launch_bound", waits_ms)
     (finding,) = found(
         "ind-tf32-off",
@@ -314,10 +322,11 @@ def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, sev
             environment=PRECISION,
             accounting=[account("busy", "gemm", 1.0), idle],
             speedups=speedup(4.0, 1.0 + waits_ms),
+            shape_gains=gains,
         ),
     )
     assert finding.severity == severity
-    assert ("waits for launches" in finding.explanation) is (severity == "info")
+    assert ("waits for launches" in finding.explanation) is (waits_ms > 1.0)
 
 
 def test_tf32_that_is_on_is_no_finding(make):
@@ -354,6 +363,28 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
         regions=[REGION],
     )
     assert bool(found("ap-call-overhead", tables)) is fires
+
+
+@pytest.mark.parametrize(
+    ("overhead", "loops", "severities"), [(0.6, 1, ["info"]), (0.6, 0, []), (0.4, 1, [])]
+)
+def test_a_small_call_in_an_inner_loop_is_information(make, overhead, loops, severities):
+    stack = [{"file": "/u/train.py", "line": line, "function": "f"} for line in (30, 40)]
+    tables = make(
+        speedups=speedup(1.5, 1.0),
+        accounting=[
+            account("overhead", "overhead_cache_lookup", overhead),
+            account("overhead", "overhead_generated_wrapper", 0.3),
+        ],
+        regions=[{**REGION, "first_call_stack": json.dumps(stack)}],
+        source_lines=[
+            {"file": "/u/train.py", "line": 30, "text": "fold()", "loops": 1},
+            {"file": "/u/train.py", "line": 40, "text": "turn(x)", "loops": loops},
+        ],
+    )
+    findings = found("ap-call-overhead", tables)
+    assert [each.severity for each in findings] == severities
+    assert all(each.location.line == 40 for each in findings)
 
 
 def test_entering_is_that_of_all_that_a_step_enters(make):

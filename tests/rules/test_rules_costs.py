@@ -1,5 +1,7 @@
 """Severity follows cost: recompiles and their limit, breaks beside each other, what cannot pay."""
 
+import json
+
 import pytest
 
 from traceview.rules import catalogue, run_rules
@@ -156,6 +158,27 @@ def test_where_nothing_runs_compiled_behind_it_its_operators_count_once(make):
     )
     (finding,) = found("gb-frame-skipped", tables)
     assert finding.cost.ms_per_step == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_what_the_line_that_breaks_calls_stays_in_eager_anyway(make, inside):
+    """An RNN that Dynamo leaves to Python costs nothing; a library that a break splits does."""
+    at = {"stance": "compiled", "category": "gemm", "clock": "host"}
+    stack = [{"file": FILE, "line": 7, "function": "forward"}]
+    stack += [{"file": "/v/site-packages/lib/core.py", "line": 3, "function": "f"}] * inside
+    tables = make(
+        step_counts=[{"stance": "compiled", "gap_ms": 0.0, "gaps": 0.0, "compiled_regions": 1.0}],
+        graph_breaks=[broken(7, "GB0014", 0, user_stack=json.dumps(stack))],
+        compiles=[code(0)],
+        regions=[{"target_file": FILE, "target_line": 5, "target_last_line": 9}],
+        accounting=[{**at, "kind": "busy", "ms": 9.0}],
+        account_details=[
+            {**at, "what": "mm", "file": FILE, "line": line, "in_graph": False, "ms": ms}
+            for line, ms in ((7, 8.0), (8, 1.0))
+        ],
+    )
+    (finding,) = found("gb-unsupported-call", tables)
+    assert finding.cost.ms_per_step == pytest.approx(9.0 if inside else 1.0)
 
 
 def test_a_function_that_a_breaking_line_calls_is_entered_for_that_break(make):

@@ -1,4 +1,4 @@
-"""cap-compile-crash, on hand-made rows: whose fault it is."""
+"""cap-compile-crash and cap-fails-compiled, on hand-made rows: whose fault it is."""
 
 import pytest
 
@@ -62,3 +62,28 @@ def test_the_all_eager_pass_tells_whether_compiling_is_to_blame(make, eager, fin
     found, _ = run_rules(tables, [RULES["cap-compile-crash"]])
     assert len(found) == findings
     assert any("in eager the script goes on" in each.explanation for each in found) is goes_on
+
+
+TWICE = "torch.compile with aot_autograd does not currently support double backward"
+RAISED = {
+    "pid": 1, "exit_kind": "exit", "exit_code": 1, "error_type": "RuntimeError", "steps_seen": 1,
+    "error_file": SCRIPT, "error_line": 30,
+}  # fmt: skip
+LIVED = {"pass": "baseline", "pid": 2, "exit_kind": "stopped", "exit_code": 0, "steps_seen": 3}
+
+
+@pytest.mark.parametrize(
+    ("message", "eager", "title"),
+    [
+        (TWICE, [], "Double backward through compiled code at train.py:30 is not supported"),
+        ("it is odd", [LIVED], "Only compiled, the script raises RuntimeError at train.py:30"),
+        ("it is odd", [], None),  # not known
+        ("it is odd", [{**LIVED, "steps_seen": 0}], None),  # it did not get as far
+        ("it is odd", [{**LIVED, **RAISED, "pass": "baseline", "pid": 2}], None),
+    ],
+)
+def test_a_failure_that_happens_only_compiled(make, message, eager, title):
+    tables = make(runs=[{**RAISED, "error_message": message}, *eager], regions=[REGION])
+    findings, _ = run_rules(tables, [RULES["cap-fails-compiled"]])
+    assert [(each.title, each.severity) for each in findings] == [(title, "error")] * bool(title)
+    assert all(each.location.line == 30 for each in findings)

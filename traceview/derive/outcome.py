@@ -13,7 +13,7 @@ import signal
 import polars as pl
 
 from traceview.derive.figures import ENOUGH_PAIRS, Figures
-from traceview.derive.processes import Row, fails_in_eager, main_processes, of_process
+from traceview.derive.processes import Row, fails_in_eager, lives_in_eager, of_process
 from traceview.tables import Tables
 
 HELPED_ABOVE = 1.03
@@ -36,14 +36,11 @@ def outcome(tables: Tables, run: Row, measured: Figures) -> Outcome:
     failure = _failure(run, measured)
     if failure:
         # What the all-eager pass, if there was one, says about whose failure it is.
-        passes = main_processes(tables, "baseline")
-        eager = next((row for row in passes if row["rank"] == run["rank"]), None)
         if same := fails_in_eager(tables, run):
             own = (_failure(same, measured) or failure).removeprefix("the script ")
             failure = f"the script fails without torch.compile as well: {own}"
-        elif eager and (eager["steps_seen"] or 0) >= (run["steps_seen"] or 0):
-            lived = eager["exit_kind"] == "stopped" or eager["exit_code"] == 0
-            failure += " (all in eager it does not fail)" if lived else ""
+        elif lives_in_eager(tables, run):
+            failure += " (all in eager it does not fail)"
         return "failed", failure
     high = measured.speedup_high
     unused = _not_compiled(tables, run)

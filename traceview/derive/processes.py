@@ -33,8 +33,7 @@ def fails_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
     While it compiles, torch raises an error of its own: it quotes the lines, of which the innermost
     raises the script's in eager, or that error.
     """
-    rank = (row for row in main_processes(tables, "baseline") if row["rank"] == run["rank"])
-    eager = next(rank, None)
+    eager = all_eager(tables, run)
     if not eager or not eager["error_type"] or not run["error_type"]:
         return None
     # torch.compile itself raises in that pass, too.
@@ -48,6 +47,20 @@ def fails_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
     said = (eager["error_message"] or "").strip().partition("\n")[0]
     wrapped = f"{eager['error_type']}: {said}" in message and bool(said)
     return eager if traced or wrapped or eager["error_type"] == run["error_type"] else None
+
+
+def all_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
+    """The all-eager process of ``run``'s rank."""
+    passes = main_processes(tables, "baseline")
+    return next((row for row in passes if row["rank"] == run["rank"]), None)
+
+
+def lives_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
+    """That process where it got as far as ``run`` did and did not fail."""
+    eager = all_eager(tables, run)
+    if not eager or (eager["steps_seen"] or 0) < (run["steps_seen"] or 0):
+        return None
+    return eager if eager["exit_kind"] == "stopped" or eager["exit_code"] == 0 else None
 
 
 def of_process(frame: pl.DataFrame, run: Row) -> pl.DataFrame:

@@ -21,7 +21,8 @@ from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
-#: A script that ended by itself after this many seconds shows the real job's length.
+#: A script that ended by itself after this many seconds, compiling not counted, shows the real
+#: job's length: a short script does not become a real job because the machine compiles slowly.
 REAL_JOB_S = 60.0
 
 
@@ -34,7 +35,7 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
         word, reason = outcome(tables, run, measured)
         compile_s = compile_seconds(tables, run)
         own = {"steps_seen": kinds[0].steps} if len(kinds) > 1 else {}
-        steps, steps_from = job_length(run | own, settings)
+        steps, steps_from = job_length(run | own, compile_s, settings)
         # The first call of the region whose calls are the steps; else of the first region called.
         called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
         anchor = pl.col("is_anchor").fill_null(False)
@@ -88,11 +89,14 @@ def break_even(compile_s: float | None, measured: Figures) -> int | None:
     return math.ceil(compile_s * 1000.0 / (eager - compiled))
 
 
-def job_length(run: Row, settings: Mapping[str, float]) -> tuple[int | None, str | None]:
+def job_length(
+    run: Row, compile_s: float | None, settings: Mapping[str, float]
+) -> tuple[int | None, str | None]:
     """(steps of the real job, where that is known from); (None, None) if it is not known."""
     if settings.get("job_steps"):
         return int(settings["job_steps"]), "option"
     by_itself = run["exit_kind"] == "exit" and not run["exit_code"] and not run["error_type"]
-    if by_itself and (run["wall_s"] or 0.0) > REAL_JOB_S and run["steps_seen"]:
+    ran = (run["wall_s"] or 0.0) - (compile_s or 0.0)
+    if by_itself and ran > REAL_JOB_S and run["steps_seen"]:
         return int(run["steps_seen"]), "observed"
     return None, None

@@ -11,6 +11,8 @@ ReadSource = Callable[[str], str | None]
 #: Longer sources were generated.
 MOST_CHARACTERS = 1_000_000
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -40,6 +42,18 @@ def only_statement(line: str) -> ast.stmt | None:
 def functions_around(tree: ast.Module, line: int) -> list[Function]:
     """The functions that ``line`` stands in, their heads included, in no order."""
     return [node for node in ast.walk(tree) if isinstance(node, Function) and covers(node, line)]
+
+
+def loops_around(tree: ast.Module, line: int) -> int:
+    """Loops of the same function that run ``line`` again and again; comprehensions count."""
+    around = functions_around(tree, line)
+    scope: ast.AST = max(around, key=lambda node: node.lineno) if around else tree
+    return sum(
+        node.body[0].lineno <= line <= (node.end_lineno or line)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While)
+        else isinstance(node, _COMPREHENSIONS) and covers(node, line)
+        for node in ast.walk(scope)
+    )
 
 
 def function_at(tree: ast.Module, line: int) -> str | None:

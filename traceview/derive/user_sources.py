@@ -1,7 +1,8 @@
 """Tables made from the run's copies of the user's own files, read with ``ast``.
 
 ``source_lines``    the lines that call torch.compile, so that a change can be shown against them,
-                    and those that the exception passed which ended the script
+                    those that led to a compiled call, and those that the exception passed which
+                    ended the script
 ``setting_sites``   lines that name a setting of torch's. What value a setting has is recorded, not
                     who gave it; a line that names it is where to look
 ``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
@@ -18,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.facts.places import frames
-from traceview.derive.syntax import Function, ReadSource, covers, syntax_tree
+from traceview.derive.syntax import Function, ReadSource, covers, loops_around, syntax_tree
 from traceview.tables import Tables, from_rows
 
 LINE_CHARACTERS = 300
@@ -45,13 +46,23 @@ def source_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     for run in tables["runs"].iter_rows(named=True):
         passed = frames(run["error_stack"])
         places += [{"pass": run["pass"], "file": at.file, "line": at.line} for at in passed]
+    for region in tables["regions"].iter_rows(named=True):
+        led = frames(region["first_call_stack"])
+        places += [{"pass": region["pass"], "file": at.file, "line": at.line} for at in led]
     rows = []
-    for place in places:
-        lines = (read_source(place["file"]) or "").split("\n")
-        if 1 <= place["line"] <= len(lines):
-            text = lines[place["line"] - 1].rstrip()
+    trees: dict[str, ast.Module | None] = {}
+    for place in {(each["pass"], each["file"], each["line"]): each for each in places}.values():
+        file, line = place["file"], place["line"]
+        source = read_source(file) or ""
+        lines = source.split("\n")
+        if line is not None and 1 <= line <= len(lines):
+            text = lines[line - 1].rstrip()
+            if file not in trees:
+                trees[file] = syntax_tree(source)
+            tree = trees[file]
             if text.strip() and len(text) <= LINE_CHARACTERS:
-                rows.append({**place, "text": text})
+                loops = loops_around(tree, line) if tree else None
+                rows.append({**place, "text": text, "loops": loops})
     return from_rows("source_lines", rows)
 
 

@@ -26,7 +26,7 @@ from traceview.diagnosis.step import (
     regions,
 )
 from traceview.diagnosis.tree import everyone, job_steps, order_note, tree
-from traceview.diagnosis.verdict import compiled_by_us, explained, measured
+from traceview.diagnosis.verdict import compiled_by_us, explained, measured, reasons_first
 from traceview.rules.choice import Choice
 from traceview.rules.finding import Finding
 from traceview.run import Run
@@ -51,8 +51,10 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
     accounts, per_step = accounting(tables, focus), counts(tables, focus)
     story = job_story(tables, focus.pass_name)
     callables, lines = regions(tables, focus), unreached(tables, focus)
+    verdict = explained(verdict, reason, tables, focus, findings, rules.explains)
+    findings = reasons_first(findings, verdict.why)
     verdict = worded(
-        explained(verdict, reason, tables, focus, findings, rules.explains),
+        verdict,
         reason,
         findings,
         accounts,

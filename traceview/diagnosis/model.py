@@ -23,8 +23,9 @@ class Reason(msgspec.Struct, frozen=True):
 
     ``effect`` is one of the waterfall, ``what`` the category of the accounting within it where the
     effect has several. ``ms`` is compiled less eager, ``share`` its part of the difference: parts
-    that go the other way are negative. ``basis``: measured, derived or heuristic. ``finding``: code
-    of the finding that explains most of it.
+    that go the other way are negative; None where the outcome is neutral, whose difference is
+    within the noise. Small parts are one, ``small_parts``. ``basis``: measured, derived or
+    heuristic. ``finding``: code of the finding that explains most of it.
 
     Where there is no difference to explain, the effect is ``not_captured`` (what kept code from
     being compiled) or ``failure``, and ``ms`` and ``share`` are None.

@@ -45,11 +45,14 @@ def order_note(steps: int, known: Known) -> str:
     """How the findings are ordered, and over how long a job."""
     length = plural(steps, "step")
     if known == "given":
-        return f"Findings are ordered by their cost over the job's {length}, information last."
+        return (
+            "Findings: first what the verdict rests on, then by cost over the job's "
+            f"{length}, information last."
+        )
     why = "The job has at least this many" if known == "seen" else "That length is assumed"
     return (
-        f"Findings are ordered by their cost over {length}, information last. {why}: pass the real "
-        "number with --job-steps."
+        f"Findings: first what the verdict rests on, then by cost over {length}, information last. "
+        f"{why}: pass the real number with --job-steps."
     )
 
 
@@ -57,6 +60,11 @@ def seconds_over_job(finding: Finding, steps: int) -> float:
     """What it costs a job of ``steps`` steps, with what follows from it; 0 where not known."""
     cost = finding.whole_cost or finding.cost
     return (cost.ms_per_step or 0.0) * steps / 1000.0 + (cost.seconds or 0.0)
+
+
+def explains_all(finding: Finding) -> bool:
+    """Whether no cost is as important: a script's failure, or a wrong result."""
+    return finding.severity == "error" and seconds_over_job(finding, 1) == 0.0
 
 
 def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
@@ -70,7 +78,7 @@ def ordered(findings: Iterable[Finding], steps: int) -> tuple[Finding, ...]:
         cost = seconds_over_job(finding, steps)
         place = finding.location
         return (
-            not (finding.severity == "error" and cost == 0.0),
+            not explains_all(finding),
             finding.severity == "info" and not finding.weighs,
             -cost,
             SEVERITIES.index(finding.severity),

@@ -17,9 +17,10 @@ from traceview.derive.causes import UNNAMED
 from traceview.derive.effects.parts import OTHER_IDLE, OVERHEADS
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Reason, Verdict
-from traceview.diagnosis.tree import everyone
+from traceview.diagnosis.tree import everyone, explains_all
 from traceview.rules.finding import Finding
 from traceview.tables import Tables
+from traceview.words import names
 from traceview.words.names import at_line
 
 Explains = Mapping[str, frozenset[str]]
@@ -28,6 +29,11 @@ Explains = Mapping[str, frozenset[str]]
 GATHERED = frozenset({OVERHEADS, OTHER_IDLE})
 #: A finding explains a part of the difference if it accounts for this much of it.
 EXPLAINED = 0.5
+#: Parts below this share of the difference are one part together. Where there is no difference to
+#: speak of, it is a share of the step: what is below that is not seen in any measurement.
+LEAST_PART = 0.01
+#: The effect of that part.
+SMALL_PARTS = "small_parts"
 #: The effect of a reason that is no part of a difference: why code was not compiled.
 NOT_CAPTURED = "not_captured"
 #: Stage of the rules on what Dynamo captures: only these can be why nothing was compiled.
@@ -106,7 +112,13 @@ def explained(
         for found in everyone(findings):
             for name in explains.get(found.rule, ()):
                 accounts[name][found.code] += found.cost.ms_per_step or 0.0
-        why = difference(rows, bases, verdict.difference_ms, accounts)
+        neutral = verdict.outcome == "neutral"
+        of = verdict.eager_ms if neutral else verdict.difference_ms
+        why = difference(
+            rows, bases, verdict.difference_ms, accounts, least=LEAST_PART * abs(of or 0.0)
+        )
+        if neutral:  # shares of a difference within the noise mean nothing
+            why = tuple(replace(part, share=None) for part in why)
         unexplained = verdict.difference_ms
         if unexplained is not None:
             unexplained -= sum(part.ms or 0.0 for part in why)
@@ -123,18 +135,24 @@ def difference(
     bases: Mapping[str, str],
     difference_ms: float | None,
     accounts: Mapping[str, Mapping[str, float]],
+    *,
+    least: float = 0.0,
 ) -> tuple[Reason, ...]:
     """The named parts of ``difference_ms`` (compiled less eager), those along with it first.
 
     ``rows`` are of ``waterfall_rows``; ``bases``: effect → confidence; ``accounts``: effect or
-    category → code of findings → ms that they account for.
+    category → code of findings → ms that they account for. What a reader knows by one name is one
+    part. Parts below ``least`` ms are one, at the end.
     """
     parts: dict[tuple[str, str | None], float] = defaultdict(float)
+    named: dict[tuple[str, str], str] = {}  # effect, words → the first category called that
     for row in rows:
         if row["effect"] not in UNNAMED:
             what = (row["what"].lower() or None) if row["effect"] in GATHERED else None
+            what = what and named.setdefault((row["effect"], names.cause(what)), what)
             parts[row["effect"], what] += row["ms"]
     sign = -1.0 if (difference_ms or 0.0) < 0 else 1.0
+    small = [ms for ms in parts.values() if abs(ms) < least]
     found = []
     for (effect, what), ms in sorted(parts.items(), key=lambda item: -sign * item[1]):
         known = {**accounts.get(effect, {}), **accounts.get(what or "", {})}
@@ -143,9 +161,36 @@ def difference(
         explained = code and ms > 0 and known[code] >= EXPLAINED * ms
         share = ms / difference_ms if difference_ms else None
         basis = bases.get(effect, "derived")
-        if ms:
+        if ms and (len(small) < 2 or abs(ms) >= least):
             found.append(Reason(effect, ms, share, basis, code if explained else None, what))
+    if len(small) > 1 and (ms := sum(small)):
+        share = ms / difference_ms if difference_ms else None
+        found.append(Reason(SMALL_PARTS, ms, share, "derived", None))
     return tuple(found)
+
+
+def reasons_of(why: Sequence[Reason]) -> set[str]:
+    """Codes of the findings that ``why`` names as reasons of the outcome."""
+    shares: dict[str, float] = defaultdict(float)
+    for part in why:
+        if part.finding:
+            shares[part.finding] += 1.0 if part.ms is None else part.share or 0.0
+    return {code for code, share in shares.items() if share >= EXPLAINED}
+
+
+def reasons_first(findings: Sequence[Finding], why: Sequence[Reason]) -> tuple[Finding, ...]:
+    """``findings`` with those before the others that the verdict names as reasons of its outcome.
+
+    These are what made the script fail, what kept code from being compiled, and what accounts for
+    at least half of the difference. Errors without a known cost, such as wrong results, matter more
+    than any time, so they keep their place. Of the same kind, the order stays.
+    """
+    reasons = reasons_of(why)
+
+    def apart(finding: Finding) -> bool:
+        return reasons.isdisjoint(found.code for found in everyone((finding,)))
+
+    return tuple(sorted(findings, key=lambda finding: (not explains_all(finding), apart(finding))))
 
 
 def is_serious(finding: Finding) -> bool:

@@ -44,7 +44,7 @@ _CAUGHT = (
 _NOT_KNOWN = "of failed compiles; what compiled code would save is not known"
 _ABOUT = {
     "not_measured": "host time between compiled regions: not measured",
-    "one_part": "operators of this function that stay in eager; compiling saves a part of them",
+    "one_part": "other operators of this function, in eager; compiling saves a part of them",
     "ended": "the script ends",
     "tried": _NOT_KNOWN,
     "tried_each_step": f"of each step, {_NOT_KNOWN}",

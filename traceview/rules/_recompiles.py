@@ -104,6 +104,14 @@ def plain(source: str | None) -> str:
     return _LOCAL.sub(r"\1", source or "")
 
 
+def readable(source: str) -> str:
+    """``self.net[0].bias`` for ``self._modules['net']._modules['0']._parameters['bias']``."""
+    written = _REGISTERED.sub(
+        lambda m: f"[{m[1]}]" if m[1].isdecimal() else f".{m[1]}", plain(source)
+    )
+    return _GLOBAL.sub(r"the global \1", written)
+
+
 def opening(text: str) -> str:
     """``text`` at the start of a sentence: words get a capital letter, code stays as it is."""
     return (
@@ -126,14 +134,13 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """``self.net[0].bias`` for ``self._modules['net']._modules['0']._parameters['bias']``."""
+        """What changed, as the user writes it."""
         name = self.row["source_name"] or "a guard"
         if _ON_STACK.fullmatch(name):
             return "the value read before a graph break"
         if self.row["is_wrapper"] and (given := _GIVEN.fullmatch(name)):
             return f"argument {given[1]}"
-        written = _REGISTERED.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else f".{m[1]}", name)
-        return _GLOBAL.sub(r"the global \1", written)
+        return readable(name)
 
     @property
     def subject(self) -> str:

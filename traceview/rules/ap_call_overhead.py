@@ -9,9 +9,12 @@ ten microseconds on the host, whatever the work. A call of a few microseconds ge
 ## Evidence
 What torch.compile adds to a call (guard look-up, pre-graph bytecode, runtime wrappers, the
 generated wrapper) is more than 30 % of the compiled step, and compiling hurts: the measured
-interval lies below 1, and compiled steps take more than 10 % longer. A small call that got faster
-is not reported. On a GPU only the part counts that the device waited for. The cost is what running
-it in eager would save.
+interval lies below 1, and compiled steps take more than 10 % longer. The cost is what running it in
+eager would save. On a GPU only the part counts that the device waited for.
+
+A small call that got faster, or no slower, is information where it stands in a loop inside another
+loop, and entering it, without the generated wrapper, takes more than half of the compiled step:
+more than its work. The cost is then all of that: one entry around the inner loop pays it once.
 
 ## What to do
 Compile a larger piece: the function that holds the loop, not its body. Or run this one in eager.
@@ -20,6 +23,7 @@ With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as wel
 ## Settings
 - `least_overhead_share`: part of the compiled step that entering must take.
 - `least_ratio`: compiled over eager time of a step that it must reach.
+- `most_of_step`: the same where compiling does not hurt.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
@@ -31,14 +35,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.facts.places import frames
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Row,
     Tables,
     about_calls,
     compile_call,
+    first_call,
     first_rank,
+    is_timed,
     milliseconds,
     outcome,
     percent,
@@ -49,7 +57,7 @@ from traceview.rules.kit import (
 
 CODE = "TV501"
 NEEDS = frozenset({"accounting", "speedups"})
-SEVERITIES = ("warning",)
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"overheads_added"})
 #: Each break adds an entry, each variant of a function one more set of guards to try; and where
 #: no code is generated, nothing pays for entering it.
@@ -68,8 +76,11 @@ FOLLOWS = frozenset(
 
 #: Idle time of a device behind torch.compile's own work on the host.
 _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})
+_WRAPPER = "overhead_generated_wrapper"
 #: Below this share the slowdown has another main cause.
 LEAST_OVERHEAD_SHARE = 0.30
+#: From here on entering takes longer than all that it is for.
+MOST_OF_STEP = 0.50
 #: Compiled over eager time of a step from which compiling clearly hurts.
 LEAST_RATIO = 1.1
 #: Callables that a title has room for.
@@ -81,6 +92,7 @@ def check(
     *,
     least_overhead_share: float = LEAST_OVERHEAD_SHARE,
     least_ratio: float = LEAST_RATIO,
+    most_of_step: float = MOST_OF_STEP,
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
     accounts = first_rank(rows(tables, "accounting", stance="compiled"))
@@ -91,40 +103,46 @@ def check(
     slower = slowdown(tables)
     if not (overhead and slower and eager and compiled):
         return
-    if outcome(tables) != "hurt" or slower <= least_ratio:
+    hurts, (entered, called) = outcome(tables) == "hurt" and slower > least_ratio, _entered(tables)
+    if not (hurts or _in_inner_loop(tables, entered)):
         return
+    if not hurts:  # one entry for many calls still runs what launches the kernels of each
+        overhead -= sum(row["ms"] for row in accounts if row["category"] == _WRAPPER)
     share = min(1.0, overhead / compiled)
-    if share <= least_overhead_share:
+    if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
+    overhead = min(overhead, compiled)
 
-    # What is called less than half as often as another region is not part of every step.
-    regions = sorted(first_rank(rows(tables, "regions")), key=lambda row: -(row["calls"] or 0))
-    entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
-    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
-    if len(names) > MOST_NAMES:
-        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
-    called = " and ".join(names) or "the compiled callable"
+    place = None
+    if entered:  # what can be compiled instead lies around the call
+        place = compile_call(entered[0]) if hurts else first_call(entered[0])
     small = "the call is" if len(entered) < 2 else "the calls are"
     yield Finding(
         code=CODE,
         rule="ap-call-overhead",
-        severity="warning",
+        severity="warning" if hurts else "info",
         title=(
             f"Entering {called} takes {percent(share)} of a compiled step: {small} too small "
             "to gain"
+            if hurts
+            else f"Entering {called} takes {percent(share)} of a compiled step, more than its work"
         ),
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} "
-            "compiled. Guards, wrapper and argument handling cost about the same for every "
-            "call, however little it does."
+            f"compiled, {milliseconds(overhead)} of it to enter compiled code. Guards, wrapper and "
+            "argument handling cost about the same for every call, however little it does."
         ),
-        cost=Cost(compiled - eager, None, "compiled step less eager step, timed blocks"),
-        confidence="measured",
-        location=compile_call(entered[0]) if entered else None,
+        cost=(
+            Cost(compiled - eager, None, "compiled step less eager step, timed blocks")
+            if hurts
+            else Cost(overhead, None, "entering compiled code; one entry for many calls saves most")
+        ),
+        confidence="measured" if hurts else "derived",
+        location=place,
         about=frozenset().union(*(about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
-                f"look-up and wrappers: {milliseconds(min(overhead, compiled))} of a timed step of "
+                f"look-up and wrappers: {milliseconds(overhead)} of a timed step of "
                 f"{milliseconds(compiled)}, not counting what profiling them cost",
                 "accounting",
             ),
@@ -132,6 +150,27 @@ def check(
         ),
         what_to_do=(
             "Compile the function that holds the loop around this call, so that one entry "
-            "covers many of them, or run this one in eager."
+            f"covers many of them{', or run this one in eager' if hurts else ''}."
         ),
+        weighs=not hurts,
     )
+
+
+def _entered(tables: Tables) -> tuple[list[Row], str]:
+    """The regions that a step enters, the one that is called most first, and their names.
+
+    What is called less than half as often as another region is not part of every step.
+    """
+    regions = sorted(first_rank(rows(tables, "regions")), key=lambda row: -(row["calls"] or 0))
+    entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
+    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
+    if len(names) > MOST_NAMES:
+        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
+    return entered, " and ".join(names) or "the compiled callable"
+
+
+def _in_inner_loop(tables: Tables, entered: list[Row]) -> bool:
+    """Whether the lines that led to the region that is called most are in two loops or more."""
+    stack = frames(entered[0]["first_call_stack"]) if entered else ()
+    known = {(row["file"], row["line"]): row["loops"] for row in rows(tables, "source_lines")}
+    return sum(known.get((at.file, at.line)) or 0 for at in stack) > 1

@@ -10,8 +10,8 @@ a whole takes longer than in eager.
 ## Evidence
 break-even steps = compile seconds / (eager step - compiled step), both measured. The length of the
 job is what `--job-steps` says, or the number of steps of a script that ended by itself after more
-than a minute. Where the measurement cannot tell whether a step got faster, the upper end of its
-interval gives the most that these steps can save.
+than a minute, not counting the compile time. Where the measurement cannot tell whether a step got
+faster, the upper end of its interval gives the most that these steps can save.
 
 A warning only where that length is known and compiling helped or hurt. Otherwise information, and
 only where the script ended before it had saved its compile time.

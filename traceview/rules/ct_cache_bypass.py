@@ -9,10 +9,13 @@ cache does not help.
 
 ## Evidence
 Look-ups of the FX graph cache or of AOTAutograd's cache that ended as a bypass, with torch's own
-reason. The cost is the time that these compiles spent in what was not cached: AOTAutograd and
-Inductor, or AOTAutograd alone where Inductor's code was cached.
+reason, and the time that these compiles spent in what was not cached: AOTAutograd and Inductor, or
+AOTAutograd alone where Inductor's code was cached. In a first start every graph is compiled, so
+this is a cost only where a second start on the warm cache was recorded (`--warm`) and bypassed the
+cache again.
 
-A warning where that is at least a quarter of a job whose length is known. Otherwise information.
+A warning where it is a cost of at least a quarter of a job whose length is known. Otherwise
+information.
 Where Dynamo's DDP optimizer has split the graph, AOTAutograd's cache is always bypassed: that is
 not reported.
 
@@ -38,6 +41,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import polars as pl
 
 from traceview.rules import _starts
 from traceview.rules.kit import (
@@ -143,6 +148,8 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         or row["reason"] == inductor.get(row["compile_key"])
         or row["compile_key"] not in (inductor.keys() | split)
     )
+    warm = tables["cache_events"].filter(pl.col("pass") == "warm", pl.col("event") == "bypass")
+    again = {shorten(reason) for reason in warm["reason"].drop_nulls()}
     for reason, events in grouped(found, by=lambda row: shorten(row["reason"])).items():
         inductor_too = any(row["cache"] == "fx_graph" for row in events)
         keys = {row["compile_key"] for row in events}
@@ -166,13 +173,16 @@ def check(tables: Tables, *, least_seconds: float = LEAST_SECONDS) -> Iterator[F
         yield Finding(
             code=CODE,
             rule="ct-cache-bypass",
-            severity=_starts.severity(tables, spent),
+            severity=_starts.severity(tables, spent) if reason in again else "info",
             title=f"{what} {plural(len(keys), 'compile')}: {reason.rstrip('.')}",
             explanation=(
                 f"torch cannot cache these graphs, so every start repeats {seconds(spent)} of "
                 "compilation."
             ),
-            cost=Cost(seconds=spent, about=f"{whose}, at every start"),
+            cost=Cost(
+                seconds=spent if reason in again else None,
+                about=f"{seconds(spent)} in {whose}, at every start after the first",
+            ),
             confidence="derived",
             location=place,
             evidence=tuple(from_row(text, "cache_events", row) for text, row in said[:2]),

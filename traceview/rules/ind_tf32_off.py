@@ -14,8 +14,8 @@ step's heaviest products are timed with and without TF32 when the script has end
 shapes. Where that gains less than 5 %, nothing is reported. Recordings without that measurement
 have an estimate: what the products would take at half of the rate that bf16 reached on this device.
 
-Information where that is a small part of a step, or where the device waits for launches for longer
-than it works: a shorter product then saves nothing.
+Information where it was not measured, where that is a small part of a step, or where the device
+waits for launches for longer than it works: a shorter product then saves nothing.
 
 ## What to do
 `torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
@@ -110,7 +110,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
-        severity="info" if starved else severity(tables, cost.ms_per_step),
+        severity="info" if starved or not measured else severity(tables, cost.ms_per_step),
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
         explanation=explanation,
         cost=cost,

@@ -44,6 +44,7 @@ from traceview.rules.kit import (
     first,
     first_rank,
     milliseconds,
+    outcome,
     percent,
     rows,
     severity,
@@ -79,7 +80,8 @@ def check(
     ms = effect and effect["compiled_ms"]
     if effect is None or not ms or not eager or not compiled or ms < least_share * compiled:
         return
-    if ms < least_of_difference * abs(compiled - eager):
+    # Where nothing is compiled, memory is not why compiling gains little.
+    if outcome(tables) == "not_compiled" or ms < least_of_difference * abs(compiled - eager):
         return
     counts = {row["stance"]: row for row in first_rank(rows(tables, "step_counts"))}
     faults = {stance: row["page_faults"] for stance, row in counts.items()}

@@ -17,7 +17,9 @@ a state that can be set once; for modes it is the most that can be saved.
 
 A warning where the recompiles took at least a second, and at least 5 % of the job where its length
 is known, or where the function hit the recompile limit. Otherwise information. A single recompile
-is information: training and evaluation are two variants by nature.
+is information: training and evaluation are two variants by nature. So are as many recompiles as
+choices (gradients on or off, autocast, …): each takes one more variant, once. Only further ones,
+such as `no_grad()` next to `inference_mode()`, can be avoided.
 
 ## What to do
 Choose one state for each purpose and enter it around all calls: `torch.inference_mode()` or
@@ -82,11 +84,12 @@ _SET_ONCE = frozenset(
     for key, name in _STATES.items()
     if key.startswith(("default", "deterministic", "allow", "num_threads", "torch_function_mode"))
 )
+_GRADIENTS = frozenset({"grad mode", _INFERENCE, _INFERENCE_OR_MADE})
 #: What to do about these states.
 _ADVICE = {
     "Use one mode for each purpose: gradients on for training, and for everything else "
     "either torch.no_grad() or torch.inference_mode(), entered around the loop of calls.": (
-        frozenset({"grad mode", _INFERENCE, _INFERENCE_OR_MADE})
+        _GRADIENTS
     ),
     "A tensor created in inference mode is compiled for separately: create the arguments in the "
     "same mode for every call, the warm-up included.": frozenset({_INFERENCE_OR_MADE}),
@@ -101,6 +104,9 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     for cause in _recompiles.causes(tables, "state"):
         count, cost = cause.recompiles, cause.cost(tables)
         states = list(dict.fromkeys(state for row in cause.rows for state in _states(row)))
+        # Gradients on and off are one choice, however they are switched off.
+        choices = {_GRADIENTS if state in _GRADIENTS else state for state in states}
+        by_nature = count <= len(choices) and _SET_ONCE.isdisjoint(states)
         # The calls under another state; else the line, or the library's, that the log names.
         callers = _recompiles.callers(tables, cause)
         if not _SET_ONCE.issuperset(states):
@@ -109,9 +115,10 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
 
         advice = (text for text, about in _ADVICE.items() if not about.isdisjoint(states))
         remedy = " ".join(advice) or "Call it in one state, or compile one function for each."
-        if count == 1 and _SET_ONCE.isdisjoint(states):
+        if by_nature:
+            which = "both states" if count == 1 else "all of them"
             remedy = (
-                "Nothing, where both states are needed, as for training and evaluation: each is "
+                f"Nothing, where {which} are needed, as for training and evaluation: each is "
                 "compiled once."
             )
         yield _recompiles.finding(
@@ -126,7 +133,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             ),
             at=Spot(callers[0]) if callers else None,
             cost=cost,
-            info=count < fewest_recompiles,
+            info=count < fewest_recompiles or by_nature,
             confidence="measured" if _SET_ONCE.issuperset(states) else "derived",
             also_at=tuple(callers[1:]),
             evidence=_recompiles.evidence(tables, cause),

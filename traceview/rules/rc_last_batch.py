@@ -10,8 +10,8 @@ From then on all batches run the code for any size, which may be slower than the
 A recompile because dimension 0 of a tensor went down from the usual size, and the calls with the
 smaller size: at most a quarter of those with the usual one.
 
-A warning where the recompile took at least a second, and at least 5 % of the job where its length
-is known. Otherwise information.
+A warning where the job's length is known and the recompile took at least a second and at least 5 %
+of it. Otherwise information: it happens once.
 
 ## What to do
 Leave that batch out (`DataLoader(…, drop_last=True)`), or pad it to the usual size and mask the
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles
+from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import Evidence, Finding, Tables, rows, times
 
 CODE = "TV216"
@@ -69,6 +69,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "symbolic, with one more compile, and all batches after it run the code for any "
                 "size."
             ),
+            info=_starts.job_seconds(tables) is None,
             confidence="derived",
             evidence=(*cause.evidence(), Evidence(calls, "input_sizes")),
             what_to_do=(

@@ -47,7 +47,7 @@ SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of 
     Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
     Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
     Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
-    Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s)"),
+    Column("job_steps_from", pl.String, "option (--job-steps) or observed (ended by itself after > 60 s, compiling not counted)"),
     Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
     Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was compiled; null otherwise"),
 )
@@ -175,10 +175,11 @@ SETTING_SITES = table("setting_sites", "one line of the user's own that names a 
     Column("function", pl.String, "function around it, or <module>"),
 )
 
-SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile, or that the exception passed which ended the script",
+SOURCE_LINES = table("source_lines", "the user's own text at one line that calls torch.compile, that led to a compiled call, or that the exception passed which ended the script",
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("text", pl.String, "that line of the run's copy"),
+    Column("loops", pl.Int32, "loops and comprehensions of its function that run it again and again; null: not known"),
 )
 
 LINES_TO_ADD = table("lines_to_add", "the line that compiles what --compile named, and where it goes in the user's source",

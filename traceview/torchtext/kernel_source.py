@@ -24,6 +24,8 @@ from math import prod
 
 from traceview.torchtext.dtypes import dtype_of
 
+#: In a Triton kernel's signature and casts, and in C++.
+_FLOAT64 = re.compile(r"\bfp64\b|\bfloat64\b|\bdouble\b")
 #: The functions that a scan combines with stand before the kernel.
 _TRITON_HEAD = re.compile(
     r"^def (?!_triton_helper_fn)(\w+)\((?P<params>[^)]{0,20000})\):", re.MULTILINE
@@ -297,6 +299,11 @@ class CppCode:
                 used.append(None)
         sizes = [size for size in used if size is not None]
         return (prod(sizes) if len(sizes) == len(used) else None), indexed
+
+
+def uses_float64(source: str) -> bool:
+    """Whether a kernel computes in float64, or reads or writes it."""
+    return _FLOAT64.search(source) is not None
 
 
 def instructions(source: str) -> int | None:

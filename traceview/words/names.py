@@ -86,6 +86,7 @@ EFFECTS = {
     "recompute": ("less recomputation", "recomputed activations"),
     "other_kernels": ("other kernels", "other kernels"),
     "other_idle": ("less other idle time", "more other idle time"),
+    "small_parts": ("smaller parts", "smaller parts"),
     "unexplained": ("unexplained", "unexplained"),
 }
 RECOMPILES = {

@@ -41,6 +41,22 @@ def test_work_is_each_ranks_own_and_the_largest_line_comes_first():
     ]
 
 
+@pytest.mark.parametrize(("inside_ns", "whose"), [(1_000, None), (2_000_000, "SGD")])
+def test_operators_are_an_optimizers_where_its_mark_holds_most_of_them(inside_ns, whose):
+    """The mark in which the window ends is longer than the optimizer's step."""
+    at = {"rank": 0, "stance": "compiled", "category": "gemm", "clock": "host"}
+    mark = {"rank": 0, "stance": "compiled", "name": "Optimizer.step#SGD.step"}
+    tables = made(
+        accounting=[{**at, "kind": "busy", "ms": 2.0}],
+        account_details=[{**at, "what": "aten::mm", "file": FILE, "line": 7, "ms": 2.0}],
+        cpu_ops=[
+            {**mark, "step": step, "duration_ns": inside_ns + own, "self_ns": own}
+            for step, own in ((0, 1_000), (1, 400_000_000))
+        ],
+    )
+    assert outside_work(tables)["what"].to_list() == [whose]
+
+
 def test_loading_without_marked_lines_has_a_time_and_no_place():
     tables = made(accounting=account(0, data_loading=2.0), account_details=[python(0, 7, 0.01)])
     (row,) = outside_work(tables).to_dicts()

@@ -12,6 +12,7 @@ from traceview.derive.facts.busy_threads import busy_threads
 from traceview.derive.facts.host_stalls import host_stalls
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
@@ -42,6 +43,7 @@ _OF_ALL: _Facts = {
     "slow_loops": slow_loops,
     "slow_switches": slow_switches,
     "weight_copies": weight_copies,
+    "promotions": promotions,
 }
 
 

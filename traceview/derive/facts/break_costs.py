@@ -2,6 +2,8 @@
 
 Seen are Python between the compiled regions, and entering one region more for each break; on a GPU
 what the device idles meanwhile, and while a value is read. Fusion lost at the break is not seen.
+Where nothing runs compiled after it, the rest of the function stays in eager: all but what the line
+that breaks calls itself, which Python calls in any case (unless the whole frame was skipped).
 
 After a break the rest of the function is a graph of its own, and what a function calls at a line
 that breaks, or after Dynamo gave it up, is compiled by itself: each is entered at every call. What
@@ -62,6 +64,10 @@ class _Site(msgspec.Struct, frozen=True):
         return any(row["frame_skipped"] for row in self.rows)
 
     @property
+    def in_library(self) -> bool:
+        return any(row["inside_file"] is not None for row in self.rows)
+
+    @property
     def reads(self) -> bool:
         return any(not _READS.isdisjoint(row["kinds"]) for row in self.rows)
 
@@ -88,7 +94,10 @@ def break_costs(tables: Tables) -> pl.DataFrame | None:
         codes = compiles.select("co_filename", "co_firstlineno").unique(maintain_order=True)
         known = [(*code, end) for code in codes.iter_rows() if (end := ends.get(code))]
         eager = sum(operators_ms(tables, *each) for each in known) or None
-        cost = _refused(tables, site) if site.refused else step.cost(site, eager)
+        rest = eager
+        if eager and site.line and not (site.in_library or site.skipped):
+            rest = eager - operators_ms(tables, site.line[0], site.line[1], site.line[1]) or None
+        cost = _refused(tables, site) if site.refused else step.cost(site, eager, rest)
         costs.append({**head, "eager_ms": eager, **cost})
     return from_rows("break_costs", costs)
 
@@ -113,16 +122,17 @@ class _Step:
         self._gap_ms = self._gap()
         self._all_ms = self._all()
 
-    def cost(self, site: _Site, eager: float | None) -> dict[str, Any]:
+    def cost(self, site: _Site, eager: float | None, rest: float | None) -> dict[str, Any]:
         """What is seen of the breaks at ``site``: columns of ``break_costs``.
 
-        ``eager``: ms of a step that its functions spend in operators in eager.
+        ``eager``: ms of a step that its functions spend in operators in eager; ``rest``: without
+        those of the line that breaks.
         """
         if self._all_ms is None:
             return {"basis": "not_measured"}
         total = {"all_ms": self._all_ms, "lines": len(self._lines), "clock": self._clock}
         if self._counts.get("gap_ms") == 0:  # nothing runs compiled after it: it has no other cost
-            return {**total, "ms": eager, "with_eager": bool(eager), "basis": "one_part"}
+            return {**total, "ms": rest, "with_eager": bool(rest), "basis": "one_part"}
 
         unplaced = max(0.0, self._all_ms - sum(self._at[line] for line in self._lines))
         own = self._at[site.line] if site.line else 0.0

@@ -75,7 +75,9 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
             *_operators(
                 *(account, mine.filter(~of_read), _own(lines, head)),
                 _own(optimizers, head).with_columns(
-                    ms=pl.col("duration_ns") / 1e6 / (_counts(tables, head).get("steps") or 1)
+                    # Its operators: the window's end may lie in the last mark.
+                    ms=(pl.col("duration_ns") - pl.col("self_ns").fill_null(0))
+                    / (1e6 * (_counts(tables, head).get("steps") or 1))
                 ),
             ),
         ]
