@@ -77,7 +77,7 @@ _OPERATION = re.compile(r"^\s+\w+ = ", re.MULTILINE)
 _COSTLY = re.compile(
     r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
 )
-_INSTRUCTIONS_EACH = 20
+INSTRUCTIONS_EACH = 20
 #: Work whose instructions the source does not show.
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
@@ -309,5 +309,5 @@ def instructions(source: str) -> int | None:
     wanted = {name.removesuffix("numel") for name in _NUMELS.findall(body.partition(":\n")[0])}
     if not sizes or wanted - sizes.keys() or _HIDDEN.search(body):
         return None
-    each = len(_OPERATION.findall(body)) + _INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
+    each = len(_OPERATION.findall(body)) + INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
     return each * prod(sizes.values())
