@@ -137,7 +137,7 @@ OUTPUT_VERDICTS = table("output_verdicts", "whether the outputs of one compiled 
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
 )
 
-SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, or more than once, with the main reason",
+SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, or more than once, and one reason; of several reasons each has a row",
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
     Column("kernel_name", pl.String, "see generated_kernels"),
@@ -146,11 +146,32 @@ SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functio
     Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
     Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
-    Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
+    Column("user_lines", pl.List(pl.String), "file:line of the user's source: of the functions' eager operators, the slowest first, then nearest first"),
     Column("count", pl.Float64, "runs of the kernel per step"),
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
-    Column("slower_ms", pl.Float64, "of it, what its match group takes longer than the eager operators that it replaced; 0: it is no slower; null: not known"),
+    Column("slower_ms", pl.Float64, "of what its match group takes longer than the eager operators that it replaced, the part of this reason: at most its part of the kernel's instructions, and of recomputed what the eager operators take for it; 0: it is no slower; null: not known"),
+    raw=True,
+)
+
+SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels take longer than the eager operators that they replaced",
+    Column("group_id", pl.Int32, "see match_groups"),
+    *COMPILE,
+    Column("kernel_name", pl.String, "the slowest of its generated kernels, see generated_kernels"),
+    Column("kernels", pl.Int32, "generated kernels of it, different names"),
+    Column("operators", pl.Float64, "executions of eager operators or kernels per step"),
+    Column("user_lines", pl.List(pl.String), "file:line of the user's source in that kernel, those first where eager spends most"),
+    Column("eager_ms", pl.Float64, "of the eager step, as timed"),
+    Column("compiled_ms", pl.Float64, "of the compiled step, as timed"),
+    Column("slower_ms", pl.Float64, "the difference"),
+    Column("explained_ms", pl.Float64, "of it, what slow_loops explains"),
+    Column("clock", pl.String, "host or device"),
+    Column("functions", pl.List(pl.String), "that the slowest kernel's source calls, most calls first"),
+    Column("calls", pl.Int32, "of Triton: how often its source calls them"),
+    Column("operations", pl.Int32, "of Triton: values that its source computes"),
+    Column("float64", pl.Boolean, "of Triton: it computes in float64"),
+    Column("single", pl.Float64, "of C++: the part of its instructions, 0 to 1, that works on one element at a time"),
+    Column("looked_up", pl.Int64, "of C++: elements read in a run at places calculated from data"),
     raw=True,
 )
 

@@ -18,6 +18,7 @@ torch 2.6 to 2.13:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
@@ -78,6 +79,7 @@ _COSTLY = re.compile(
     r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
 )
 INSTRUCTIONS_EACH = 20
+_FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
 #: Work whose instructions the source does not show.
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
@@ -311,3 +313,23 @@ def instructions(source: str) -> int | None:
         return None
     each = len(_OPERATION.findall(body)) + INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
     return each * prod(sizes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TritonCalls:
+    """Functions that a Triton kernel's source calls and how often, and the values it computes."""
+
+    functions: dict[str, int]
+    operations: int
+    float64: bool
+
+
+def triton_calls(source: str) -> TritonCalls | None:
+    """What Triton ``source`` computes; None if it is none, most calls first."""
+    body = source.rpartition(_JIT)[2]
+    if _JIT not in source:
+        return None
+    found = Counter(_FUNCTION.findall(body))
+    return TritonCalls(
+        dict(found.most_common()), len(_OPERATION.findall(body)), "tl.float64" in body
+    )

@@ -11,6 +11,7 @@ from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.recompile_causes import recompile_causes
+from traceview.derive.facts.slow_fusions import slow_fusions
 from traceview.derive.facts.slow_loops import slow_loops
 from traceview.derive.facts.weight_copies import weight_copies
 from traceview.derive.host_reads import read_places
@@ -35,6 +36,7 @@ _OF_ALL: _Facts = {
     "output_verdicts": output_verdicts,
     "break_costs": break_costs,
     "slow_loops": slow_loops,
+    "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
 }
 
