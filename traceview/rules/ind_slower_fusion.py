@@ -13,8 +13,8 @@ there are.
 ## Evidence
 Both sides are measured: the generated kernels of a match group, and the eager operators of the same
 lines. What the slowest kernel's source shows is quoted: how much of it works on one element at a
-time, what it reads at places calculated from data, which functions it calls, and whether in float64.
-Spilled registers are not recorded.
+time, what it reads at places calculated from data, which functions it calls, and whether in
+float64. Spilled registers are not recorded.
 
 ## What to do
 Keep these operators out of compiled code, with `torch.compiler.disable` around the call or, without

@@ -49,7 +49,9 @@ _VARIABLE = re.compile(r"\b(x\d+)(?:_inner|_tail)?\b")
 #: What may differ at every turn of a loop: sums, random numbers, buffers of one loop.
 _VARIES = re.compile(r"_acc\d|buf|_cpu\(")
 _MOST_LINES = 40
-_WHOLE_VECTOR = re.compile(r"at::vec::Vectorized<\w+>::loadu\((\w+)(?:, static_cast<int64_t>\(\d+L?\))?\)")
+_WHOLE_VECTOR = re.compile(
+    r"at::vec::Vectorized<\w+>::loadu\((\w+)(?:, static_cast<int64_t>\(\d+L?\))?\)"
+)
 _DEEPEST = 64
 
 
@@ -91,7 +93,8 @@ def repeated(source: str) -> list[Repeated]:
         if len(scopes) < _DEEPEST:
             if loop := LOOP.search(line):
                 nest = nest if scopes else at
-                scopes.append((depth, {loop["name"]: loop["high"] and _range(loop)}))
+                known_range = None if loop["high"] is None else _range(loop)
+                scopes.append((depth, {loop["name"]: known_range}))
             elif ranges := list(RANGE.finditer(line)):
                 scopes.append((depth, {match["name"]: _range(match) for match in ranges}))
         turns = {name: values for _, scope in scopes for name, values in scope.items()}

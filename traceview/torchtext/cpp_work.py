@@ -24,7 +24,7 @@ _BUFFER_LOOP = re.compile(
     r"for\s*\(\s*(?:long|int64_t) (?P<name>\w+) = 0; (?P=name) < "
     r"(?:static_cast<int64_t>\()?(?P<turns>\d{1,4})"
 )
-_OPERATION = re.compile(r" = .*;|\.store\(|TORCH_CHECK")
+_OPERATION = re.compile(r"^(?!\s*for\b).* = .*;|\.store\(|TORCH_CHECK")
 #: Read at a place that was calculated from data.
 _LOOKED_UP = re.compile(r"_ptr\d+\[static_cast<int64_t>\([^\n]{0,500}\btmp\d+")
 _DEEPEST = 64

@@ -1,4 +1,4 @@
-"""Table ``slow_fusions``: match groups whose generated kernels take longer than eager operators did.
+"""Table ``slow_fusions``: match groups whose generated kernels are slower than what they replaced.
 
 What the slowest kernel's source shows is in the columns: how much of it is done one element at a
 time, what it looks up, which functions it calls and in which precision. ``slow_loops`` has the
@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.effects.parts import FUSION
+from traceview.derive.facts.slow_loops import fusion_times
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
@@ -36,15 +36,13 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
     for loop in tables["slow_loops"].iter_rows(named=True):
         explained[tuple(loop[name] for name in where)] += loop["slower_ms"] or 0.0
     result = []
-    slower = tables["waterfall_rows"].filter(pl.col("ms") > 0, effect=FUSION)
-    for part in slower.drop_nulls("group_id").iter_rows(named=True):
-        key = tuple(part[name] for name in where)
+    for key, (before, after) in fusion_times(tables).items():
         kernels = sorted(generated.get(key, ()), key=lambda row: -(row["ms"] or 0.0))
-        if not kernels:
+        if not kernels or after <= before:
             continue
         slowest = kernels[0]
         name = slowest["name"]
-        origin = origins.of(part["pass"], name, slowest["graph_key"], slowest["compile_id"]) or {}
+        origin = origins.of(key[0], name, slowest["graph_key"], slowest["compile_id"]) or {}
         eager = [row for row in members[key] if row["stance"] == "eager"]
         result.append(
             {
@@ -55,9 +53,10 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
                 "kernels": len({row["name"] for row in kernels}),
                 "operators": sum(row["count"] or 0.0 for row in eager),
                 "user_lines": _lines(eager, origin.get("user_lines") or []),
-                **{c: part[c] for c in ("eager_ms", "compiled_ms")},
-                "slower_ms": part["ms"],
-                "explained_ms": min(part["ms"], explained[key]),
+                "eager_ms": before,
+                "compiled_ms": after,
+                "slower_ms": after - before,
+                "explained_ms": min(after - before, explained[key]),
                 "clock": slowest["clock"],
                 **_shown(origin.get("source_code") or ""),
             }

@@ -64,19 +64,18 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
             }
             for fact in known[text]
         )
-    result = []
+    result, times = [], fusion_times(tables)
     for key, rows in groups.items():
-        _priced(rows, _Group(tables, *key))
+        _priced(rows, _Group(tables, times.get(key), key))
         head = {"pass": key[0], "rank": key[1], "group_id": key[2]}
         result += [{**head, **row} for row in rows]
     return from_rows("slow_loops", result)
 
 
 def _reasons(source: str) -> Iterator[Row]:
-    """What a kernel does that need not be, as columns of the table, with its ``share`` of it all.
+    """What a kernel does that need not be, as columns of the table.
 
-    None of no consequence next to another: what takes a function per element outweighs what takes
-    one per vector.
+    And for ``_priced``: its ``share`` of the kernel's instructions, and ``more``, what is repeated.
     """
     work = work_of(source)
     whole = work.instructions if work else None
@@ -111,24 +110,43 @@ def _reasons(source: str) -> Iterator[Row]:
         yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
 
 
+def fusion_times(tables: Tables) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Pass, rank and match group → what fusion replaced and by what, ms of the steps as timed.
+
+    No kernel takes more than the timed step, though the profiled one may have been a slower one.
+    """
+    steps = {
+        (row["pass"], row["rank"]): row["compiled_ms"]
+        for row in tables["speedups"].iter_rows(named=True)
+    }
+    found = {}
+    parts = tables["waterfall_rows"].filter(effect=FUSION).drop_nulls("group_id")
+    for part in parts.iter_rows(named=True):
+        key = (part["pass"], part["rank"], part["group_id"])
+        after = part["compiled_ms"] or 0.0
+        times = part["eager_ms"] or 0.0, min(after, steps.get(key[:2]) or after)
+        found[key] = times
+    return found
+
+
 class _Group:
     """A match group: what fusion made slower in it, and the eager operators, as timed."""
 
     def __init__(
-        self, tables: Tables, pass_name: str, rank: int | None, group_id: int | None
+        self, tables: Tables, times: tuple[float, float] | None, key: tuple[Any, ...]
     ) -> None:
+        pass_name, rank, group_id = key
         mine = pl.col("pass").eq(pass_name)
         mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
         in_group = mine & pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
         parts = tables["waterfall_rows"].filter(in_group)
-        effect = parts.filter(effect=FUSION)
         matched = tables["matched_kernels"].filter(in_group)
         generated = float(matched.filter(GENERATED, stance="compiled")["ms"].sum())
         self.slower: float | None = None
         self.scale: float | None = None
-        if not effect.is_empty() and group_id is not None and generated:
-            self.slower = max(0.0, float(effect["ms"].sum()))
-            self.scale = float(effect["compiled_ms"].sum()) / generated
+        if times is not None and generated:
+            self.slower = max(0.0, times[1] - times[0])
+            self.scale = times[1] / generated
         profiled = float(matched.filter(stance="eager")["ms"].sum())
         timed = float(parts["eager_ms"].sum()) / profiled if profiled else 1.0
         self.eager = [
@@ -148,7 +166,7 @@ def _word(operator: str) -> str:
 
 
 def _priced(rows: list[Row], group: _Group) -> None:
-    """Fill in ``ms`` and ``slower_ms`` of the rows of a group, and put the function's line first."""
+    """Fill in ``ms`` and ``slower_ms`` of a group's rows, and put the functions' lines first."""
     most = []
     for row in rows:
         row["ms"] = None if group.scale is None else row["profiled_ms"] * group.scale
