@@ -111,8 +111,8 @@ def test_new_memory_in_every_step(make, eager, compiled, severities):
 FUSION = {
     "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_index_0", "kernels": 1,
     "operators": 2.0, "user_lines": ["/u/train.py:9"], "eager_ms": 0.5, "compiled_ms": 2.0,
-    "slower_ms": 1.5, "explained_ms": 0.0, "clock": "host", "single": 0.9, "looked_up": 4096,
-    "functions": ["floor"],
+    "slower_ms": 1.5, "effect_ms": 1.5, "explained_ms": 0.0, "clock": "host", "single": 0.9,
+    "looked_up": 4096, "functions": ["floor"],
 }  # fmt: skip
 
 
@@ -122,6 +122,7 @@ FUSION = {
         ({}, 1),
         ({"explained_ms": 0.8}, 0),  # other rules say most of it
         ({"explained_ms": 0.2}, 1),
+        ({"effect_ms": -0.5}, 0),  # other groups gain more
         ({"slower_ms": 0.2}, 0),  # less than a tenth of the step
     ],
 )

@@ -35,8 +35,11 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
     explained: dict[tuple[Any, ...], float] = defaultdict(float)
     for loop in tables["slow_loops"].iter_rows(named=True):
         explained[tuple(loop[name] for name in where)] += loop["slower_ms"] or 0.0
-    result = []
-    for key, (before, after) in fusion_times(tables).items():
+    result, times = [], fusion_times(tables)
+    effect: dict[tuple[Any, ...], float] = defaultdict(float)
+    for key, (before, after) in times.items():
+        effect[key[:2]] += after - before
+    for key, (before, after) in times.items():
         kernels = sorted(generated.get(key, ()), key=lambda row: -(row["ms"] or 0.0))
         if not kernels or after <= before:
             continue
@@ -56,6 +59,7 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
                 "eager_ms": before,
                 "compiled_ms": after,
                 "slower_ms": after - before,
+                "effect_ms": effect[key[:2]],
                 "explained_ms": min(after - before, explained[key]),
                 "clock": slowest["clock"],
                 **_shown(origin.get("source_code") or ""),
