@@ -156,9 +156,10 @@ def cpu_category(name: str, kind: str = "cpu_op") -> str:
     known = _generated(name) or operator_category(name)
     if known or is_foreign(name):
         return known or USER_KERNEL
-    base = name.removeprefix("aten::").split(".", 1)[0].rstrip("_")
-    arranges = base == name or f"aten.{base}" in VIEWS or _ARRANGES.fullmatch(base)
-    return "other" if arranges else UNLISTED
+    namespace, _, base = name.partition("::")
+    base = base.split(".", 1)[0].rstrip("_")
+    arranges = f"aten.{base}" in VIEWS or _ARRANGES.fullmatch(base)
+    return "other" if namespace != "aten" or arranges else UNLISTED
 
 
 def operator_category(name: str) -> str | None:
