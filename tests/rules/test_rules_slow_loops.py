@@ -13,8 +13,10 @@ LOOP = {
 SPEEDUP = {"eager_ms": 1.0, "compiled_ms": 2.5, "speedup": 0.4, "pairs_used": 9, "outcome": "hurt"}
 
 
-def found(rule, make, *loops):
-    tables = make(speedups=[SPEEDUP], slow_loops=[{**LOOP, **loop} for loop in loops])
+def found(rule, make, *loops, outcome="hurt"):
+    tables = make(
+        speedups=[{**SPEEDUP, "outcome": outcome}], slow_loops=[{**LOOP, **loop} for loop in loops]
+    )
     return list(RULES[rule].check(tables))
 
 
@@ -25,6 +27,11 @@ def test_kernels_of_one_reason_are_one_finding_at_the_slowest_ones_line(make):
     assert finding.cost.ms_per_step == 2.0
     assert "tanh and exp" in finding.title
     assert finding.severity == "warning"
+
+
+def test_where_compiling_helped_it_is_information(make):
+    (finding,) = found("ind-scalar-loop", make, {}, outcome="helped")
+    assert finding.severity == "info"
 
 
 @pytest.mark.parametrize("slower", [0.0, None, 0.1])
@@ -99,3 +106,64 @@ def test_new_memory_in_every_step(make, eager, compiled, severities):
     )  # fmt: skip
     for finding in RULES["mem-page-faults"].check(tables):
         assert finding.snippet.text.startswith("MALLOC_CONF=")
+
+
+FUSION = {
+    "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_index_0", "kernels": 1,
+    "operators": 2.0, "user_lines": ["/u/train.py:9"], "eager_ms": 0.5, "compiled_ms": 2.0,
+    "slower_ms": 1.5, "effect_ms": 1.5, "explained_ms": 0.0, "clock": "host", "single": 0.9,
+    "looked_up": 4096, "functions": ["floor"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "count"),
+    [
+        ({}, 1),
+        ({"explained_ms": 0.8}, 0),  # other rules say most of it
+        ({"explained_ms": 0.2}, 1),
+        ({"effect_ms": -0.5}, 0),  # other groups gain more
+        ({"slower_ms": 0.2}, 0),  # less than a tenth of the step
+    ],
+)
+def test_what_fusion_loses_without_another_finding(make, columns, count):
+    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **columns}])
+    findings = list(RULES["ind-slower-fusion"].check(tables))
+    assert len(findings) == count
+    for finding in findings:
+        assert (finding.location.line, finding.severity) == (9, "warning")
+        assert "takes 2.00 ms of a step" in finding.title
+        assert "90 % of the slowest kernel's instructions" in finding.explanation
+
+
+def test_a_kernel_of_a_gpu_says_what_its_source_computes(make):
+    triton = {"single": None, "looked_up": None, "functions": ["cos", "sin"], "calls": 96}
+    shown = {"operations": 340, "float64": True}
+    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **triton, **shown}])
+    (finding,) = RULES["ind-slower-fusion"].check(tables)
+    assert "340 values an element in float64 and calls cos and sin 96 times" in finding.explanation
+    assert finding.what_to_do.startswith("Cast the float64 input to float32")
+
+
+CACHED = {
+    "file": "/u/train.py", "line": 20, "function": "weights", "in_file": "/u/train.py",
+    "first_line": 5, "last_line": 9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("eager_line", "ms", "severity"),
+    [(None, 1.2, "warning"), (20, 1.2, "warning"), (7, None, "info")],
+)
+def test_a_cached_function_costs_what_eager_does_not_compute(make, eager_line, ms, severity):
+    kernel = {"stance": "compiled", "name": "cpp_fused_exp_0", "ms": 1.2, "compile_id": "0/0"}
+    eager = {"stance": "eager", "name": "aten::exp", "file": "/u/train.py", "line": eager_line}
+    tables = make(
+        speedups=[SPEEDUP],
+        cached_calls=[CACHED],
+        kernel_groups=[{**kernel, "user_lines": ["/u/train.py:21", "/u/train.py:8"]}],
+        matched_kernels=[eager],
+    )
+    (finding,) = RULES["cap-cached-function"].check(tables)
+    assert (finding.cost.ms_per_step, finding.severity) == (ms, severity)
+    assert finding.location.line == 20

@@ -56,6 +56,33 @@ def test_a_scalar_call_that_the_compiler_moves_out_of_the_inner_loop():
     assert facts(loop("x1", 64, loop("x0", 64, body))) == [("sin", 4096, 64)]
 
 
+def gathered(name, index):
+    return (
+        f"auto {name} =\n[&]\n{{\nfor (long x1_inner = 0; x1_inner < {INT}(8); x1_inner++)\n{{\n"
+        f"tmpbuf[x1_inner] = in_ptr0[{INT}({index})];\n}}\n"
+        f"return {LOADU}(tmpbuf.data(), {INT}(8));\n}}\n()\n;\n"
+    )
+
+
+def test_one_tensor_read_at_shifted_places():
+    wrapped = f"64L*x0 + (({INT}(1L + x1 + x1_inner) % {INT}(64L)))"
+    upper = f"x1 + 64L*(({INT}(31L + x0) % {INT}(32L)))"
+    plain = f"auto tmp2 = {LOADU}(in_ptr0 + {INT}({upper}), {INT}(8));\nauto tmp3 = tmp2.sin();"
+    body = f"{gathered('tmp0', wrapped)}auto tmp1 = tmp0.sin();\n{plain}"
+    source = loop("x0", 32, loop("x1", 64, body, 8))
+    assert facts(source) == [("sin", 4096, 2048)]
+    # Of another tensor, or of two places, it is another value each time.
+    assert facts(source.replace("in_ptr0 +", "in_ptr1 +")) == []
+    more = "tmp2.sin();\nauto tmp4 = tmp0 + tmp2;\nauto tmp5 = tmp4.sin()"
+    both = source.replace("tmp2.sin()", more)
+    assert facts(both) == [("sin", 4096, 2048)]
+
+
+def test_a_place_that_is_looked_up_may_be_any():
+    body = f"{gathered('tmp0', 'tmp9[x1_inner] + 64L*x0')}auto tmp1 = tmp0.sin();"
+    assert facts(loop("x0", 32, loop("x1", 64, body, 8))) == []
+
+
 def test_sums_and_random_numbers_are_different_every_time():
     body = "auto tmp0 = randn_cpu(in_ptr0[{INT}(0L)], x1);\nauto tmp1 = std::exp(tmp0);"
     assert facts(loop("x0", 64, loop("x1", 64, body))) == []

@@ -22,7 +22,13 @@ from traceview.derive.rank_waits import rank_waits
 from traceview.derive.region_costs import region_costs
 from traceview.derive.speedup import speedups
 from traceview.derive.syntax import ReadSource
-from traceview.derive.user_sources import backward_calls, lines_to_add, setting_sites, source_lines
+from traceview.derive.user_sources import (
+    backward_calls,
+    cached_calls,
+    lines_to_add,
+    setting_sites,
+    source_lines,
+)
 from traceview.derive.user_timers import script_timers
 from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
@@ -72,6 +78,8 @@ def derive(
         result.put("lines_to_add", lines_to_add(tables, read_source))
     if tables.has("sources") and read_source is not None:
         result.put("backward_calls", backward_calls(tables, read_source))
+        if tables.has("warnings"):
+            result.put("cached_calls", cached_calls(tables, read_source))
     if result.has("op_sources") and read_source is not None:
         result.put("host_reads", host_reads(result, read_source))
     if tables.has("environment") and read_source is not None:

@@ -8,12 +8,14 @@
 ``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
 ``backward_calls``  where gradients are asked for. A script that was stopped early may not have come
                     there yet: what did not run proves nothing about the rest of it
+``cached_calls``    calls of functions with a cache that Dynamo warned about, and those functions
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -21,6 +23,7 @@ import polars as pl
 from traceview.derive.facts.places import frames
 from traceview.derive.syntax import Function, ReadSource, covers, loops_around, syntax_tree
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.frames import CACHED_CALL
 
 LINE_CHARACTERS = 300
 #: More lines than this about one file are no settings.
@@ -210,3 +213,50 @@ def _asks(node: ast.expr | ast.stmt, imported: frozenset[str]) -> str | None:
         gradients = name in _FUNCTIONS and last in _MODULES
         return name if name in _METHODS | _CLASSES or gradients else None
     return "torch.optim" if of_optimizers else None
+
+
+def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``cached_calls``; ``read_source`` gives a file's text, None without a copy.
+
+    The warning names the file without its folder.
+    """
+    rows: list[dict[str, Any]] = []
+    for warned in tables["warnings"].iter_rows(named=True):
+        found = CACHED_CALL.search(warned["message"] or "")
+        if found is None:
+            continue
+        files = tables["sources"].filter(**{"pass": warned["pass"]})["file"].unique().to_list()
+        trees = {file: syntax_tree(read_source(file) or "") for file in sorted(files)}
+        head = {name: warned[name] for name in ("pass", "rank", "raw_file", "raw_line")}
+        line = int(found["line"])
+        for file, tree in trees.items():
+            if PurePath(file).name != PurePath(found["file"]).name or tree is None:
+                continue
+            functions = [
+                {"function": node.name, "in_file": other, "first_line": node.lineno}
+                | {"last_line": node.end_lineno}
+                for name in _called(tree, line)
+                for other, theirs in trees.items()
+                for node in (ast.walk(theirs) if theirs else ())
+                if isinstance(node, Function) and node.name == name and _is_cached(node)
+            ]
+            rows += [{**head, "file": file, "line": line} | one for one in functions or [{}]]
+    return from_rows("cached_calls", rows)
+
+
+def _called(tree: ast.Module, line: int) -> set[str]:
+    """Names of what is called in statements that ``line`` is written on."""
+    return {
+        str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and covers(node, line)
+    }
+
+
+def _is_cached(function: Function) -> bool:
+    """Whether a decorator of functools's is on it."""
+    for decorator in function.decorator_list:
+        made = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if getattr(made, "attr", getattr(made, "id", "")) in ("lru_cache", "cache"):
+            return True
+    return False

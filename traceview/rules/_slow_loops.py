@@ -12,13 +12,16 @@ from traceview.rules.kit import (
     Evidence,
     Location,
     Row,
+    Severity,
     Tables,
     about,
     first_rank,
     from_row,
     milliseconds,
+    outcome,
     plural,
     rows,
+    severity,
     step_ms,
 )
 
@@ -43,6 +46,10 @@ class Slow(NamedTuple):
         return Cost(
             self.slower_ms, None, "generated kernels less the eager operators that they replaced"
         )
+
+    def severity(self, tables: Tables) -> Severity:
+        """By the cost; information where compiling helped: the loss is less than the gain."""
+        return "info" if outcome(tables) == "helped" else severity(tables, self.slower_ms)
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
         """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""

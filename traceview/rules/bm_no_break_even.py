@@ -56,7 +56,12 @@ FOLLOWS = frozenset(
         "ct-repeated-same-compile",
         "ap-not-in-model",
         "ap-grad-inference",
+        "cap-cached-function",
         "ind-extern-dominated",
+        "ind-random-numbers",
+        "ind-recomputed",
+        "ind-scalar-loop",
+        "ind-slower-fusion",
     }
 )
 

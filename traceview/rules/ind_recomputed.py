@@ -1,7 +1,8 @@
 """
 ## What it finds
 A generated C++ kernel that computes a function such as pow, sin or erf several times for the same
-value, and is slower than the eager operators that it replaced.
+value (for each shift of `torch.roll`, for each row of a broadcast), and is slower than the eager
+operators that it replaced.
 
 ## Why it costs
 Inductor writes what computes a value into every loop that uses it, to save the memory traffic of a
@@ -12,9 +13,9 @@ long expressions, but no others.
 
 ## Evidence
 The kernel's source: evaluations of the function in its loops, and how many different values there
-are among them, from what the loads' indices name. The cost is measured: what the kernel takes
-longer than the eager operators of the same group, and at most the part of it that is computed
-again.
+are among them, from what the loads' indices name. The cost is what the kernel takes longer than the
+eager operators of the same group, which is measured, and no more than the eager operator takes for
+as many values. Information where compiling helped as a whole.
 
 ## What to do
 `realize_opcount_threshold` 0 in the options of `torch.compile` makes Inductor store every result
@@ -43,7 +44,6 @@ from traceview.rules.kit import (
     Tables,
     milliseconds,
     percent,
-    severity,
     short,
     step_ms,
 )
@@ -69,7 +69,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-recomputed",
-        severity=severity(tables, found.slower_ms),
+        severity=found.severity(tables),
         title=(
             f"{names}{where} {verb} {slowest['evaluations'] / slowest['distinct']:,.3g} times for "
             f"each value, {milliseconds(found.slower_ms)} slower than "

@@ -12,9 +12,9 @@ element, which takes up to ten times as long and outweighs what fusion saves.
 
 ## Evidence
 The kernel's source: a loop without vectors that calls the function, and what is in its index. The
-cost is measured: what the kernel takes longer than the eager operators of the same group. A kernel
-in scalar code that is no slower than eager isn't reported, nor one that has too few evaluations to
-be the reason.
+cost is what the kernel takes longer than the eager operators of the same group, which is measured,
+and no more than these calls are of the kernel's instructions. A kernel in scalar code that is no
+slower than eager isn't reported. Information where compiling helped as a whole.
 
 ## What to do
 `torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
@@ -44,7 +44,6 @@ from traceview.rules.kit import (
     Tables,
     milliseconds,
     percent,
-    severity,
     short,
     step_ms,
 )
@@ -135,7 +134,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ind-scalar-loop",
-            severity=severity(tables, found.slower_ms),
+            severity=found.severity(tables),
             title=(
                 f"{names}{where} {verb} one element at a time, "
                 f"{milliseconds(found.slower_ms)} slower than eager ({share} of the step): "

@@ -58,7 +58,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.kernel_source import instructions
+from traceview.torchtext.kernel_source import instructions, triton_calls
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
@@ -115,8 +115,10 @@ def check(
         code = first(
             tables, "generated_kernels", kernel_name=row["name"], compile_id=row["compile_id"]
         )
-        executed = instructions(code["source_code"] or "") if code else None
-        if code is None or executed is None or not rates or row["dtype"] == "float64":
+        source = (code and code["source_code"]) or ""
+        executed, computed = instructions(source), triton_calls(source)
+        double = row["dtype"] == "float64" or (computed is not None and computed.float64)
+        if code is None or executed is None or not rates or double:
             continue
         # And arithmetic is no reason for its time.
         each_ms = executed / (rates[0] / 2 * 1e9)

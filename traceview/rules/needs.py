@@ -101,6 +101,7 @@ _TABLES = {
     _collected("the steps and compiles of every rank"): ("rank_waits",),
     _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),
+    _collected("what torch wrote to stderr, and the script's source"): ("cached_calls",),
     _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): (
@@ -118,14 +119,21 @@ _TABLES = {
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
-        "outside_work", "host_stalls", "step_shares", "slow_loops", "weight_copies", "clean_parts",
+        "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions", "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
 
 #: A table of measurements without rows does not say "there was none" but "nothing was measured".
 MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings"))
-MEASURED -= {"outside_work", "host_stalls", "slow_loops", "weight_copies", "clean_parts"}
+MEASURED -= {
+    "outside_work",
+    "host_stalls",
+    "slow_loops",
+    "slow_fusions",
+    "weight_copies",
+    "clean_parts",
+}
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}
 #: They compare: without eager steps there is nothing in them.

@@ -197,6 +197,16 @@ BACKWARD_CALLS = table("backward_calls", "one place in the user's sources that a
     Column("call", pl.String, "what is called there: backward, grad, fit, torch.optim, …"),
 )
 
+CACHED_CALLS = table("cached_calls", "one call that Dynamo warned about: the function has functools.lru_cache or cache, and Dynamo traces it in every graph",
+    Column("file", pl.String, "user's file with the call"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "the function with the cache; null: not found in the user's sources"),
+    Column("in_file", pl.String, "file with the function"),
+    Column("first_line", pl.Int32, "first line of the function"),
+    Column("last_line", pl.Int32, "last line of the function"),
+    raw=True,
+)
+
 DDP_BUCKETS = table("ddp_buckets", "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt in which it was cut"),

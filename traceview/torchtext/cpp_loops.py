@@ -34,7 +34,7 @@ LOOP = re.compile(
     r"static_cast<int64_t>\((?:(?P<high>\d{1,18})L?\)|.)"
     r"(?:[^;]{0,200}; ?(?P=name)\+=\(?static_cast<int64_t>\((?P<step>\d{1,9})L?\))?"
 )
-_RANDOM = re.compile(r"\b(normalized_rand|randn|randint64)_cpu\(")
+RANDOM_NUMBER = re.compile(r"\b(normalized_rand|randn|randint64)_cpu\(")
 _NO_FORM = re.compile(r"\bcalc_(\w+)\(|\.(erfinv|digamma|i0e?|igammac?)\(")
 FUNCTION = re.compile(
     r"\bstd::(acosh?|asinh?|atan[2h]?|cosh?|erfc?|exp2?|expm1|lgamma|log(?:10|1p|2)?|pow|sinh?"
@@ -100,7 +100,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
         sizes = [loop.size for loop in loops]
         times = prod(size for size in sizes if size is not None) if None not in sizes else None
         if loops:
-            if called := _RANDOM.search(line):
+            if called := RANDOM_NUMBER.search(line):
                 _add(found[RANDOM, None], _RANDOM_NAMES[called[1]], times)
             elif called := _NO_FORM.search(line):
                 _add(found[NO_VECTOR_FORM, None], called[1] or called[2], times)
@@ -109,7 +109,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
                 if inner.step == 1 or (inner.size or 2) <= 1:
                     _add(found[_reason(lines, at, inner)], called[1], times)
             elif VECTOR_FUNCTION.search(line):
-                in_vectors += times or 0
+                in_vectors += (times or 0) // (loops[-1].step or 1)
         for sign in re.findall(r"[{}]", line):
             depth += 1 if sign == "{" else -1
             if sign == "}":

@@ -9,30 +9,49 @@ those of torch/_inductor/codegen/cpp.py, torch 2.6 to 2.13:
             if(C10_LIKELY(x1 >= static_cast<int64_t>(0) && x1 < static_cast<int64_t>(1000L)))
                 auto tmp0 = at::vec::Vectorized<float>::loadu(in_ptr0 + …(x1), …);
                 auto tmp2 = tmp0.pow(tmp1);             512 times for each of 1000 elements
+
+A value that is read at shifted places (``torch.roll``) is evaluated once for each shift. Where the
+shift wraps around, the load takes several lines:
+
+    auto tmp0 =
+    [&]
+    {
+        for (long x1_inner = 0; x1_inner < static_cast<int64_t>(16); x1_inner++)
+            tmpbuf[x1_inner] = in_ptr0[…(384L*x0 + ((…(1L + x1 + x1_inner) % …(384L))))];
+        return at::vec::Vectorized<float>::loadu(tmpbuf.data(), static_cast<int64_t>(16));
+    }
+    ()
+    ;
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 from math import prod
 
 from traceview.torchtext.cpp_loops import FUNCTION, LOOP, VECTOR_FUNCTION
 
-_RANGE = re.compile(
+RANGE = re.compile(
     r"(?P<name>x\d+) >= static_cast<int64_t>\((?P<low>\d{1,18})L?\) && "
     r"(?P=name) < static_cast<int64_t>\((?P<high>\d{1,18})L?\)"
 )
 _VALUE = re.compile(r"^\s*auto (?P<name>tmp\d+) =(?: (?P<text>.{1,2000});)?\s*$")
-_LOAD = re.compile(
-    r"\b(?P<pointer>\w*ptr\d+)(?:\[| \+ )static_cast<int64_t>\((?P<index>.{1,500}?)\)(?:\]|, |\))"
-)
+_LOAD = re.compile(r"\b(?P<pointer>\w*ptr\d+)(?:\[| \+ )static_cast<int64_t>\(")
+#: A lambda that reads its vector element by element, and does nothing else.
+_GATHERED = re.compile(r"\btmpbuf\[\w+\] = (?P<load>\w*ptr\d+\[.{1,2000}\]);")
 _NAME = re.compile(r"\btmp\d+\b")
 _VARIABLE = re.compile(r"\b(x\d+)(?:_inner|_tail)?\b")
 #: What may differ at every turn of a loop: sums, random numbers, buffers of one loop.
 _VARIES = re.compile(r"_acc\d|buf|_cpu\(")
-_TERM = re.compile(r"(?:(?P<factor>\d{1,18})L?\*)?(?P<name>x\d+)|\d{1,18}L?")
+_MOST_LINES = 40
+_WHOLE_VECTOR = re.compile(
+    r"at::vec::Vectorized<\w+>::loadu\((\w+)(?:, static_cast<int64_t>\(\d+L?\))?\)"
+)
 _DEEPEST = 64
 
 
@@ -63,59 +82,116 @@ def repeated(source: str) -> list[Repeated]:
 
     Where the size of a loop is a symbol, nothing.
     """
-    scopes: list[tuple[int, dict[str, int | None]]] = []  # depth, variable → how many values
+    scopes: list[tuple[int, dict[str, range | None]]] = []  # depth, variable → its values
     values: dict[str, _Value] = {}
     keys: dict[str, str] = {}
     # Function, its argument, one at a time? → nest of loops → evaluations, different values.
-    found: dict[tuple[str, str, bool], dict[int, list[int]]] = defaultdict(dict)
+    found: dict[tuple[str, str, bool], dict[int, _Counted]] = defaultdict(dict)
     depth = nest = 0
-    for at, line in enumerate(source.splitlines()):
+    lines = source.splitlines()
+    for at, line in enumerate(lines):
         if len(scopes) < _DEEPEST:
             if loop := LOOP.search(line):
                 nest = nest if scopes else at
-                size = None if loop["high"] is None else int(loop["high"]) - int(loop["low"])
-                scopes.append((depth, {loop["name"]: size}))
-            elif ranges := list(_RANGE.finditer(line)):
-                scopes.append((depth, {m["name"]: int(m["high"]) - int(m["low"]) for m in ranges}))
-        sizes = {name: size for _, scope in scopes for name, size in scope.items()}
-        if (match := _VALUE.match(line)) and sizes:
-            value = _value(match["text"], values, keys, frozenset(sizes))
+                known_range = None if loop["high"] is None else _range(loop)
+                scopes.append((depth, {loop["name"]: known_range}))
+            elif ranges := list(RANGE.finditer(line)):
+                scopes.append((depth, {match["name"]: _range(match) for match in ranges}))
+        turns = {name: values for _, scope in scopes for name, values in scope.items()}
+        if (match := _VALUE.match(line)) and turns:
+            text = match["text"] or _of_several_lines(lines[at + 1 : at + _MOST_LINES])
+            value = _value(text, values, keys, frozenset(turns))
             values[match["name"]] = value
             called = VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
-            known = {name: size for name, size in sizes.items() if size is not None}
-            if called and len(known) == len(sizes):
+            known = {name: turn for name, turn in turns.items() if turn is not None}
+            if called and len(known) == len(turns):
                 scalar = "std::" in called[0]
                 # The C++ compiler moves a scalar call out of loops that it does not depend on.
                 last = max(
                     (n for n, name in enumerate(known) if name in value.variables), default=0
                 )
-                loops = list(known.values())[: last + 1] if scalar else list(known.values())
-                sums = found[called[1], value.key, scalar].setdefault(nest, [0, 0])
-                sums[0], sums[1] = sums[0] + prod(loops), sums[1] + _distinct(value, known)
+                sizes = {name: len(turn) for name, turn in known.items()}
+                loops = list(sizes.values())[: last + 1] if scalar else list(sizes.values())
+                counted = found[called[1], value.key, scalar].setdefault(nest, _Counted())
+                counted.evaluations += prod(loops)
+                counted.values += prod(sizes[name] for name in sizes if name in value.variables)
+                counted.spans.append(_span(value, known))
         for sign in re.findall(r"[{}]", line):
             depth += 1 if sign == "{" else -1
             if sign == "}":
                 scopes = [scope for scope in scopes if scope[0] < depth]
     result = []
     for (name, _, scalar), nests in found.items():
-        evaluations = sum(times for times, _ in nests.values())
-        distinct = max(different for _, different in nests.values())
+        evaluations = sum(counted.evaluations for counted in nests.values())
+        distinct = max(counted.distinct for counted in nests.values())
         if evaluations > distinct:
             result.append(Repeated(name, evaluations, distinct, scalar))
     return sorted(result, key=lambda one: one.distinct - one.evaluations)
 
 
+@dataclass(slots=True)
+class _Counted:
+    """Evaluations for one expression in one nest of loops.
+
+    ``values``: different ones by the loops that each depends on; ``spans``: the places that each
+    reads, first and last, None where more than one place decides.
+    """
+
+    evaluations: int = 0
+    values: int = 0
+    spans: list[tuple[int, int] | None] = field(default_factory=list)
+
+    @property
+    def distinct(self) -> int:
+        """Different values, at most."""
+        spans = [span for span in self.spans if span is not None]
+        if not spans or len(spans) < len(self.spans):
+            return self.values
+        return min(self.values, 1 + max(high for _, high in spans) - min(low for low, _ in spans))
+
+
+def _range(match: re.Match[str]) -> range:
+    return range(int(match["low"]), int(match["high"]))
+
+
+def _of_several_lines(lines: Sequence[str]) -> str:
+    """The value of a lambda: what it reads if it only gathers elements, else what may vary."""
+    body = "\n".join(takewhile(lambda line: line.strip() != ";", lines))
+    load = _GATHERED.search(body)
+    if load is None or body.count("tmpbuf[") > 1 or "mask" in body:
+        return "[&]"
+    return re.sub(r" \+ x\d+_inner\b", "", load["load"])
+
+
+def _loads(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Start, end, pointer and index of every load in ``text``."""
+    for match in _LOAD.finditer(text):
+        depth, end = 1, match.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        index = text[match.end() : end - 1]
+        yield match.start(), end + text.startswith("]", end), match["pointer"], index
+
+
 def _value(
-    text: str | None, values: dict[str, _Value], keys: dict[str, str], loops: frozenset[str]
+    text: str, values: dict[str, _Value], keys: dict[str, str], loops: frozenset[str]
 ) -> _Value:
-    """The value of ``text`` within ``loops``; None: it takes several lines, and may vary."""
-    text = text or f"[&] {len(keys)}"
+    """The value of ``text`` within ``loops``; of ``[&]`` it may vary."""
+    varies = "[&]" in text
+    text = f"{text} {len(keys)}" if varies else text
     used = [values[name] for name in _NAME.findall(text) if name in values]
-    indices = frozenset(match["index"] for match in _LOAD.finditer(text))
+    loads = list(_loads(text))
+    # A place that is always the same does not decide which value it is.
+    indices = frozenset(index for *_, index in loads if _VARIABLE.search(index))
     variables = frozenset(_VARIABLE.findall(text))
-    if _VARIES.search(text) or "[&]" in text:
+    if varies or _VARIES.search(text):
         variables = loops
-    plain = _LOAD.sub(lambda match: match["pointer"], text)
+    plain = text
+    for start, end, pointer, index in reversed(loads):
+        at = pointer if _VARIABLE.search(index) else f"{pointer}[{index}]"
+        plain = plain[:start] + at + plain[end:]
+    plain = _WHOLE_VECTOR.sub(r"\1", plain)
     whole = _NAME.sub(lambda m: values[m[0]].key if m[0] in values else m[0], plain)
     return _Value(
         keys.setdefault(whole, f"#{len(keys)}"),
@@ -124,16 +200,39 @@ def _value(
     )
 
 
-def _distinct(value: _Value, sizes: dict[str, int]) -> int:
-    """How many values at most: by the loops that it depends on, or the places of its one index."""
-    most = prod(size for name, size in sizes.items() if name in value.variables)
+def _span(value: _Value, turns: Mapping[str, range]) -> tuple[int, int] | None:
+    """First and last place that decides ``value``; None where more than one place or loop does."""
     if len(value.indices) != 1:
-        return most
-    terms = [_TERM.fullmatch(term) for term in next(iter(value.indices)).split(" + ")]
-    if not all(terms) or value.variables - {term["name"] for term in terms if term}:
-        return most
-    factors = {term["name"]: int(term["factor"] or 1) for term in terms if term and term["name"]}
-    places = 1 + sum(
-        (sizes[name] - 1) * factor for name, factor in factors.items() if name in sizes
-    )
-    return min(most, places)
+        return None
+    index = next(iter(value.indices))
+    if value.variables - set(_VARIABLE.findall(index)) or "tmp" in index:
+        return None
+    plain = re.sub(r"\b(\d+)L\b", r"\1", index.replace("static_cast<int64_t>", ""))
+    try:
+        return _interval(ast.parse(plain, mode="eval").body, turns)
+    except (SyntaxError, RecursionError, ValueError):
+        return None
+
+
+def _interval(node: ast.expr, turns: Mapping[str, range]) -> tuple[int, int] | None:
+    """Least and largest value of an index; None where it is not a sum of what is known."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return number, number
+        case ast.Name(id=name) if turns.get(name):
+            return turns[name][0], turns[name][-1]
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            found = _interval(inner, turns)
+            return found and (-found[1], -found[0])
+        case ast.BinOp(left=left, op=op, right=right):
+            one, other = _interval(left, turns), _interval(right, turns)
+            if one is None or other is None:
+                return None
+            if isinstance(op, ast.Add):
+                return one[0] + other[0], one[1] + other[1]
+            if isinstance(op, ast.Mult):
+                corners = [a * b for a in one for b in other]
+                return min(corners), max(corners)
+            if isinstance(op, ast.Mod) and one[0] >= 0 and other[0] == other[1] > 0:
+                return one if one[1] < other[0] else (0, other[0] - 1)
+    return None

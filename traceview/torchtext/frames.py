@@ -170,3 +170,9 @@ def _own_collectors() -> tuple[str, ...]:
     found = importlib.util.find_spec("traceview.collectors")
     places = found.submodule_search_locations if found else None
     return tuple(f"{place.rstrip('/')}/" for place in places or ())
+
+
+#: Dynamo's warning about a call of a function with a cache, which it traces (torch 2.7 to 2.13).
+CACHED_CALL = re.compile(
+    r"call to a `functools\.lru_cache`-wrapped function at '(?P<file>[^'\n]+):(?P<line>\d{1,9})'"
+)

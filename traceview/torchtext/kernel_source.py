@@ -18,6 +18,7 @@ torch 2.6 to 2.13:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
@@ -79,7 +80,8 @@ _OPERATION = re.compile(r"^\s+\w+ = ", re.MULTILINE)
 _COSTLY = re.compile(
     r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
 )
-_INSTRUCTIONS_EACH = 20
+INSTRUCTIONS_EACH = 20
+_FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
 #: Work whose instructions the source does not show.
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
@@ -316,5 +318,25 @@ def instructions(source: str) -> int | None:
     wanted = {name.removesuffix("numel") for name in _NUMELS.findall(body.partition(":\n")[0])}
     if not sizes or wanted - sizes.keys() or _HIDDEN.search(body):
         return None
-    each = len(_OPERATION.findall(body)) + _INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
+    each = len(_OPERATION.findall(body)) + INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
     return each * prod(sizes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TritonCalls:
+    """Functions that a Triton kernel's source calls and how often, and the values it computes."""
+
+    functions: dict[str, int]
+    operations: int
+    float64: bool
+
+
+def triton_calls(source: str) -> TritonCalls | None:
+    """What Triton ``source`` computes; None if it is none, most calls first."""
+    body = source.rpartition(_JIT)[2]
+    if _JIT not in source:
+        return None
+    found = Counter(_FUNCTION.findall(body))
+    return TritonCalls(
+        dict(found.most_common()), len(_OPERATION.findall(body)), "tl.float64" in body
+    )

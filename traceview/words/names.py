@@ -25,6 +25,7 @@ CATEGORIES = {
     "copy": "copies and casts",
     "memset": "memory fills",
     "user_kernel": "user-defined kernels",
+    "unlisted": "operators of other kinds",
     "other": "other operators",
     "generated_pointwise": "generated pointwise",
     "generated_reduction": "generated reduction",

@@ -40,6 +40,7 @@ UNLIKE = {
     "truth-gpu-duplicate_matmul", "truth-cpu-operator_compiled", "truth-cpu-operator_dead",
     "truth-cpu-operator_eager", "truth-cpu-page_faults",
     "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile", "bad-rc_dim_specialized_branch",
+    "bad-cap_cached_function", "bad-cap_customop_no_autograd_library",
 }  # fmt: skip
 
 

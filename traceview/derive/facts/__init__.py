@@ -14,6 +14,7 @@ from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
+from traceview.derive.facts.slow_fusions import slow_fusions
 from traceview.derive.facts.slow_loops import slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import weight_copies
@@ -42,6 +43,7 @@ _OF_ALL: _Facts = {
     "break_costs": break_costs,
     "slow_loops": slow_loops,
     "slow_switches": slow_switches,
+    "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
     "promotions": promotions,
 }

@@ -3,15 +3,18 @@
 Either a kernel does it one element at a time, or more than once for the same value, or it divides
 by symbolic sizes to find each place.
 
-The cost is what the kernel's match group takes longer than the eager operators that it replaced,
-the part of the waterfall that is called fusion: a kernel in scalar code that is still faster than
-what it replaced costs nothing.
+The cost is a part of what the kernel's match group takes longer than the eager operators that it
+replaced, the part of the waterfall that is called fusion: a kernel in scalar code that is still
+faster than what it replaced costs nothing. It is no more than such work is of the kernel, by its
+instructions; and what is computed again costs no more than the eager operator takes for as many
+values.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -22,15 +25,16 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.cpp_loops import SYMBOLIC_INDEX, divides_by_sizes, one_at_a_time
 from traceview.torchtext.cpp_values import repeated
+from traceview.torchtext.cpp_work import work_of
+from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH
 from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
-#: The slowest of these functions takes this long for one element (a Bessel function: 43 ns on a
-#: server of 2023, a tanh 12): where there is more time for each, something else takes it.
-_MOST_NS = 50.0
 RECOMPUTED = "recomputed"
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
+#: Functions of generated code whose eager operators have other names.
+_DRAWS = {"rand": ("uniform", "bernoulli"), "randn": ("normal",), "randint": ("random",)}
 
 
 def slow_loops(tables: Tables) -> pl.DataFrame | None:
@@ -39,7 +43,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         return None
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
     origins = Origins(tables)
-    known: dict[str, Row | None] = {}
+    known: dict[str, list[Row]] = {}
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
         name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
@@ -47,87 +51,149 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         if origin is None or not (text := origin["source_code"]):
             continue
         if text not in known:
-            known[text] = _main_reason(text)
-        if (fact := known[text]) is None:
-            continue
-        runs, ms, times = kernel["count"] or 0.0, kernel["ms"] or 0.0, fact["evaluations"]
-        if times is not None and runs * times * _MOST_NS < ms * 1e6:
-            continue
-        groups[kernel["pass"], kernel["rank"], kernel["group_id"]].append(
+            known[text] = list(_reasons(text))
+        groups[kernel["pass"], kernel["rank"], kernel["group_id"]] += (
             {
                 **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
                 "raw_line": origin["raw_line"],
                 "kernel_name": name,
                 **fact,
                 "user_lines": origin["user_lines"],
-                "count": runs,
-                "profiled_ms": ms,
+                "count": kernel["count"] or 0.0,
+                "profiled_ms": kernel["ms"] or 0.0,
             }
+            for fact in known[text]
         )
-    result = []
-    for (pass_name, rank, group_id), rows in groups.items():
-        head = {"pass": pass_name, "rank": rank}
-        slower, timed = _of_group(tables, pass_name, rank, group_id)
-        own = sum(row["profiled_ms"] for row in rows)
-        whole = _profiled(tables, pass_name, rank, group_id) or own
-        # As timed; of what the group loses, no more than these kernels take.
-        scale = timed / whole if timed is not None and whole else None
-        for row in rows:
-            ms = None if scale is None else row["profiled_ms"] * scale
-            slower_ms = None
-            if slower is not None and ms is not None and own and scale:
-                slower_ms = min(slower, own * scale) * row["profiled_ms"] / own
-                if row["why"] == RECOMPUTED:  # what is computed once stays
-                    slower_ms = min(slower_ms, ms * (1 - row["distinct"] / row["evaluations"]))
-            result.append({**head, "group_id": group_id, **row, "ms": ms, "slower_ms": slower_ms})
+    result, times = [], fusion_times(tables)
+    for key, rows in groups.items():
+        _priced(rows, _Group(tables, times.get(key), key))
+        head = {"pass": key[0], "rank": key[1], "group_id": key[2]}
+        result += [{**head, **row} for row in rows]
     return from_rows("slow_loops", result)
 
 
-def _main_reason(source: str) -> Row | None:
-    """What takes most of a kernel that need not: of one reason, as columns of the table."""
-    one = next(iter(one_at_a_time(source)), None)
+def _reasons(source: str) -> Iterator[Row]:
+    """What a kernel does that need not be, as columns of the table.
+
+    And for ``_priced``: its ``share`` of the kernel's instructions, and ``more``, what is repeated.
+    """
+    work = work_of(source)
+    whole = work.instructions if work else None
+    scalar: dict[str, Row] = {}
+    for fact in one_at_a_time(source):
+        count = fact.evaluations
+        scalar.setdefault(
+            fact.why,
+            {
+                "why": fact.why,
+                "functions": list(fact.functions),
+                "evaluations": count,
+                "length": fact.length,
+                "share": INSTRUCTIONS_EACH * count / whole if count and whole else 1.0,
+            },
+        )
     more = repeated(source)
-    scalar = _VECTOR * (one.evaluations or 0) if one else 0
-    wasted = sum(
-        (fact.evaluations - fact.distinct) * (_VECTOR if fact.scalar else 1) for fact in more
-    )
-    if more and wasted >= scalar:
-        return {
+    if more:
+        wasted = sum(
+            (one.evaluations - one.distinct) / (1 if one.scalar else _VECTOR) for one in more
+        )
+        yield {
             "why": RECOMPUTED,
-            "functions": list(dict.fromkeys(fact.function for fact in more)),
-            "evaluations": sum(fact.evaluations for fact in more),
-            "distinct": sum(fact.distinct for fact in more),
+            "functions": list(dict.fromkeys(one.function for one in more)),
+            "evaluations": sum(one.evaluations for one in more),
+            "distinct": sum(one.distinct for one in more),
+            "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
+            "more": more,
         }
-    if one is None:
-        if not divides_by_sizes(source):
-            return None
-        return {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None}
-    return {
-        "why": one.why,
-        "functions": list(one.functions),
-        "evaluations": one.evaluations,
-        "length": one.length,
+    yield from scalar.values()
+    if not more and not scalar and divides_by_sizes(source):
+        yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
+
+
+def fusion_times(tables: Tables) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Pass, rank and match group → what fusion replaced and by what, ms of the steps as timed.
+
+    No kernel takes more than the timed step, though the profiled one may have been a slower one.
+    """
+    steps = {
+        (row["pass"], row["rank"]): row["compiled_ms"]
+        for row in tables["speedups"].iter_rows(named=True)
     }
+    found = {}
+    parts = tables["waterfall_rows"].filter(effect=FUSION).drop_nulls("group_id")
+    for part in parts.iter_rows(named=True):
+        key = (part["pass"], part["rank"], part["group_id"])
+        after = part["compiled_ms"] or 0.0
+        times = part["eager_ms"] or 0.0, min(after, steps.get(key[:2]) or after)
+        found[key] = times
+    return found
 
 
-def _mine(pass_name: str, rank: int | None, group_id: int | None) -> pl.Expr:
-    same_rank = pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
-    same_group = pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
-    return pl.col("pass").eq(pass_name) & same_rank & same_group
+class _Group:
+    """A match group: what fusion made slower in it, and the eager operators, as timed."""
+
+    def __init__(
+        self, tables: Tables, times: tuple[float, float] | None, key: tuple[Any, ...]
+    ) -> None:
+        pass_name, rank, group_id = key
+        mine = pl.col("pass").eq(pass_name)
+        mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
+        in_group = mine & pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
+        parts = tables["waterfall_rows"].filter(in_group)
+        matched = tables["matched_kernels"].filter(in_group)
+        generated = float(matched.filter(GENERATED, stance="compiled")["ms"].sum())
+        self.slower: float | None = None
+        self.scale: float | None = None
+        if times is not None and generated:
+            self.slower = max(0.0, times[1] - times[0])
+            self.scale = times[1] / generated
+        profiled = float(matched.filter(stance="eager")["ms"].sum())
+        timed = float(parts["eager_ms"].sum()) / profiled if profiled else 1.0
+        self.eager = [
+            row | {"ms": (row["ms"] or 0.0) * timed}
+            for row in tables["matched_kernels"].filter(mine, stance="eager").to_dicts()
+        ]
+
+    def operators(self, function: str) -> list[Row]:
+        """Eager executions of a function: those of the group, else of the whole step."""
+        words = _DRAWS.get(function, (function,))
+        return [row for row in self.eager if _word(row["cpu_op"] or row["name"]) in words]
 
 
-def _of_group(
-    tables: Tables, pass_name: str, rank: int | None, group_id: int | None
-) -> tuple[float | None, float | None]:
-    """What fusion made slower in a group, and what it takes compiled, both as timed."""
-    mine = tables["waterfall_rows"].filter(_mine(pass_name, rank, group_id), effect=FUSION)
-    if mine.is_empty() or group_id is None:
-        return None, None
-    return max(0.0, float(mine["ms"].sum())), float(mine["compiled_ms"].sum())
+def _word(operator: str) -> str:
+    """``normal`` of ``aten::normal_``, ``erfinv`` of ``aten::special_erfinv``."""
+    return operator.rpartition("::")[2].removeprefix("special_").rstrip("_")
 
 
-def _profiled(tables: Tables, pass_name: str, rank: int | None, group_id: int | None) -> float:
-    """Generated kernels of a group as profiled, ms a step."""
-    matched = tables["matched_kernels"]
-    mine = matched.filter(_mine(pass_name, rank, group_id), GENERATED, stance="compiled")
-    return float(mine["ms"].sum())
+def _priced(rows: list[Row], group: _Group) -> None:
+    """Fill in ``ms`` and ``slower_ms`` of a group's rows, and put the functions' lines first."""
+    most = []
+    for row in rows:
+        row["ms"] = None if group.scale is None else row["profiled_ms"] * group.scale
+        calls = {name: group.operators(name) for name in row["functions"]}
+        known = set(row["user_lines"] or ())
+        places = sorted((c for made in calls.values() for c in made), key=lambda c: -c["ms"])
+        lines = [place for c in places if (place := f"{c['file']}:{c['line']}") in known]
+        row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
+        share, more = row.pop("share"), row.pop("more", ())
+        at_most = (row["ms"] or 0.0) * min(1.0, share)
+        if more and all(calls.values()):
+            # Once more is one more call of the eager operator.
+            each = {
+                name: sum(c["ms"] for c in made) / sum(c["count"] for c in made)
+                for name, made in calls.items()
+            }
+            at_most = row["count"] * sum(
+                (one.evaluations / one.distinct - 1)
+                * each[one.function]
+                * (_VECTOR if one.scalar else 1)
+                for one in more
+            )
+        if more:
+            part = 1 - row["distinct"] / row["evaluations"]
+            at_most = min(at_most, (row["ms"] or 0.0) * part)
+        most.append(at_most)
+    for row, at_most in zip(rows, most, strict=True):
+        row["slower_ms"] = None
+        if group.slower is not None:
+            row["slower_ms"] = at_most * min(1.0, group.slower / sum(most)) if at_most else 0.0

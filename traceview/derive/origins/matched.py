@@ -70,6 +70,10 @@ def matched(tables: Tables, windows: Sequence[Window]) -> dict[str, pl.DataFrame
         placed = places(mine, sources[window.stance] if known else None, traced)
         rows += _rows(tables, window, placed, words, calls)
     head = {"pass": lead.pass_name, "rank": lead.rank}
+    graphs = [row for row in rows if row["graph_key"] is not None]
+    if graphs and not any(row["is_backward"] for row in graphs):
+        # A graph without a backward of its own holds the gradients that torch.func takes in it.
+        rows = [row | {"is_backward": row["is_backward"] and not row["region"]} for row in rows]
     lost = lost_keys(rows)
     keyed = by_shape(rows, [keys(row, lost[row["stance"]]) for row in rows])
     split = by_shape_alone(rows, by_operator(rows, keyed))

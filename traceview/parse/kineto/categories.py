@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 
 from traceview.torchtext import marks
+from traceview.torchtext.fx import VIEWS
 
 _GENERATED = {
     "poi": "generated_pointwise",
@@ -94,6 +95,15 @@ _TORCHS = frozenset(
     }
 )  # fmt: skip  # names, of which none needs a line of its own
 USER_KERNEL = "user_kernel"
+#: An operator of torch's in no family above: it works where no operator within it does.
+UNLISTED = "unlisted"
+#: Operators that compute nothing: views, new memory, questions, the way into others.
+_ARRANGES = re.compile(
+    r"(?:new_)?empty\w*|view\w*|resize\w*|_?reshape\w*|contiguous|to|type_as|set|item|data|is_\w+"
+    r"|_local_scalar_dense|_has_\w+|result_type|(?:sym_)?(?:size|stride|numel|storage_offset)|dim"
+    r"|resolve_\w+|retain_grad|requires_grad|record_stream|lift\w*|_?(?:assert|functional)_\w+"
+    r"|unsafe_(?:chunk|split\w*)|broadcast_tensors|meshgrid|pin_memory|_?nested_\w+|atleast_\wd"
+)
 #: Kernels of NVIDIA's libraries, which launch through the driver too.
 _LIBRARY = re.compile(r"nvjet|cutlass|xmma|cublas|cudnn|splitK|sm\d\d_", re.IGNORECASE)
 _MEMORY = {"memcpy": "copy", "memset": "memset"}
@@ -143,8 +153,13 @@ def cpu_category(name: str, kind: str = "cpu_op") -> str:
         return "overhead"
     if kind != "cpu_op":
         return "mark"
-    users = USER_KERNEL if is_foreign(name) else None
-    return _generated(name) or operator_category(name) or users or "other"
+    known = _generated(name) or operator_category(name)
+    if known or is_foreign(name):
+        return known or USER_KERNEL
+    namespace, _, base = name.partition("::")
+    base = base.split(".", 1)[0].rstrip("_")
+    arranges = f"aten.{base}" in VIEWS or _ARRANGES.fullmatch(base)
+    return "other" if namespace != "aten" or arranges else UNLISTED
 
 
 def operator_category(name: str) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.parse.kineto.categories import categorize, cpu_category
+from traceview.parse.kineto.categories import UNLISTED, categorize, cpu_category
 from traceview.parse.kineto.columns import Numbered
 from traceview.parse.kineto.nesting import nest
 from traceview.parse.kineto.reader import Events, RawFrames
@@ -96,19 +96,25 @@ def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batch
     of_whats = [known[cpu_category(name or "", kind)] for name, kind, _ in host.whats.iter_rows()]
     codes = pl.Series("category", of_whats, dtype=pl.UInt8)
     own = ops.select("parent_id", "duration_ns", codes.gather(ops["what"]))
+    workless = own["category"].is_in([known[name] for name in _WORKLESS])
     outer = own["category"].gather(own["parent_id"])
     inside = (
-        own.with_columns(handed_on=pl.col("category") == outer)
+        own.with_columns(handed_on=pl.col("category") == outer, works=~workless)
         .group_by("parent_id")
-        .agg(children_ns=pl.col("duration_ns").sum(), handed_on=pl.col("handed_on").any())
+        .agg(
+            children_ns=pl.col("duration_ns").sum(),
+            handed_on=pl.col("handed_on").any(),
+            working=pl.col("works").any(),
+        )
     )
     children = ops.select("op_id").join(
         inside, left_on="op_id", right_on="parent_id", how="left", maintain_order="left"
     )
     self_ns = ops["duration_ns"] - children["children_ns"].fill_null(0)
     # aten::linear that calls aten::addmm only hands on: the work, and the count, are the callee's.
-    workless = own["category"].is_in([known[name] for name in _WORKLESS])
+    # So does an operator of no known family that calls any other.
     delegates = children["handed_on"].fill_null(False) & ~workless
+    delegates |= children["working"].fill_null(False) & (own["category"] == known[UNLISTED])
     work = own["category"].set(delegates, known["other"])
     ops = ops.with_columns(self_ns.clip(lower_bound=0).alias("self_ns"), work)
     categories = pl.Series([*known], dtype=pl.String)

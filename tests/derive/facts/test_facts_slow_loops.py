@@ -1,0 +1,81 @@
+"""What generated C++ kernels do slowly and what of a group's loss it explains, on made rows."""
+
+import pytest
+
+from traceview.derive.facts.slow_fusions import slow_fusions
+from traceview.derive.facts.slow_loops import slow_loops
+from traceview.tables import Tables, from_rows
+
+INT = "static_cast<int64_t>"
+HEAD = {"pass": "cold", "group_id": 0, "clock": "host"}
+KERNEL = {**HEAD, "stance": "compiled", "category": "generated_pointwise", "name": "cpp_fused_0"}
+
+
+def loop(body, step=1):
+    head = f"for(int64_t x0={INT}(0L); x0<{INT}(1024L); x0+={INT}({step}L))"
+    return f"{head}\n{{\n{body}\n}}"
+
+
+RANDOM = loop("auto tmp1 = randn_cpu(tmp0, x0);")
+#: Twice the same value: one loop sums it, one stores it.
+AGAIN = "\n".join(
+    loop(f"auto tmp0 = in_ptr0[{INT}(x0)];\nauto tmp1 = std::{name}(tmp0);")
+    for name in ("pow", "pow")
+)
+
+
+def facts(source, eager, *, compiled_ms=10.0, step_ms=20.0):
+    """Rows of both tables for a kernel of ``compiled_ms``; ``eager``: operator → ms, line 7."""
+    eager_ms = sum(eager.values())
+    operators = [
+        {**HEAD, "stance": "eager", "category": "elementwise", "name": name, "count": 1.0}
+        | {"ms": ms, "file": "/u/a.py", "line": 7}
+        for name, ms in eager.items()
+    ]
+    part = {"pass": "cold", "effect": "fusion", "group_id": 0, "ms": compiled_ms - eager_ms}
+    part |= {"eager_ms": eager_ms, "compiled_ms": compiled_ms}
+    lines = ["/u/a.py:9", "/u/a.py:7"]
+    generated = {"pass": "cold", "kernel_name": "cpp_fused_0", "source_code": source}
+    given = {
+        "matched_kernels": [{**KERNEL, "count": 1.0, "ms": compiled_ms}, *operators],
+        "waterfall_rows": [part],
+        "generated_kernels": [{**generated, "user_lines": lines}],
+        "speedups": [{"pass": "cold", "compiled_ms": step_ms}],
+    }
+    tables = Tables({name: from_rows(name, rows) for name, rows in given.items()})
+    tables.put("slow_loops", slow_loops(tables))
+    return tables["slow_loops"].to_dicts(), slow_fusions(tables).to_dicts()
+
+
+def test_random_numbers_however_long_they_take():
+    (row,), (fusion,) = facts(RANDOM, {"aten::normal_": 1.0})
+    assert (row["why"], row["slower_ms"]) == ("random", pytest.approx(9.0))
+    assert row["user_lines"] == ["/u/a.py:7", "/u/a.py:9"]  # where the eager operator stands
+    assert (fusion["slower_ms"], fusion["explained_ms"]) == (9.0, pytest.approx(9.0))
+
+
+def test_what_is_of_no_weight_in_its_kernel_explains_little():
+    more = "\n".join(f"auto tmp{n} = tmp0 + tmp0;" for n in range(2, 182))
+    (row,), (fusion,) = facts(f"{loop(more)}\n{RANDOM}", {"aten::normal_": 1.0})
+    assert row["slower_ms"] == pytest.approx(1.0)
+    assert (fusion["explained_ms"], fusion["slower_ms"]) == (pytest.approx(1.0), 9.0)
+    assert fusion["single"] == 1.0
+
+
+def test_once_more_costs_no_more_than_the_eager_operator():
+    rows, _ = facts(AGAIN, {"aten::pow": 0.125, "aten::add": 2.0})
+    again, single = sorted(rows, key=lambda row: row["why"], reverse=True)
+    assert (again["why"], again["evaluations"], again["distinct"]) == ("recomputed", 2048, 1024)
+    # Less than what it takes one element at a time; both together are what fusion loses.
+    assert again["slower_ms"] < 8 * 0.125 < single["slower_ms"]
+    assert again["slower_ms"] + single["slower_ms"] == pytest.approx(10.0 - 2.125)
+
+
+def test_no_kernel_takes_more_than_the_timed_step():
+    _, (fusion,) = facts(RANDOM, {"aten::normal_": 1.0}, step_ms=6.0)
+    assert (fusion["compiled_ms"], fusion["slower_ms"]) == (6.0, 5.0)
+
+
+def test_a_kernel_that_is_faster_than_eager_loses_nothing():
+    (row,), fusions = facts(RANDOM, {"aten::normal_": 12.0})
+    assert (row["slower_ms"], fusions) == (0.0, [])

@@ -1,0 +1,158 @@
+"""
+## What it finds
+Generated kernels that take longer than the eager operators that they replaced, where fusion as a
+whole loses time and no other rule on generated code explains most of it.
+
+## Why it costs
+Fusing saves memory traffic, and usually time. Some generated code loses more than that: ATen's
+kernel for an operator such as grid_sample or sort is written by hand, and Inductor's is put
+together from index arithmetic; ATen calls other libraries for functions than generated vector code
+does; and a GPU kernel of very many operations, above all in float64, needs more registers than
+there are.
+
+## Evidence
+Both sides are measured: the generated kernels of a match group, and the eager operators of the same
+lines. What the slowest kernel's source shows is quoted: how much of it works on one element at a
+time, what it reads at places calculated from data, which functions it calls, and whether in
+float64. Spilled registers are not recorded.
+
+## What to do
+Keep these operators out of compiled code, with `torch.compiler.disable` around the call or, without
+a graph break, a custom operator, and compare. In float64 on a GPU: cast the input that makes it so.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the kernels must lose.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
+- https://docs.pytorch.org/docs/stable/library.html
+- torch/_inductor/decomposition.py
+- https://github.com/pytorch/pytorch/issues/93552
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import location
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+    severity,
+    short,
+    step_ms,
+)
+
+CODE = "TV427"
+NEEDS = frozenset({"slow_fusions", "step_counts:eager"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion"})
+#: These say why.
+FOLLOWS = frozenset(
+    {
+        "ap-grad-inference",
+        "cap-cached-function",
+        "ind-random-numbers",
+        "ind-recomputed",
+        "ind-scalar-loop",
+        "ind-slow-kernel",
+        "ind-weight-layout",
+        "rc-needless-dynamic",
+    }
+)
+
+#: Less of a step may be within what two profiles of it differ by.
+LEAST_SHARE = 0.10
+_DISABLED = Snippet("python", "f = torch.compiler.disable(f)  # f: the function that calls them")
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding a match group."""
+    step = step_ms(tables, "compiled")
+    for row in first_rank(rows(tables, "slow_fusions")):
+        left = row["slower_ms"] - row["explained_ms"]
+        # What one group loses and another gains may be work that was matched to the wrong one.
+        lost = min(row["slower_ms"], row["effect_ms"])
+        if step and lost >= least_share * step and left > row["explained_ms"]:
+            yield _finding(tables, row, left)
+
+
+def _finding(tables: Tables, row: Row, left: float) -> Finding:
+    places = [place for text in row["user_lines"] or () if (place := location(text))]
+    where = f" at {short(places[0])}" if places else ""
+    one = row["kernels"] == 1
+    took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
+    compiles = (
+        compiled
+        for compiled in rows(tables, "compiles")
+        if compiled["compile_key"] == row["compile_key"]
+    )
+    in_double = row["float64"] is True
+    more = "" if one else f" and {row['kernels'] - 1} more"
+    return Finding(
+        code=CODE,
+        rule="ind-slower-fusion",
+        severity=severity(tables, left) if outcome(tables) == "hurt" else "info",
+        title=(
+            f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} of a "
+            f"step, the eager operators that {'it' if one else 'they'} replaced {before}"
+        ),
+        explanation=" ".join(_shows(row)),
+        cost=Cost(left, None, "generated kernels less the eager operators that they replaced"),
+        confidence="derived",
+        location=places[0] if places else None,
+        about=about(*compiles),
+        evidence=(
+            from_row(
+                f"{row['kernel_name']}{more}: {took}",
+                "slow_fusions",
+                row,
+            ),
+            Evidence(f"in eager: {row['operators']:,.3g} operators, {before}", "match_groups"),
+        ),
+        what_to_do=(
+            "Cast the float64 input to float32 before the call, if that is precise enough. "
+            if in_double
+            else ""
+        )
+        + "Or leave these lines in eager, and compare: the rest is then compiled around them.",
+        snippet=_DISABLED,
+        also_at=tuple(places[1:4]),
+    )
+
+
+def _shows(row: Row) -> Iterator[str]:
+    """Sentences on the slowest kernel's code."""
+    names = row["functions"] or []
+    functions = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    if row["operations"]:
+        precision = " in float64" if row["float64"] else ""
+        called = f" and calls {functions} {plural(row['calls'], 'time')}" if names else ""
+        yield (
+            f"The slowest kernel computes {row['operations']:,} values an element{precision}"
+            f"{called}: so much in one kernel may not fit in registers. Whether it does is not "
+            "recorded."
+        )
+    elif row["single"] is not None:
+        yield (
+            f"{percent(row['single'])} of the slowest kernel's instructions work on one element at "
+            "a time."
+        )
+        if row["looked_up"]:
+            yield f"It reads {row['looked_up']:,} elements a run at places calculated from data."
+        if names:
+            yield f"Its loops call {functions}; ATen may use a faster library for them."
+    else:
+        yield "What their code does is not recorded."
