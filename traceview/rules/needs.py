@@ -119,7 +119,8 @@ _TABLES = {
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
-        "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions", "weight_copies", "clean_parts",
+        "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
+        "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
