@@ -45,7 +45,7 @@ def test_each_limit_says_what_was_found_and_where():
     ]  # fmt: skip
     text = lines(checked)
     assert text[0] == ("max-breaks: Graph breaks: 1, at most 0 allowed (gb_item.py:16 in forward)")
-    assert "1.20× (95 % interval 1.10–1.49×), at least 2.00× wanted" in text[3]
+    assert "1.20× (95 % interval 1.09–1.50×), at least 2.00× wanted" in text[3]
 
 
 def test_any_figure_can_have_a_limit():

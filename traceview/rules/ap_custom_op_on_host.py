@@ -48,7 +48,8 @@ from traceview.rules.kit import (
 )
 
 CODE = "TV422"
-NEEDS = frozenset({"host_stalls", "step_counts"})
+#: The lines of an operator's own Python are those of eager steps.
+NEEDS = frozenset({"host_stalls", "step_counts", "line_ops:eager"})
 SEVERITIES = ("warning", "info")
 
 LEAST_SHARE = 0.30

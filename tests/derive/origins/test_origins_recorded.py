@@ -22,7 +22,7 @@ NOT_PROFILED = {
     "bad-cap_compile_crash", "bad-ct_repeated_blocks", "good-ct_repeated_blocks",
     "bad-cap_no_compile_call", "healthy-worker_threads",
     "bad-cap_compile_crash_dynamo", "bad-cap_fails_in_eager", "bad-cap_fails_in_eager_explain",
-    "bad-cap_customop_no_autograd",
+    "bad-cap_customop_no_autograd", "bad-cap_fails_compiled",
 }  # fmt: skip
 
 
