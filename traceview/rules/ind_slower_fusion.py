@@ -63,6 +63,7 @@ EXPLAINS = frozenset({"fusion"})
 FOLLOWS = frozenset(
     {
         "ap-grad-inference",
+        "ap-promoted-float64",
         "cap-cached-function",
         "ind-random-numbers",
         "ind-recomputed",
