@@ -92,6 +92,8 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
     yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
     yield "torch", "autograd.detect_anomaly", _text(torch.is_anomaly_enabled()), None, False
     yield "torch", "autograd.profiler", _text(torch.autograd._profiler_enabled()), None, False
+    if modes := ", ".join(_refused_modes()):
+        yield "torch", "dispatch_modes", _text(modes), None, False
     if (world := _world_size()) is not None:
         yield "torch", "world_size", _text(world), None, False
 
@@ -103,6 +105,23 @@ def compiling_disabled() -> str | None:
         return "env"
     config = sys.modules.get("torch._dynamo.config")
     return "config" if getattr(config, "disable", False) else None
+
+
+def _refused_modes() -> list[str]:
+    """Classes of the active dispatch modes that Dynamo compiles nothing under, outermost first.
+
+    As ``any_torch_dispatch_mode_on_stack`` in torch/utils/_python_dispatch.py (2.10) has it; older
+    versions refuse them all but their own (``is_infra_mode``). The context that a script enters
+    may start a private one of its name: FlopCounterMode a _FlopCounterMode.
+    """
+    module = sys.modules.get("torch.utils._python_dispatch")
+    stack: list[object] = getattr(module, "_get_current_dispatch_mode_stack", list)()
+    passed = ("is_infra_mode", "ignore_compile_internals")
+    return [
+        type(mode).__name__.lstrip("_")
+        for mode in stack
+        if not any(getattr(mode, name, bool)() for name in passed)
+    ]
 
 
 def _world_size() -> int | None:

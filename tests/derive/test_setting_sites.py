@@ -12,11 +12,12 @@ NAMES = (
     ("inductor_config", "freezing"),
     ("compiler_config", "force_disable_caches"),
     ("precision", "float32_matmul_precision"),
+    ("torch", "dispatch_modes"),
 )
 
 
 def sites(source):
-    settings = [{"pass": "cold", "section": s, "name": n, "value": "1"} for s, n in NAMES]
+    settings = [{"pass": "cold", "section": s, "name": n, "value": "Counter"} for s, n in NAMES]
     tables = Tables(
         {
             "environment": from_rows("environment", settings),
@@ -43,6 +44,10 @@ def sites(source):
         ("with detect_anomaly(): pass", [("autograd.detect_anomaly", 1, "<module>")]),
         ("use_deterministic_algorithms(True)", [("deterministic_algorithms", 1, "<module>")]),
         ("torch.is_anomaly_enabled()", []),
+        ("with torch.no_grad(), Counter(): pass", [("Counter", 1, "<module>")]),
+        ("def f(self):\n  self.c = flops.Counter()\n  with self.c as c: pass",
+         [("Counter", 3, "f")]),
+        ("c = Counter()\nwith other: pass", []),
         ("# force_disable_caches = True", []),
         ("force_disable_caches", []),
         ("set('float32_matmul_precision')", []),

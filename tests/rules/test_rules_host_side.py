@@ -59,7 +59,7 @@ def test_young_collections_are_no_call_of_the_users(make):
     assert "Leave" not in finding.what_to_do
 
 
-@pytest.mark.parametrize("rows", [collecting(4.0, steps=1), collecting(0.01)])
+@pytest.mark.parametrize("rows", [collecting(4.0, steps=1), collecting(0.4)])
 def test_a_collection_by_chance_or_of_no_cost_is_passed_over(make, rows):
     assert found("ap-garbage-collection", make(**rows)) == ()
 

@@ -116,26 +116,35 @@ def _compile_line(tree: ast.Module, row: dict[str, Any]) -> dict[str, Any] | Non
 
 def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     """Table ``setting_sites``; ``read_source`` gives a file's text, None where there is no copy."""
+    is_mode = pl.col("name") == "dispatch_modes"
     settings = tables["environment"].filter(
-        (pl.col("section") == "env") | pl.col("section").str.ends_with("_config")
+        (pl.col("section") == "env") | pl.col("section").str.ends_with("_config") | is_mode
     )
     rows: list[dict[str, Any]] = []
     for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
-        names = set(known["name"])
+        names = set(known.filter(~is_mode)["name"])
+        modes = {each for text in known.filter(is_mode)["value"] for each in text.split(", ")}
         sources = tables["sources"].filter(pl.col("pass") == name_of_pass)
         for file in sources["file"].unique(maintain_order=True):
             tree = syntax_tree(read_source(file) or "")
-            found = list(_sites(tree, names))[:MOST_SITES] if tree else []
+            found = list(_sites(tree, names, modes))[:MOST_SITES] if tree else []
             rows += [{"pass": name_of_pass, "file": file, **site} for site in found]
     return from_rows("setting_sites", rows)
 
 
-def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
+def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[str, Any]]:
     """In the order of the source: name, line and function of what names one of ``names``.
 
     Set, quoted or, of ``_CALLED``, called: ``config.name = …``, ``name=…`` in a call, ``"name"``. A
-    bare word, such as ``debug``, may be anything's attribute or argument.
+    bare word, such as ``debug``, may be anything's attribute or argument. Of ``modes``, which are
+    classes: entered by ``with``, made there or assigned before.
     """
+    made = {
+        _name(target): _name(node.value.func)
+        for node in ast.walk(tree)
+        if modes and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+    }
     waiting: list[tuple[ast.AST, str]] = [(tree, "<module>")]
     while waiting:  # no recursion: an expression may be nested deeper than Python's stack
         node, function = waiting.pop()
@@ -143,19 +152,24 @@ def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Attribute):
-                    owner = getattr(target.value, "attr", getattr(target.value, "id", ""))
+                    owner = _name(target.value)
                     texts += [target.attr] if "_" in target.attr or "config" in owner else []
         elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
             texts = [node.arg]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
             texts = [node.value]
         elif isinstance(node, ast.Call):
-            text = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            text = text.removeprefix("set_").removeprefix("use_")
+            text = _name(node.func).removeprefix("set_").removeprefix("use_")
             called = (name for name in _CALLED if name.rpartition(".")[2] == text)
             yield from (
                 {"name": name, "line": node.lineno, "function": function} for name in called
             )
+        elif isinstance(node, ast.With) and modes:
+            for item in node.items:
+                what = item.context_expr
+                entered = _name(what.func) if isinstance(what, ast.Call) else made.get(_name(what))
+                if entered in modes:
+                    yield {"name": entered, "line": node.lineno, "function": function}
         for text in texts:
             for name in names:
                 if text == name or text.endswith(f".{name}") or name.endswith(f".{text}"):
@@ -164,6 +178,11 @@ def _sites(tree: ast.Module, names: set[str]) -> Iterator[dict[str, Any]]:
         if isinstance(node, Function):
             function = node.name
         waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _name(node: ast.AST) -> str:
+    """The last part of a name with dots; empty for anything else."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def backward_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:

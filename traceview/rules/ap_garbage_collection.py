@@ -10,14 +10,17 @@ and the GPU waits. Eager and compiled steps pay the same, so compiling gains les
 
 ## Evidence
 The collector's own callback marks each collection in the profiler window. It runs in at least half
-of the steps there, and what it takes of the step as timed is worth a warning. On a GPU only what
-the device waits for counts. A full collection in most steps is a call of `gc.collect()`, the user's
-or a library's: by itself Python makes one only when the heap has grown by a quarter.
+of the steps there, and takes at least 5 % of the step as timed. On a GPU only what the device waits
+for counts. A full collection in most steps is a call of `gc.collect()`, the user's or a library's:
+by itself Python makes one only when the heap has grown by a quarter.
 
 ## What to do
 Leave the call out: tensors are freed without it, as soon as nothing refers to them. Where cycles of
 objects hold memory, call it every few hundred steps. `gc.freeze()` after the first steps takes what
 is there by then out of every later collection.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that collections must take.
 
 ## References
 - https://docs.pytorch.org/docs/stable/notes/faq.html
@@ -30,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules.kit import (
+    NOTABLE_SHARE,
     Cost,
     Evidence,
     Finding,
@@ -41,7 +45,6 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
-    severity,
     short,
     step_ms,
 )
@@ -52,13 +55,15 @@ SEVERITIES = ("warning",)
 
 #: What happens in fewer steps of a short window may be there by chance.
 MOST_STEPS = 0.50
+#: Less of a step is hard to tell from noise.
+LEAST_SHARE = NOTABLE_SHARE
 
 
-def check(tables: Tables) -> Iterator[Finding]:
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding, at the line where collecting takes most time."""
     found = first_rank(rows(tables, "host_stalls", kind="collection"))
     ms, step = sum(row["ms"] for row in found), step_ms(tables, "compiled")
-    if not found or not step or severity(tables, ms) != "warning":
+    if not found or not step or ms < least_share * step:
         return
     if (found[0]["steps"] or 0.0) < MOST_STEPS:
         return

@@ -3,8 +3,9 @@
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
 than the one that was compiled, (b) what torch.compile returned is never called, or a module that
 was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
-called, and all of its code lies in files that Dynamo does not compile, (e) it is called a few times
-and then never again, and the script goes on for long.
+called, and all of its code lies in files that Dynamo does not compile, or a TorchDispatchMode such
+as FlopCounterMode is active around the calls, (e) it is called a few times and then never again,
+and the script goes on for long.
 
 ## Why it costs
 The script runs in eager and looks as if it were compiled.
@@ -17,14 +18,15 @@ code ran in the profiled steps all the same: its turn may come later in the job.
 compiled in place counts wherever its `forward` ran in them. One that died counts unless its line
 compiled the same function again and that one is called. For (d): calls were counted, compiling was
 watched, and nothing was compiled in the whole run, or in no call of a torch.nn module that was
-compiled in place. For (e): no step could be timed, and all in eager the script went on for more
-than half of its time after the last call of anything that it compiled.
+compiled in place; a dispatch mode that was active when the steps began is the reason. For (e): no
+step could be timed, and all in eager the script went on for more than half of its time after the
+last call of anything that it compiled.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile returns, or use
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
-again. (d) Compile through `torch.compile(module)`, which starts in the module's own call. (e)
-Compile what replaces it.
+again. (d) Compile through `torch.compile(module)`, which starts in the module's own call; enter the
+mode for one step only. (e) Compile what replaces it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -53,6 +55,7 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     compile_call,
+    first,
     first_rank,
     is_timed,
     milliseconds,
@@ -164,7 +167,10 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
         calls = rows(tables, "calls", stance="compiled")
         inside = [row["compiles_inside"] for row in calls if row["region_id"] in alike]
         empty = bool(inside) and not any(inside)
-    if empty:
+    mode = first(tables, "environment", name="dispatch_modes")
+    if empty and mode:
+        yield _under_mode(tables, region, mode["value"])
+    elif empty:
         yield _finding(
             title=f"{name} is called {often}, and nothing of it is compiled",
             explanation=_IN_TORCH if torchs else _SKIPPED,
@@ -197,6 +203,32 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
                 "itself, with load_state_dict: that compiles nothing again."
             ),
         )
+
+
+def _under_mode(tables: Tables, region: Row, modes: str) -> Finding:
+    """Dispatch modes, the outermost first, are active around its calls."""
+    mode, made = modes.rpartition(", ")[2], compile_call(region)
+    site = first(tables, "setting_sites", name=mode)
+    place = Location(site["file"], site["line"], site["function"]) if site else None
+    at = f" ({short(place)})" if place else ""
+    called = f"{region['name']} is called {times(region['calls'])}"
+    return _finding(
+        title=f"{called}, and nothing of it is compiled: {mode} is active{at}",
+        explanation=(
+            "Dynamo compiles nothing while a TorchDispatchMode of the script's is active: such a "
+            "mode handles every operator in Python, so each call runs in eager."
+        ),
+        location=place or made,
+        also_at=(made,) if place and made else (),
+        evidence=(
+            Evidence(f"active dispatch modes when the steps began: {modes}", "environment"),
+            Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
+        ),
+        what_to_do=(
+            f"Enter {mode} for one step only, and run the other steps outside of its `with`. "
+            "Operators of one step are the same in the next."
+        ),
+    )
 
 
 def _bypassed(region: Row) -> Finding:
