@@ -68,6 +68,7 @@ FOLLOWS = frozenset(
         "ind-recomputed",
         "ind-scalar-loop",
         "ind-slow-kernel",
+        "ind-weight-casts",
         "ind-weight-layout",
         "rc-needless-dynamic",
     }
