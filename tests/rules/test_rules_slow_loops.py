@@ -65,15 +65,37 @@ def test_few_elements_say_how_many(make):
     ("ms", "outcome", "severities"),
     [(0.1, "hurt", []), (0.6, "hurt", ["warning"]), (0.6, "helped", ["info"])],
 )
-def test_weights_that_are_laid_out_in_every_call(make, ms, outcome, severities):
+@pytest.mark.parametrize("why", ["layout", "dtype"])
+def test_weights_that_are_copied_in_every_call(make, why, ms, outcome, severities):
     copied = {
         "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_convolution_1",
         "weights": 2, "bytes": 4096, "user_lines": ["/u/net.py:7"], "ms": ms, "share": 1.0,
+        "why": why, "dtype": "bfloat16",
     }  # fmt: skip
     tables = make(speedups=[{**SPEEDUP, "outcome": outcome}], weight_copies=[copied])
-    findings = list(RULES["ind-weight-layout"].check(tables))
+    rules = {"layout": "ind-weight-layout", "dtype": "ind-weight-casts"}
+    assert not list(RULES[rules.pop("dtype" if why == "layout" else "layout")].check(tables))
+    findings = list(RULES[rules[why]].check(tables))
     assert [finding.severity for finding in findings] == severities
     assert [finding.location.line for finding in findings] == [7] * len(severities)
+
+
+@pytest.mark.parametrize(
+    ("ms", "outcome", "severities"),
+    [(0.1, "hurt", []), (0.6, "hurt", ["warning"]), (0.6, "helped", ["info"])],
+)
+def test_a_forward_that_the_backward_computes_again_by_a_setting(make, ms, outcome, severities):
+    again = {"effect": "recompute", "what": "aten::addmm ×2", "ms": ms}
+    again |= {"file": "/u/net.py", "line": 9}
+    setting = {"section": "functorch_config", "name": "activation_memory_budget"}
+    setting |= {"value": "0.0", "default": "1.0"}
+    site = {"name": "activation_memory_budget", "file": "/u/net.py", "line": 4}
+    known = {"speedups": [{**SPEEDUP, "outcome": outcome}], "waterfall_rows": [again]}
+    check = RULES["mem-forward-again"].check
+    findings = list(check(make(**known, environment=[setting], setting_sites=[site])))
+    assert [finding.severity for finding in findings] == severities
+    assert [(f.location.line, f.also_at[0].line) for f in findings] == [(4, 9)] * len(severities)
+    assert not list(check(make(**known, environment=[])))  # the partitioner's own choice
 
 
 def test_what_is_computed_again_says_how_often(make):

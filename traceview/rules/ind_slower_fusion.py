@@ -69,6 +69,7 @@ FOLLOWS = frozenset(
         "ind-recomputed",
         "ind-scalar-loop",
         "ind-slow-kernel",
+        "ind-weight-casts",
         "ind-weight-layout",
         "rc-needless-dynamic",
     }

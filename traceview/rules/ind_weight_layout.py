@@ -63,7 +63,9 @@ LEAST_SHARE = 0.10
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all weights, at the line of the kernel that copies most."""
     step = step_ms(tables, "compiled")
-    found = sorted(first_rank(rows(tables, "weight_copies")), key=lambda row: -row["ms"])
+    found = sorted(
+        first_rank(rows(tables, "weight_copies", why="layout")), key=lambda row: -row["ms"]
+    )
     ms = sum(row["ms"] for row in found)
     if not step or not found or ms < least_share * step:
         return

@@ -214,17 +214,20 @@ SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels ta
     raw=True,
 )
 
-WEIGHT_COPIES = table("weight_copies", "one generated kernel of a CPU's inference graph that copies weights of convolutions into another memory layout in every call",
+WEIGHT_COPIES = table("weight_copies", "one generated kernel of an inference graph that copies weights in every call: of a CPU's convolutions into another memory layout, or into another dtype",
     *COMPILE,
     Column("aot_id", pl.String, "see generated_kernels"),
     Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("why", pl.String, "layout or dtype"),
     Column("weights", pl.Int32, "weights that all calls of it in the generated code copy"),
     Column("bytes", pl.Int64, "of these weights"),
+    Column("dtype", pl.String, "of the copies, of several that of the largest"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
     Column("count", pl.Float64, "runs of the kernel per step"),
-    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),
     Column("share", pl.Float64, "of the elements that it touches, those of weights: 1 where it does nothing else"),
     Column("ms", pl.Float64, "that share of profiled_ms"),
+    Column("clock", pl.String, "device or host"),
     raw=True,
 )
 

@@ -1,9 +1,11 @@
-"""Table ``weight_copies``: weights of convolutions that generated code lays out in every call.
+"""Table ``weight_copies``: weights that generated code lays out or casts in every call.
 
 On a CPU Inductor computes convolutions with channels last: a weight of another layout is copied
-before each, by a generated kernel of its own or as part of one. What is read here is the generated
-code: a kernel that takes an input of the graph and fills a buffer of the same sizes with other
-strides, which a convolution then takes for its weight.
+before each, by a generated kernel of its own or as part of one. Autocast has weights of another
+dtype cast before each product. What is read here is the generated code: a kernel that takes an
+input of the graph and fills a buffer of the same sizes with other strides, which a convolution then
+takes for its weight; or one that fills a buffer of another dtype with a parameter that the captured
+graph casts.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -19,6 +21,7 @@ from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import fx
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.output_code import PROFILED_CPP, Function
 
@@ -26,15 +29,28 @@ Row = dict[str, Any]
 _CONVOLUTION = "extern_kernels.convolution"
 _WEIGHT = 1  # its position among a convolution's arguments
 _INFERENCE = "inference"
+LAYOUT, DTYPE = "layout", "dtype"
+_TRACED, _CAPTURED = "dynamo_output", "aot_inference"
+_CASTS = frozenset({"aten._to_copy", "prims.convert_element_type"})
+#: Dynamo's name of a graph's input that is a parameter of a module.
+_PARAMETER = re.compile(r"_parameters_\w+_$")
+
+
+class Copy(NamedTuple):
+    """``part``: of all elements that the kernel's call touches, those of the weight, 0 to 1."""
+
+    bytes: int
+    part: float
+    dtype: str
 
 
 def weight_copies(tables: Tables) -> pl.DataFrame | None:
     """Table ``weight_copies``; None where no step was profiled."""
     if tables["matched_kernels"].is_empty():
         return None
-    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
-    keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id")
-    code, origins = GeneratedCode(tables), Origins(tables)
+    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
+    keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
+    code, origins, trained = GeneratedCode(tables), Origins(tables), _cast_parameters(tables)
     result = []
     ran = kernels.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
     for kernel in ran.iter_rows(named=True):
@@ -45,37 +61,47 @@ def weight_copies(tables: Tables) -> pl.DataFrame | None:
         places = (kernel["graph_key"], kernel["compile_id"])
         origin = origins.of(kernel["pass"], name, *places)
         functions = code.functions(kernel["pass"], *places)
-        copied = [found for f in functions for found in laid_out(f).get(name, ())]
         calls = sum(site.kernel == name for f in functions for site in f.sites)
-        if origin is None or not copied or not calls:
+        if origin is None or not calls:
+            continue
+        why, copied = LAYOUT, []
+        if kernel["clock"] == "host":
+            copied = [found for f in functions for found in laid_out(f).get(name, ())]
+        if not copied:
+            weights = trained.get(origin["compile_key"], frozenset())
+            why, copied = DTYPE, [c for f in functions for c in cast(f, weights).get(name, ())]
+        if not copied:
             continue
         # Sites differ in what else they do: by the part of what they touch that is the weight.
-        share = sum(part for _, part in copied) / calls
+        share = sum(copy.part for copy in copied) / calls
         result.append(
             {
                 **{key: kernel[key] for key in ("pass", "rank", "aot_id")},
                 **{key: origin[key] for key in ("compile_key", "compile_id", "user_lines")},
                 **{key: origin[key] for key in ("raw_file", "raw_line")},
                 "kernel_name": name,
+                "why": why,
                 "weights": len(copied),
-                "bytes": sum(size for size, _ in copied),
+                "bytes": sum(copy.bytes for copy in copied),
+                "dtype": max(copied).dtype,
                 "count": kernel["count"],
                 "profiled_ms": kernel["ms"],
                 "share": share,
                 "ms": share * kernel["ms"],
+                "clock": kernel["clock"],
             }
         )
     return from_rows("weight_copies", result)
 
 
-def laid_out(function: Function) -> dict[str, list[tuple[int, float]]]:
-    """Kernel → (bytes of a weight that it copies, part of all that this call of it touches)."""
+def laid_out(function: Function) -> dict[str, list[Copy]]:
+    """Kernel → the weights of convolutions that it copies into another layout."""
     weights = {
         site.arguments[_WEIGHT].name
         for site in function.sites
         if site.kernel == _CONVOLUTION and len(site.arguments) > _WEIGHT
     }
-    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    found: dict[str, list[Copy]] = defaultdict(list)
     for site in function.sites:
         known = [(a.name, a.buffer) for a in site.arguments if a.name and a.buffer]
         elements = [prod(size or 0 for size in buffer.dims) for _, buffer in known]
@@ -84,6 +110,49 @@ def laid_out(function: Function) -> dict[str, list[tuple[int, float]]]:
             if site.library or name not in weights or not numel:
                 continue
             if any(b.dims == made.dims and b.strides != made.strides for b in inputs):
-                bytes_copied = numel * size_of(made.dtype or "float32")
-                found[site.kernel].append((bytes_copied, 2 * numel / sum(elements)))
+                dtype = made.dtype or "float32"
+                part = 2 * numel / sum(elements)
+                found[site.kernel].append(Copy(numel * size_of(dtype), part, dtype))
+    return found
+
+
+def cast(function: Function, weights: frozenset[str]) -> dict[str, list[Copy]]:
+    """Kernel → those of the inputs ``weights`` that it copies into another dtype."""
+    found: dict[str, list[Copy]] = defaultdict(list)
+    for site in function.sites:
+        known = [(a.name, a.buffer) for a in site.arguments if a.name and a.buffer]
+        elements = [prod(size or 0 for size in buffer.dims) for _, buffer in known]
+        for (name, weight), numel in zip(known, elements, strict=True):
+            dtype = function.dtypes.get(name)
+            if site.library or name not in weights or not numel or dtype is None:
+                continue
+            made = (b.dtype for _, b in known if b.dims == weight.dims and b.dtype != dtype)
+            if other := next(filter(None, made), None):
+                part = 2 * numel / sum(elements)
+                found[site.kernel].append(Copy(numel * size_of(dtype), part, other))
+    return found
+
+
+def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
+    """compile_key → the parameters of modules that its inference graph casts, by their names there.
+
+    AOTAutograd keeps Dynamo's order of inputs; where their number differs, nothing is known.
+    """
+    read: dict[str, dict[str, fx.Graph]] = defaultdict(dict)
+    graphs = tables["graphs"].filter(pl.col("kind").is_in([_TRACED, _CAPTURED]))
+    for key, kind, text in graphs.select("compile_key", "kind", "text").iter_rows():
+        read[key][kind] = fx.read_graph(text or "")
+    found: dict[str, frozenset[str]] = {}
+    for key, of_key in read.items():
+        if not {_TRACED, _CAPTURED} <= of_key.keys():
+            continue
+        given, captured = of_key[_TRACED].inputs, of_key[_CAPTURED]
+        inputs = captured.inputs
+        if len(given) == len(inputs):
+            found[key] = frozenset(
+                own.name
+                for dynamos, own in zip(given, inputs, strict=True)
+                if _PARAMETER.search(dynamos.name)
+                and any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
+            )
     return found

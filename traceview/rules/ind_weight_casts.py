@@ -1,0 +1,107 @@
+"""
+## What it finds
+Inference under autocast that casts the model's weights to another dtype in every call.
+
+## Why it costs
+Eager autocast keeps the casts of weights until its context ends. A compiled graph has them inside
+and makes them again in each call: it reads every weight in float32 and writes it in the lower
+precision. That traffic does not depend on the batch, and with small batches it is most of the work.
+
+## Evidence
+Parameters that the captured inference graph casts, and the generated kernels that take one and fill
+a buffer of the same sizes and another dtype. The cost is their time in the profile, or the weights'
+part of the elements where they do other work as well.
+
+## What to do
+Convert the model once, after loading it: `model.to(torch.bfloat16)`. Autocast may stay around the
+call: it then has no weights left to cast. Norms and other operations that autocast keeps in float32
+read their weights in the lower precision then, so compare the outputs.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the casts must take.
+
+## References
+- https://docs.pytorch.org/docs/stable/amp.html
+- torch/amp/autocast_mode.py, `cache_enabled`
+- torch/_inductor/graph.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import location
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Finding,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+    short,
+    size,
+    step_ms,
+)
+
+CODE = "TV429"
+NEEDS = frozenset({"weight_copies"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion", "casts_saved"})
+
+#: Another precision has to be worth comparing the outputs.
+LEAST_SHARE = 0.10
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all weights, at the line of the kernel that casts longest."""
+    step = step_ms(tables, "compiled")
+    found = sorted(
+        first_rank(rows(tables, "weight_copies", why="dtype")), key=lambda row: -row["ms"]
+    )
+    ms = sum(row["ms"] for row in found)
+    if not step or not found or ms < least_share * step:
+        return
+    keys = {row["compile_key"] for row in found}
+    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
+    lines = (location(text) for row in found for text in row["user_lines"] or ())
+    places = list(dict.fromkeys(filter(None, lines)))
+    where = f" at {short(places[0])}" if places else ""
+    weights, moved = sum(row["weights"] for row in found), sum(row["bytes"] for row in found)
+    dtype = found[0]["dtype"]
+    yield Finding(
+        code=CODE,
+        rule="ind-weight-casts",
+        severity="warning" if outcome(tables) == "hurt" else "info",
+        title=f"Weights{where} are cast to {dtype} in every call: {percent(ms / step)} of the step",
+        explanation=(
+            f"The compiled graph casts {plural(weights, 'weight')}, {size(moved)}, in each call. "
+            "Eager autocast casts each of them once, and keeps it until the autocast context ends."
+        ),
+        cost=Cost(ms, None, "kernels that cast weights, as profiled"),
+        confidence="derived",
+        location=places[0] if places else None,
+        about=about(*compiles),
+        evidence=tuple(
+            from_row(
+                f"{row['kernel_name']} casts {plural(row['weights'], 'weight')}, "
+                f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
+                "weight_copies",
+                row,
+            )
+            for row in found[:MOST_EVIDENCE]
+        ),
+        what_to_do=(
+            "For inference, convert the model once, after loading it, and compare the outputs. "
+            "Autocast may stay."
+        ),
+        snippet=Snippet("python", f"model = model.to(torch.{dtype})"),
+        also_at=tuple(places[1:4]),
+        weighs=True,
+    )
