@@ -49,7 +49,7 @@ from traceview.rules.kit import (
 
 CODE = "TV422"
 #: The lines of an operator's own Python are those of eager steps.
-NEEDS = frozenset({"host_stalls", "step_counts", "line_ops:eager"})
+NEEDS = frozenset({"host_stalls", "step_counts:eager"})
 SEVERITIES = ("warning", "info")
 
 LEAST_SHARE = 0.30
