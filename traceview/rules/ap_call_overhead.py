@@ -71,7 +71,6 @@ FOLLOWS = frozenset(
         "cap-debug-backend",
         "ind-extern-dominated",
         "cg-dynamic-rerecord",
-        "cg-moved-input",
     }
 )
 

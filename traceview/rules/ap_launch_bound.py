@@ -78,7 +78,6 @@ FOLLOWS = frozenset(
         "cap-suppressed-failure",
         "rc-limit-hit",
         "cg-dynamic-rerecord",
-        "cg-moved-input",
         "ap-busy-thread",
     }
 )
