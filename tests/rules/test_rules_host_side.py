@@ -20,7 +20,10 @@ def step(*details, ops=(), calls=(), clock="device", **more):
     at = {**COMPILED, "clock": clock, "count": 1.0}
     return {
         "speedups": [{"eager_ms": 10.0, "compiled_ms": 10.0, "outcome": "neutral"}],
-        "step_counts": [{**COMPILED, "step_ms": 12.0, "steps": 4}],
+        "step_counts": [
+            {**COMPILED, "step_ms": 12.0, "steps": 4},
+            {**COMPILED, "stance": "eager", "step_ms": 12.0, "steps": 4},
+        ],
         "accounting": [{**COMPILED, "clock": clock, "category": "gemm", "kind": "busy", "ms": 1.0}],
         "account_details": [{**at, **detail} for detail in details],
         "cpu_ops": [
