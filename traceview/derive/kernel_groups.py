@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
@@ -29,6 +30,11 @@ class Origins:
         """The row of ``generated_kernels``: the first of ``places`` that knows it, else by name."""
         keys = [(pass_name, place, name) for place in (*(p for p in places if p), None)]
         return next((self._found[key] for key in keys if key in self._found), None)
+
+    def of_kernel(self, kernel: Row) -> Row | None:
+        """The same of a row of ``matched_kernels``."""
+        name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
+        return self.of(kernel["pass"], name, kernel["graph_key"], kernel["compile_id"])
 
 
 def compile_ids(tables: Tables) -> pl.DataFrame:

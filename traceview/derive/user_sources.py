@@ -240,12 +240,15 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     The warning names the file without its folder.
     """
     rows: list[dict[str, Any]] = []
+    trees_of: dict[str, dict[str, ast.Module | None]] = {}
     for warned in tables["warnings"].iter_rows(named=True):
         found = CACHED_CALL.search(warned["message"] or "")
         if found is None:
             continue
-        files = tables["sources"].filter(**{"pass": warned["pass"]})["file"].unique().to_list()
-        trees = {file: syntax_tree(read_source(file) or "") for file in sorted(files)}
+        if (trees := trees_of.get(warned["pass"])) is None:
+            files = tables["sources"].filter(**{"pass": warned["pass"]})["file"].unique().to_list()
+            trees = {file: syntax_tree(read_source(file) or "") for file in sorted(files)}
+            trees_of[warned["pass"]] = trees
         head = {name: warned[name] for name in ("pass", "rank", "raw_file", "raw_line")}
         line = int(found["line"])
         for file, tree in trees.items():
@@ -266,7 +269,7 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
 def _called(tree: ast.Module, line: int) -> set[str]:
     """Names of what is called in statements that ``line`` is written on."""
     return {
-        str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+        _name(node.func)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and covers(node, line)
     }
@@ -276,6 +279,6 @@ def _is_cached(function: Function) -> bool:
     """Whether a decorator of functools's is on it."""
     for decorator in function.decorator_list:
         made = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if getattr(made, "attr", getattr(made, "id", "")) in ("lru_cache", "cache"):
+        if _name(made) in ("lru_cache", "cache"):
             return True
     return False

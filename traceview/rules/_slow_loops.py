@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from traceview.rules._gain import location
+from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -80,15 +81,13 @@ def slow(
     lost = sum(row["slower_ms"] for row in found)
     if not step or not found or lost < least_share * step:
         return None
-    keys = {row["compile_key"] for row in found}
-    theirs = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
     lines = (location(text) for row in found for text in row["user_lines"] or ())
     return Slow(
         found,
         sum(row["ms"] or 0.0 for row in found),
         lost,
         list(dict.fromkeys(filter(None, lines))),
-        about(*theirs),
+        about(*of_keys(tables, {row["compile_key"] for row in found})),
     )
 
 

@@ -46,6 +46,7 @@ import polars as pl
 from traceview.derive.facts import eager_code
 from traceview.derive.facts.places import in_torch
 from traceview.rules import _edits
+from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -208,8 +209,7 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
 def _under_mode(tables: Tables, region: Row, modes: str) -> Finding:
     """Dispatch modes, the outermost first, are active around its calls."""
     mode, made = modes.rpartition(", ")[2], compile_call(region)
-    site = first(tables, "setting_sites", name=mode)
-    place = Location(site["file"], site["line"], site["function"]) if site else None
+    place = setting_line(tables, mode)
     at = f" ({short(place)})" if place else ""
     called = f"{region['name']} is called {times(region['calls'])}"
     return _finding(

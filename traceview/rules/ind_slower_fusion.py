@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules._gain import location
+from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -96,11 +97,6 @@ def _finding(tables: Tables, row: Row, left: float) -> Finding:
     where = f" at {short(places[0])}" if places else ""
     one = row["kernels"] == 1
     took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
-    compiles = (
-        compiled
-        for compiled in rows(tables, "compiles")
-        if compiled["compile_key"] == row["compile_key"]
-    )
     in_double = row["float64"] is True
     more = "" if one else f" and {row['kernels'] - 1} more"
     return Finding(
@@ -115,7 +111,7 @@ def _finding(tables: Tables, row: Row, left: float) -> Finding:
         cost=Cost(left, None, "generated kernels less the eager operators that they replaced"),
         confidence="derived",
         location=places[0] if places else None,
-        about=about(*compiles),
+        about=about(*of_keys(tables, {row["compile_key"]})),
         evidence=(
             from_row(
                 f"{row['kernel_name']}{more}: {took}",

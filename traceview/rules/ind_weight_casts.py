@@ -30,25 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
-from traceview.rules.kit import (
-    MOST_EVIDENCE,
-    Cost,
-    Finding,
-    Snippet,
-    Tables,
-    about,
-    first_rank,
-    from_row,
-    milliseconds,
-    outcome,
-    percent,
-    plural,
-    rows,
-    short,
-    size,
-    step_ms,
-)
+from traceview.rules._weight_copies import copied
+from traceview.rules.kit import Cost, Finding, Snippet, Tables
 
 CODE = "TV429"
 NEEDS = frozenset({"weight_copies"})
@@ -61,47 +44,30 @@ LEAST_SHARE = 0.10
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all weights, at the line of the kernel that casts longest."""
-    step = step_ms(tables, "compiled")
-    found = sorted(
-        first_rank(rows(tables, "weight_copies", why="dtype")), key=lambda row: -row["ms"]
-    )
-    ms = sum(row["ms"] for row in found)
-    if not step or not found or ms < least_share * step:
+    if not (found := copied(tables, "dtype", least_share)):
         return
-    keys = {row["compile_key"] for row in found}
-    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
-    lines = (location(text) for row in found for text in row["user_lines"] or ())
-    places = list(dict.fromkeys(filter(None, lines)))
-    where = f" at {short(places[0])}" if places else ""
-    weights, moved = sum(row["weights"] for row in found), sum(row["bytes"] for row in found)
-    dtype = found[0]["dtype"]
+    dtype = found.rows[0]["dtype"]
     yield Finding(
         code=CODE,
         rule="ind-weight-casts",
-        severity="warning" if outcome(tables) == "hurt" else "info",
-        title=f"Weights{where} are cast to {dtype} in every call: {percent(ms / step)} of the step",
+        severity=found.severity,
+        title=(
+            f"Weights{found.where} are cast to {dtype} in every call: {found.share} of the step"
+        ),
         explanation=(
-            f"The compiled graph casts {plural(weights, 'weight')}, {size(moved)}, in each call. "
-            "Eager autocast casts each of them once, and keeps it until the autocast context ends."
+            f"The compiled graph casts {found.weights}, in each call. Eager autocast casts each of "
+            "them once, and keeps it until the autocast context ends."
         ),
-        cost=Cost(ms, None, "kernels that cast weights, as profiled"),
+        cost=Cost(found.ms, None, "kernels that cast weights, as profiled"),
         confidence="derived",
-        location=places[0] if places else None,
-        about=about(*compiles),
-        evidence=tuple(
-            from_row(
-                f"{row['kernel_name']} casts {plural(row['weights'], 'weight')}, "
-                f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
-                "weight_copies",
-                row,
-            )
-            for row in found[:MOST_EVIDENCE]
-        ),
+        location=found.places[0] if found.places else None,
+        about=found.about,
+        evidence=found.evidence("casts"),
         what_to_do=(
             "For inference, convert the model once, after loading it, and compare the outputs. "
             "Autocast may stay."
         ),
         snippet=Snippet("python", f"model = model.to(torch.{dtype})"),
-        also_at=tuple(places[1:4]),
+        also_at=tuple(found.places[1:4]),
         weighs=True,
     )

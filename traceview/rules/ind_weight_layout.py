@@ -31,25 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
-from traceview.rules.kit import (
-    MOST_EVIDENCE,
-    Cost,
-    Finding,
-    Snippet,
-    Tables,
-    about,
-    first_rank,
-    from_row,
-    milliseconds,
-    outcome,
-    percent,
-    plural,
-    rows,
-    short,
-    size,
-    step_ms,
-)
+from traceview.rules._weight_copies import copied
+from traceview.rules.kit import Cost, Finding, Snippet, Tables
 
 CODE = "TV408"
 NEEDS = frozenset({"weight_copies"})
@@ -62,50 +45,31 @@ LEAST_SHARE = 0.10
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all weights, at the line of the kernel that copies most."""
-    step = step_ms(tables, "compiled")
-    found = sorted(
-        first_rank(rows(tables, "weight_copies", why="layout")), key=lambda row: -row["ms"]
-    )
-    ms = sum(row["ms"] for row in found)
-    if not step or not found or ms < least_share * step:
+    if not (found := copied(tables, "layout", least_share)):
         return
-    keys = {row["compile_key"] for row in found}
-    compiles = (row for row in rows(tables, "compiles") if row["compile_key"] in keys)
-    lines = (location(text) for row in found for text in row["user_lines"] or ())
-    places = list(dict.fromkeys(filter(None, lines)))
-    where = f" at {short(places[0])}" if places else ""
-    weights, moved = sum(row["weights"] for row in found), sum(row["bytes"] for row in found)
     yield Finding(
         code=CODE,
         rule="ind-weight-layout",
-        severity="warning" if outcome(tables) == "hurt" else "info",
+        severity=found.severity,
         title=(
-            f"Weights of convolutions{where} are copied into another layout in every call: "
-            f"{percent(ms / step)} of the step"
+            f"Weights of convolutions{found.where} are copied into another layout in every call: "
+            f"{found.share} of the step"
         ),
         explanation=(
-            f"Inductor computes convolutions with channels last, and copies "
-            f"{plural(weights, 'weight')}, {size(moved)}, for that in each call."
+            f"Inductor computes convolutions with channels last, and copies {found.weights}, for "
+            "that in each call."
         ),
-        cost=Cost(ms, None, "kernels that lay out weights, as profiled"),
+        cost=Cost(found.ms, None, "kernels that lay out weights, as profiled"),
         confidence="derived",
-        location=places[0] if places else None,
-        about=about(*compiles),
-        evidence=tuple(
-            from_row(
-                f"{row['kernel_name']} copies {plural(row['weights'], 'weight')}, "
-                f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
-                "weight_copies",
-                row,
-            )
-            for row in found[:MOST_EVIDENCE]
-        ),
+        location=found.places[0] if found.places else None,
+        about=found.about,
+        evidence=found.evidence("copies"),
         what_to_do=(
             "For inference, let Inductor freeze the weights before the first compiled call, under "
             "torch.no_grad() and with the model in eval(): they are then laid out once, and later "
             "changes to them are not seen."
         ),
         snippet=Snippet("python", "torch._inductor.config.freezing = True"),
-        also_at=tuple(places[1:4]),
+        also_at=tuple(found.places[1:4]),
         weighs=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from traceview.derive.facts.rows import measured
 from traceview.tables import Tables, from_rows
 
 _KEY = ("pass", "rank", "name", "native_id")
@@ -32,17 +33,13 @@ def busy_threads(tables: Tables) -> pl.DataFrame | None:
         .sort("seen", "here", descending=True, maintain_order=True)
         .unique(_KEY, keep="first", maintain_order=True)
     )
+    timed = measured(tables)
+    step = timed["compiled_ms"] if timed else None
     shares = tables["step_shares"].select(
-        "pass", "rank", step_waits_ms=pl.col("waiting") * _compiled_ms(tables)
+        "pass", "rank", step_waits_ms=pl.col("waiting") * pl.lit(step, dtype=pl.Float64)
     )
     found = threads.join(
         lines.select(*_KEY, *_LINE, "seen"), on=_KEY, how="left", nulls_equal=True
     ).join(shares, on=["pass", "rank"], how="left", nulls_equal=True)
     ordered = found.sort("ran_ms", descending=True, nulls_last=True, maintain_order=True)
     return from_rows("busy_threads", ordered.drop("native_id").to_dicts())
-
-
-def _compiled_ms(tables: Tables) -> pl.Expr:
-    """A compiled step as timed, of the first rank."""
-    known = tables["speedups"]["compiled_ms"].drop_nulls()
-    return pl.lit(known[0] if known.len() else None, dtype=pl.Float64)

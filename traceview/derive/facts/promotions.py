@@ -17,7 +17,6 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import Graph, Node, read_graph
 from traceview.torchtext.kernel_source import uses_float64
-from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
 _WIDE = "float64"
@@ -35,6 +34,7 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
         pl.col("kind") == "dynamo_output", pl.col("text").str.contains('"f64[', literal=True)
     )
     compiles = {row["compile_key"]: row for row in tables["compiles"].iter_rows(named=True)}
+    origins = Origins(tables)
     found: dict[tuple[Any, ...], Row] = {}
     for row in graphs.sort("attempt").iter_rows(named=True):
         code = compiles.get(row["compile_key"], {})
@@ -52,7 +52,7 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
             "line": int(line) if file else None,
             "operations": len(wide),
             "returned": any(graph.base(name)[0] in wide for name in graph.outputs),
-            **_time(tables, row, code, compiles),
+            **_time(tables, row, code, compiles, origins),
         }
     return from_rows("promotions", found.values())
 
@@ -105,16 +105,15 @@ def _source(tables: Tables, row: Row, node: Node) -> str:
     return next(same, node.name)
 
 
-def _time(tables: Tables, row: Row, code: Row, compiles: dict[str, Row]) -> Row:
+def _time(tables: Tables, row: Row, code: Row, compiles: dict[str, Row], origins: Origins) -> Row:
     """ms of a compiled step in the function's generated kernels that compute in float64."""
     here = (pl.col("pass") == row["pass"]) & (pl.col("stance") == "compiled")
     ran = tables["matched_kernels"].filter(GENERATED, here)
     if ran.is_empty():
         return {}
-    origins, ms = Origins(tables), 0.0
+    ms = 0.0
     for kernel in ran.iter_rows(named=True):
-        name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
-        origin = origins.of(row["pass"], name, kernel["graph_key"], kernel["compile_id"])
+        origin = origins.of_kernel(kernel)
         own = compiles.get((origin or {}).get("compile_key") or "", {})
         same = all(own.get(key) == code.get(key) for key in ("co_filename", "co_firstlineno"))
         if origin and same and uses_float64(origin["source_code"] or ""):

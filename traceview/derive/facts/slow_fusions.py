@@ -44,15 +44,14 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         if not kernels or after <= before:
             continue
         slowest = kernels[0]
-        name = slowest["name"]
-        origin = origins.of(key[0], name, slowest["graph_key"], slowest["compile_id"]) or {}
+        origin = origins.of_kernel(slowest) or {}
         eager = [row for row in members[key] if row["stance"] == "eager"]
         result.append(
             {
                 **dict(zip(where, key, strict=True)),
                 **{c: origin.get(c) for c in ("compile_key", "raw_file", "raw_line")},
                 "compile_id": slowest["compile_id"],
-                "kernel_name": name,
+                "kernel_name": slowest["name"],
                 "kernels": len({row["name"] for row in kernels}),
                 "operators": sum(row["count"] or 0.0 for row in eager),
                 "user_lines": _lines(eager, origin.get("user_lines") or []),

@@ -12,9 +12,8 @@ values.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,12 +21,11 @@ import polars as pl
 from traceview.derive.effects.parts import FUSION
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext.cpp_loops import SYMBOLIC_INDEX, divides_by_sizes, one_at_a_time
 from traceview.torchtext.cpp_values import repeated
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH
-from traceview.torchtext.output_code import PROFILED_CPP
 
 Row = dict[str, Any]
 RECOMPUTED = "recomputed"
@@ -46,8 +44,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     known: dict[str, list[Row]] = {}
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
-        name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
-        origin = origins.of(kernel["pass"], name, kernel["graph_key"], kernel["compile_id"])
+        origin = origins.of_kernel(kernel)
         if origin is None or not (text := origin["source_code"]):
             continue
         if text not in known:
@@ -55,8 +52,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]] += (
             {
                 **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
-                "raw_line": origin["raw_line"],
-                "kernel_name": name,
+                **{key: origin[key] for key in ("raw_line", "kernel_name")},
                 **fact,
                 "user_lines": origin["user_lines"],
                 "count": kernel["count"] or 0.0,
@@ -65,8 +61,11 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
             for fact in known[text]
         )
     result, times = [], fusion_times(tables)
+    eager = grouped(
+        tables["matched_kernels"].filter(stance="eager").iter_rows(named=True), "pass", "rank"
+    )
     for key, rows in groups.items():
-        _priced(rows, _Group(tables, times.get(key), key))
+        _priced(rows, _Group(tables, times.get(key), key, eager.get(key[:2], ())))
         head = {"pass": key[0], "rank": key[1], "group_id": key[2]}
         result += [{**head, **row} for row in rows]
     return from_rows("slow_loops", result)
@@ -133,12 +132,17 @@ class _Group:
     """A match group: what fusion made slower in it, and the eager operators, as timed."""
 
     def __init__(
-        self, tables: Tables, times: tuple[float, float] | None, key: tuple[Any, ...]
+        self,
+        tables: Tables,
+        times: tuple[float, float] | None,
+        key: tuple[Any, ...],
+        eager: Sequence[Row],
     ) -> None:
+        """``eager``: the executions of all groups of the same pass and rank."""
         pass_name, rank, group_id = key
-        mine = pl.col("pass").eq(pass_name)
-        mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
-        in_group = mine & pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
+        in_group = pl.col("pass").eq(pass_name)
+        in_group &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
+        in_group &= pl.col("group_id").eq_missing(pl.lit(group_id, dtype=pl.Int32))
         parts = tables["waterfall_rows"].filter(in_group)
         matched = tables["matched_kernels"].filter(in_group)
         generated = float(matched.filter(GENERATED, stance="compiled")["ms"].sum())
@@ -148,16 +152,17 @@ class _Group:
             self.slower = max(0.0, times[1] - times[0])
             self.scale = times[1] / generated
         profiled = float(matched.filter(stance="eager")["ms"].sum())
-        timed = float(parts["eager_ms"].sum()) / profiled if profiled else 1.0
-        self.eager = [
-            row | {"ms": (row["ms"] or 0.0) * timed}
-            for row in tables["matched_kernels"].filter(mine, stance="eager").to_dicts()
-        ]
+        self._timed = float(parts["eager_ms"].sum()) / profiled if profiled else 1.0
+        self._eager = eager
 
     def operators(self, function: str) -> list[Row]:
         """Eager executions of a function: those of the group, else of the whole step."""
         words = _DRAWS.get(function, (function,))
-        return [row for row in self.eager if _word(row["cpu_op"] or row["name"]) in words]
+        return [
+            row | {"ms": (row["ms"] or 0.0) * self._timed}
+            for row in self._eager
+            if _word(row["cpu_op"] or row["name"]) in words
+        ]
 
 
 def _word(operator: str) -> str:

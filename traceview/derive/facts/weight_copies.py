@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import fx
 from traceview.torchtext.dtypes import size_of
-from traceview.torchtext.output_code import PROFILED_CPP, Function
+from traceview.torchtext.output_code import Buffer, Function
 
 Row = dict[str, Any]
 _CONVOLUTION = "extern_kernels.convolution"
@@ -57,12 +58,12 @@ def weight_copies(tables: Tables) -> pl.DataFrame | None:
         # A weight that is trained changes in every step: only inference can keep a copy.
         if not (kernel["aot_id"] or "").endswith(_INFERENCE):
             continue
-        name = re.sub(PROFILED_CPP, r"\1", kernel["name"])
-        places = (kernel["graph_key"], kernel["compile_id"])
-        origin = origins.of(kernel["pass"], name, *places)
-        functions = code.functions(kernel["pass"], *places)
+        if (origin := origins.of_kernel(kernel)) is None:
+            continue
+        name = origin["kernel_name"]
+        functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
         calls = sum(site.kernel == name for f in functions for site in f.sites)
-        if origin is None or not calls:
+        if not calls:
             continue
         why, copied = LAYOUT, []
         if kernel["clock"] == "host":
@@ -102,35 +103,35 @@ def laid_out(function: Function) -> dict[str, list[Copy]]:
         if site.kernel == _CONVOLUTION and len(site.arguments) > _WEIGHT
     }
     found: dict[str, list[Copy]] = defaultdict(list)
-    for site in function.sites:
-        known = [(a.name, a.buffer) for a in site.arguments if a.name and a.buffer]
-        elements = [prod(size or 0 for size in buffer.dims) for _, buffer in known]
-        inputs = [buffer for name, buffer in known if name in function.dtypes]
-        for (name, made), numel in zip(known, elements, strict=True):
-            if site.library or name not in weights or not numel:
-                continue
-            if any(b.dims == made.dims and b.strides != made.strides for b in inputs):
+    for kernel, touched, total in _generated(function):
+        inputs = [buffer for name, buffer, _ in touched if name in function.dtypes]
+        for name, made, numel in touched:
+            same = (b for b in inputs if b.dims == made.dims and b.strides != made.strides)
+            if name in weights and numel and any(same):
                 dtype = made.dtype or "float32"
-                part = 2 * numel / sum(elements)
-                found[site.kernel].append(Copy(numel * size_of(dtype), part, dtype))
+                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, dtype))
     return found
 
 
 def cast(function: Function, weights: frozenset[str]) -> dict[str, list[Copy]]:
     """Kernel → those of the inputs ``weights`` that it copies into another dtype."""
     found: dict[str, list[Copy]] = defaultdict(list)
-    for site in function.sites:
-        known = [(a.name, a.buffer) for a in site.arguments if a.name and a.buffer]
-        elements = [prod(size or 0 for size in buffer.dims) for _, buffer in known]
-        for (name, weight), numel in zip(known, elements, strict=True):
+    for kernel, touched, total in _generated(function):
+        for name, weight, numel in touched:
             dtype = function.dtypes.get(name)
-            if site.library or name not in weights or not numel or dtype is None:
-                continue
-            made = (b.dtype for _, b in known if b.dims == weight.dims and b.dtype != dtype)
-            if other := next(filter(None, made), None):
-                part = 2 * numel / sum(elements)
-                found[site.kernel].append(Copy(numel * size_of(dtype), part, other))
+            made = (b.dtype for _, b, _ in touched if b.dims == weight.dims and b.dtype != dtype)
+            if name in weights and numel and dtype and (other := next(filter(None, made), None)):
+                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, other))
     return found
+
+
+def _generated(function: Function) -> Iterator[tuple[str, list[tuple[str, Buffer, int]], int]]:
+    """Calls of generated kernels: (kernel, [name, buffer, elements], elements in all)."""
+    for site in function.sites:
+        if not site.library:
+            known = [(a.name, a.buffer) for a in site.arguments if a.name and a.buffer]
+            touched = [(name, made, prod(size or 0 for size in made.dims)) for name, made in known]
+            yield site.kernel, touched, sum(numel for *_, numel in touched)
 
 
 def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
