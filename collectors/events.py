@@ -19,6 +19,7 @@ _WORDS = {
     "warmup": "warm-up",
     "block": "paired block",
     "profile": "profiling",
+    "trial": "trying",
     "between": "waiting for the next compiled callable",
     "tail": "running to the end",
     "ceilings": "measuring device limits",
@@ -63,7 +64,7 @@ class Story:
     since_us: float | None = None
     timed_in: str = ""
     replayed: bool = False
-    timed_anchor: object = None
+    timed: object = None
     pace: Pace = field(default_factory=Pace)
     halves: dict[int, dict[str, Block]] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Story:
                 return None
             return f"waiting for the first compiled call, {waited_s:.0f} s"
         parts = [self.words]
-        if self.phase == "block":
+        if self.phase in ("block", "trial"):
             parts += [self.so_far] if self.so_far else []
             left_s = self.pace.left_s(elapsed_s)
             parts += [f"about {max(1.0, left_s):.0f} s left"] if left_s is not None else []
@@ -152,18 +153,18 @@ class Story:
         pace.number, pace.of = number, of
 
     def _block(self, event: dict[str, Any]) -> None:
-        if (anchor := event.get("anchor_region_id")) != self.timed_anchor:
-            self.timed_anchor, self.halves, self.pairs = anchor, {}, []
+        if (timed := (event.get("anchor_region_id"), event.get("trial"))) != self.timed:
+            self.timed, self.halves, self.pairs = timed, {}, []
         index, steps = event.get("pair_index"), event.get("steps")
         duration_ms = _number(event.get("duration_ms"))
         stance = event["stance"]
-        if stance not in ("eager", "compiled") or not isinstance(index, int):
+        if stance not in ("eager", "compiled", "trial") or not isinstance(index, int):
             return
         if isinstance(steps, int) and steps > 0 and duration_ms and duration_ms > 0:
             sides = self.halves.setdefault(index, {})
             sides[stance] = Block(duration_ms, steps, int(bool(event.get("compiles_inside"))))
             if len(sides) == 2:
-                self.pairs.append(paired(index, **self.halves.pop(index)))
+                self.pairs.append(paired(index, self.halves.pop(index)))
 
     def _step(self, step: object) -> None:
         if isinstance(step, int) and (self.last_step is None or step > self.last_step):

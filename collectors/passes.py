@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import traceview
 from traceview.collectors.launch import Launch, Outcome, launch
@@ -144,35 +145,49 @@ class _Collector:
 
     def _write_child_config(self, raw: Path, asked: Pass, variables: list[str]) -> None:
         options, warm = self._options, asked.name == "warm"
-        config = {
-            "format": CHILD_FORMAT,
-            "run": str(self._run.folder),
-            "raw": str(raw),
+        config = child_config(options, self._target, self._run.folder, raw, variables) | {
             "pass": asked.name,
             "mode": asked.mode,
-            "nproc": options.nproc,
-            "steps": options.steps,
             "blocks": 1 if warm else options.blocks,
             "run_to_end": options.lets_go_on and asked.name == "cold",
             "stop_after_steps": asked.stop_after_steps or options.stop_after_steps,
-            "after_steps": options.after_steps,
-            "compile_target": options.compile_target,
-            "compile_options": dict(options.compile_options),
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
             "timeout_s": options.timeout_s,
-            "pythonpath": self._user.get("PYTHONPATH"),
-            "user_logs": user_logs(self._user.get("TORCH_LOGS")),
-            "variables": variables,
-            "script_root": self._target.script_root,
         }
-        try:
-            for folder in (raw / "structured", raw / "profile"):
-                folder.mkdir(parents=True, exist_ok=True)
-            (raw / "child.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            fact = f"Can't write to the run folder {self._run.folder} ({error.strerror})."
-            raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
+        write_child_config(raw, config)
+
+
+def child_config(
+    options: CollectOptions, target: Target, folder: Path, raw: Path, variables: list[str]
+) -> dict[str, Any]:
+    """What every pass tells the child; ``folder`` is the run's, ``raw`` the pass's in it."""
+    return {
+        "format": CHILD_FORMAT,
+        "run": str(folder),
+        "raw": str(raw),
+        "nproc": options.nproc,
+        "steps": options.steps,
+        "after_steps": options.after_steps,
+        "compile_target": options.compile_target,
+        "compile_options": dict(options.compile_options),
+        "profile": False,
+        "pythonpath": os.environ.get("PYTHONPATH"),
+        "user_logs": user_logs(os.environ.get("TORCH_LOGS")),
+        "variables": variables,
+        "script_root": target.script_root,
+    }
+
+
+def write_child_config(raw: Path, config: Mapping[str, Any]) -> None:
+    """``child.json``, and the folders next to it; RunFolderError where they can't be made."""
+    try:
+        for folder in (raw / "structured", raw / "profile"):
+            folder.mkdir(parents=True, exist_ok=True)
+        (raw / "child.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        fact = f"Can't write to the run folder {raw} ({error.strerror})."
+        raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
 
 
 def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:

@@ -61,6 +61,7 @@ class BlockTimer:
     """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance.
 
     ``pairs``: those of which both blocks are written. ``replayed``: the script has ended.
+    ``trial``: the remedy that is tried.
     """
 
     def __init__(self, torch: Any, recorder: Recorder, memory: Memory) -> None:
@@ -73,6 +74,7 @@ class BlockTimer:
         self._halves: dict[int, dict[str, Block]] = {}
         self.device = False
         self.replayed = False
+        self.trial: str | None = None
         self.step_ms: dict[str, float] = {}
         self.pairs: list[Pair] = []
 
@@ -84,7 +86,7 @@ class BlockTimer:
         """Record the first edge; it is the last thing done before the timed steps begin."""
         self.settle()
         self._memory.open()
-        keys = {
+        keys: dict[str, Any] = {
             "block_index": self._next_index,
             "pair_index": order.pair,
             "stance": order.stance,
@@ -95,6 +97,8 @@ class BlockTimer:
             "replayed": self.replayed,
             "started_us": time.time_ns() / 1000,
         }
+        if self.trial is not None:
+            keys["trial"] = self.trial
         self._next_index += 1
         counted = control.compiles, control.region_calls
         seen = page_faults(), get_ident(), control.elsewhere
@@ -164,7 +168,7 @@ class BlockTimer:
         sides = self._halves.setdefault(index, {})
         sides[keys["stance"]] = block
         if len(sides) == 2:
-            self.pairs.append(paired(index, **self._halves.pop(index)))
+            self.pairs.append(paired(index, self._halves.pop(index)))
 
     def _edge(self) -> Any:
         if not self.device:

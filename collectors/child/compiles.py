@@ -81,14 +81,18 @@ class Compiles:
         self.control.compiles += 1
         trigger = _trigger(args)
         started, self._started = self._started, None
-        if started is None or self.silent:
+        if started is None:
+            return
+        duration_ms = (time.perf_counter_ns() - started[1]) / 1e6
+        self.control.compile_s += duration_ms / 1e3
+        if self.silent:
             return
         self.recorder.write(
             "compile",
             trigger=trigger.lower() if trigger else None,
             compile_id=getattr(args[0], "compile_id", None) if args else None,
             started_us=started[0],
-            duration_ms=(time.perf_counter_ns() - started[1]) / 1e6,
+            duration_ms=duration_ms,
             cpu_ms=(_cpu_s() - started[2]) * 1e3,
             step=self.step(),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-Mode = Literal["paired", "compiled", "eager"]
+Mode = Literal["paired", "compiled", "eager", "trials"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class Config:
     stop_after_steps: int | None = None
     profile: bool = True
     compare_outputs: bool = False
+    trials: tuple[Mapping[str, Any], ...] = ()
+    trial_seconds: float = 0.0
+    trial_baseline: Literal["eager", "compiled"] = "compiled"
     compile_target: str | None = None
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     after_steps: int = 0
@@ -39,7 +42,9 @@ class Config:
         """From the object in ``child.json``; KeyError without ``run`` or ``raw``."""
         given = {each.name: data[each.name] for each in fields(cls) if each.name in data}
         given |= {name: Path(data[name]) for name in ("run", "raw")}
-        given |= {name: tuple(data.get(name) or ()) for name in ("user_logs", "variables")}
+        given |= {
+            name: tuple(data.get(name) or ()) for name in ("user_logs", "variables", "trials")
+        }
         return cls(**given | {"pass_name": data.get("pass", "cold")})
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any
 
@@ -29,6 +29,7 @@ from .frames import Frames, Sources
 from .memory import Memory
 from .reach import CompileLines
 from .recorder import Recorder
+from .remedies import Trials
 from .stances import Stances, inside_compiled_frame
 from .state import FOREVER, LONGEST_CALL_S, Control, Region
 from .threads import Threads
@@ -48,6 +49,7 @@ class Parts:
     frames: Frames
     sources: Sources
     stances: Stances
+    trials: Trials
     memory: Memory
     timer: BlockTimer
     window: Window
@@ -65,12 +67,14 @@ class Driver:
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
         self._settings = plan.Settings(
-            stances=("eager", "compiled") if config.mode == "paired" else (config.mode,),
+            stances=_stances(config),
             steps=config.steps,
             blocks=config.blocks,
             profile=config.profile,
             fixed=config.nproc > 1,
         )
+        if config.mode == "trials":
+            self._settings = replace(self._settings, budget_ms=config.trial_seconds * 1e3)
         self._plan: plan.Steps | None = None
         self._wait = plan.Wait(1, watch=True)
         self._waited = 0
@@ -108,7 +112,7 @@ class Driver:
     @property
     def own_stance(self) -> plan.Stance:
         """The stance that the pass is about: compiled, or eager in a baseline pass."""
-        return self._settings.stances[-1]
+        return "eager" if self._config.mode == "eager" else "compiled"
 
     @property
     def watching(self) -> bool:
@@ -120,6 +124,7 @@ class Driver:
             return
         timer = self._parts.timer
         timer.drop()
+        self._drop_trial()
         self._parts.window.stop()
         if self._plan is not None:
             self._plan.close()
@@ -131,6 +136,13 @@ class Driver:
         timer.step_ms.clear()  # of another anchor's steps
         self._parts.window.trace_bytes.clear()
         timer.pairs.clear()
+
+    def _drop_trial(self) -> None:
+        """Take back what is tried: other steps are measured from here on, or none."""
+        if self._parts.trials.current is not None:
+            self._parts.stances.take(self.own_stance)
+            self._parts.timer.trial = None
+            self._parts.trials.drop()
 
     def go_on_from(self, other: Driver) -> None:
         """Number steps and pairs after another driver's."""
@@ -189,7 +201,7 @@ class Driver:
                 self._plan_began = self.step
                 self.anchor.begin()
                 self._parts.window.of(self.anchor.region_id, self.anchor.kind)
-                self._plan = plan.measuring_plan(self._settings, self._pairs)
+                self._plan = self._new_plan()
                 order = next(self._plan)
             else:
                 order = self._plan.send(self._moment())
@@ -201,6 +213,11 @@ class Driver:
             return
         self._wait = order
         self._waited = 0
+
+    def _new_plan(self) -> plan.Steps:
+        if self._config.mode != "trials":
+            return plan.measuring_plan(self._settings, self._pairs)
+        return plan.trials_plan(self._settings, self._parts.trials.left, self._pairs)
 
     def _carry_out(self, order: plan.Order, now: int) -> None:
         parts, control = self._parts, self._control
@@ -214,7 +231,15 @@ class Driver:
             self._calm_threads(order.stance)
             parts.timer.drain()
             parts.threads.look(self.step)
-            parts.stances.take(order.stance)
+            parts.stances.take(order.stance, parts.trials.on(order.stance))
+        elif isinstance(order, plan.BeginTrial):
+            parts.trials.begin(order.name)
+            parts.timer.trial = order.name
+        elif isinstance(order, plan.EndTrial):
+            parts.timer.settle(wait=True)
+            parts.timer.trial = None
+            parts.timer.step_ms.pop("trial", None)
+            parts.trials.end(self.step)
         elif isinstance(order, plan.Enter):
             self._enter(order)
         elif isinstance(order, plan.Steady):
@@ -257,6 +282,7 @@ class Driver:
     def _moment(self) -> plan.Moment:
         guess = {"compiled": statistics.median(self._recent)} if self._recent else {}
         cudagraphs = any(region.cudagraphs for region in self._control.regions)
+        cudagraphs = cudagraphs or self._parts.trials.current is not None
         device = self._parts.timer.device
         return plan.Moment(
             step=self.step,
@@ -268,6 +294,7 @@ class Driver:
             profiler_stays=device and not cupti_is_torn_down(),
             calm_steps=5 if cudagraphs else 3,
             pairs=self._parts.timer.pairs,
+            trial_over=self._parts.trials.over,
             trace_bytes=self._parts.window.trace_bytes,
         )
 
@@ -408,3 +435,10 @@ class Driver:
         self._stops += 1
         self._grant(1)
         raise SystemExit(0)
+
+
+def _stances(config: Config) -> tuple[plan.Stance, ...]:
+    """Those that take turns."""
+    if config.mode == "trials":
+        return config.trial_baseline, "trial"
+    return ("eager", "compiled") if config.mode == "paired" else (config.mode,)

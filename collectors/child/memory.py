@@ -16,7 +16,7 @@ _STATUS = Path("/proc/self/status")
 
 
 class Memory:
-    """Read at block edges only. Bytes."""
+    """Read at block edges only. Bytes. ``peaks``: the largest of a block so far, by stance."""
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
         self._torch = torch
@@ -24,6 +24,7 @@ class Memory:
         self._start: int | None = None
         self._resettable = True
         self.device = False
+        self.peaks: dict[str, int] = {}
 
     def open(self) -> None:
         """Begin a new peak."""
@@ -52,6 +53,7 @@ class Memory:
             device, source, peak, reserved = "cpu", "process", proc_bytes(_STATUS, "VmHWM"), None
         else:
             return
+        self.peaks[stance] = max(peak or 0, self.peaks.get(stance, 0))
         self._recorder.write(
             "memory",
             stance=stance,

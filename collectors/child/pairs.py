@@ -6,17 +6,19 @@ The plan ends by it and the progress line shows it; the report's own interval is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 #: Pairs below which nothing is concluded from how they scatter.
 FEWEST = 8
+_ORDER = ("eager", "compiled", "trial")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A measured pair of blocks: ``ratio`` of eager to compiled ms per step.
+    """A measured pair of blocks: ``ratio`` of eager to compiled ms per step, or of what a trial is
+    compared with to the trial's.
 
     ``length``: the harmonic mean of the steps of both. The variance of the ratio's logarithm is
     the sum of both blocks', and that of a mean over steps falls with their number.
@@ -37,11 +39,12 @@ class Block:
     compiles: int
 
 
-def paired(index: int, eager: Block, compiled: Block) -> Pair:
-    """The pair of both blocks."""
-    ratio = (eager.ms / eager.steps) / (compiled.ms / compiled.steps)
-    length = 2 * eager.steps * compiled.steps / (eager.steps + compiled.steps)
-    return Pair(index, ratio, length, eager.compiles + compiled.compiles)
+def paired(index: int, sides: Mapping[str, Block]) -> Pair:
+    """The pair of two stances' blocks."""
+    one, other = (sides[stance] for stance in _ORDER if stance in sides)
+    ratio = (one.ms / one.steps) / (other.ms / other.steps)
+    length = 2 * one.steps * other.steps / (one.steps + other.steps)
+    return Pair(index, ratio, length, one.compiles + other.compiles)
 
 
 def interval(pairs: Sequence[Pair]) -> tuple[float, float] | None:

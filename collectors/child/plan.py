@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .pairs import FEWEST, Pair, interval, longest_worthwhile
@@ -52,8 +52,8 @@ MOST_SETTLING_STEPS = 500
 MOST_TRACE_BYTES = 1.5e6
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
-Stance = Literal["eager", "compiled"]
-Phase = Literal["cold", "warmup", "block", "profile", "between", "tail"]
+Stance = Literal["eager", "compiled", "trial"]
+Phase = Literal["cold", "warmup", "block", "profile", "trial", "between", "tail"]
 Purpose = Literal["time", "lines"]
 
 
@@ -62,7 +62,8 @@ class Moment:
     """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown.
 
     ``pairs``: those measured so far, in the order of their numbers. ``trace_bytes``: what a step
-    of a stance takes in a profiler's trace, as written; absent if unknown.
+    of a stance takes in a profiler's trace, as written; absent if unknown. ``trial_over``: what is
+    tried can't go on.
     """
 
     step: int
@@ -74,6 +75,7 @@ class Moment:
     profiler_stays: bool = False
     calm_steps: int = 3
     pairs: Sequence[Pair] = ()
+    trial_over: bool = False
     trace_bytes: Mapping[str, float] = field(default_factory=dict)
 
     def estimate(self, stance: Stance) -> float:
@@ -93,6 +95,7 @@ class Settings:
     """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers.
 
     ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
+    ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are about, if it is one.
     """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
@@ -100,6 +103,8 @@ class Settings:
     blocks: int | None = None
     profile: bool = True
     fixed: bool = False
+    budget_ms: float = BUDGET_MS
+    trial: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,21 @@ class CloseWindow:
 
 
 @dataclass(frozen=True)
+class BeginTrial:
+    """The next steps in stance ``trial`` are with this remedy."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class EndTrial:
+    """What is tried has been measured, or can't be."""
+
+    state: Literal["measured", "unfinished"] = "measured"
+    why: str | None = None
+
+
+@dataclass(frozen=True)
 class LeaveOut:
     """Record what is not done, and why."""
 
@@ -175,7 +195,18 @@ class LeaveOut:
     why: str
 
 
-Act = Enter | Take | Steady | OpenBlock | CloseBlock | PrepareWindow | OpenWindow | CloseWindow
+Act = (
+    Enter
+    | Take
+    | Steady
+    | OpenBlock
+    | CloseBlock
+    | PrepareWindow
+    | OpenWindow
+    | CloseWindow
+    | BeginTrial
+    | EndTrial
+)
 Order = Act | LeaveOut | Wait
 Steps = Generator[Order, Moment, Moment]
 
@@ -191,15 +222,38 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
         if not profiled and blocks.enough_to_profile(moment):
             profiled = True
             moment = yield from _windows(settings, moment)
-            moment = yield Enter("block", blocks.shown(moment))
+            moment = yield blocks.phase(moment)
         elif profiled and not longer and blocks.enough_for_longer(moment):
             longer = True
             moment = yield from _longer_windows(settings, moment)
-            moment = yield Enter("block", blocks.shown(moment))
+            moment = yield blocks.phase(moment)
     if not profiled:
         moment = yield from _windows(settings, moment, late=True)
     elif not longer:
         moment = yield from _longer_windows(settings, moment)
+    return moment
+
+
+def trials_plan(settings: Settings, names: Sequence[str], first_pair: int = 0) -> Steps:
+    """One remedy after the other, each in pairs of blocks with the other of the two stances."""
+    baseline = settings.stances[0]
+    never_quiet = yield from _quiet(replace(settings, stances=("compiled",)))
+    for number, name in enumerate(names, start=1):
+        settings = replace(settings, trial=f"{number}/{len(names)} {name}")
+        yield Enter("trial", settings.trial)
+        yield Take(baseline)
+        moment = yield BeginTrial(name)
+        calm = True
+        if not moment.trial_over:
+            moment = yield Take("trial")
+            calm = yield from _calm(moment)
+        blocks = _Blocks(settings, first_pair, never_quiet=never_quiet or not calm)
+        moment = yield blocks.phase(moment)
+        while not (moment.trial_over or blocks.complete(moment)):
+            moment = yield from blocks.pair(moment)
+        first_pair += blocks.pairs
+        yield Take(baseline)
+        moment = yield EndTrial()
     return moment
 
 
@@ -210,21 +264,25 @@ def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
         yield Wait(FIXED_QUIET_STEPS, watch=True)
         yield Steady(never_quiet=False)
         return False
-    first, calm, warm = moment, 0, False
-    while calm < moment.calm_steps:
+    never = not (yield from _calm(moment, Enter("warmup")))
+    yield Steady(never_quiet=never)
+    return never
+
+
+def _calm(moment: Moment, warm: Enter | None = None) -> Generator[Order, Moment, bool]:
+    """Whether compiling stopped within the limits; ``warm``: said at the first calm step."""
+    first, calm = moment, 0
+    while calm < moment.calm_steps and not moment.trial_over:
         before = moment.compiles
         moment = yield Wait(1, watch=True)
         calm = calm + 1 if moment.compiles == before else 0
-        if calm and not warm:
-            warm = True
-            moment = yield Enter("warmup")
+        if calm and warm is not None:
+            moment, warm = (yield warm), None
         steps, seconds = moment.step - first.step, moment.seconds - first.seconds
         too_long = seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
         if calm < moment.calm_steps and (too_long or steps >= QUIET_STEPS_LIMIT):
-            yield Steady(never_quiet=True)
-            return True
-    yield Steady(never_quiet=False)
-    return False
+            return False
+    return True
 
 
 class _Blocks:
@@ -249,7 +307,9 @@ class _Blocks:
         wanted = self.wanted
         if self._settings.fixed:
             return self.pairs >= (wanted or 0)
-        if self._spent_ms >= BUDGET_MS and self.pairs >= min(LEAST_PAIRS, wanted or LEAST_PAIRS):
+        if self._spent_ms >= self._settings.budget_ms and self.pairs >= min(
+            LEAST_PAIRS, wanted or LEAST_PAIRS
+        ):
             return True
         if wanted is not None:
             enough = self.full >= wanted or self._attempts >= 2 * wanted
@@ -291,10 +351,15 @@ class _Blocks:
         if (found := interval(counting)) is not None and self._spent_ms:
             # An interval narrows with the square root of the number of pairs.
             narrower = (math.log(found[1] / found[0]) / math.log(NARROW)) ** 2
-            affordable = BUDGET_MS / self._spent_ms
+            affordable = self._settings.budget_ms / self._spent_ms
             longer = min(max(narrower, NARROW_MS / self._spent_ms), affordable)
             total = min(max(total, math.ceil(len(counting) * longer)), MOST_PAIRS)
         return f"{number}/{max(number, int(total))}"
+
+    def phase(self, moment: Moment) -> Enter:
+        """The phase of the pair that comes next."""
+        trial, shown = self._settings.trial, self.shown(moment)
+        return Enter("block", shown) if trial is None else Enter("trial", f"{trial}, pair {shown}")
 
     def pair(self, moment: Moment) -> Steps:
         """One block in every stance; the stance that comes first alternates."""
@@ -316,7 +381,7 @@ class _Blocks:
             self._attempts += 1
             self.full += self._never_quiet or moment.compiles == compiles
         if self.wanted is None or self.shown(moment) != shown:
-            moment = yield Enter("block", self.shown(moment))
+            moment = yield self.phase(moment)
         return moment
 
     def _size(self, stance: Stance, moment: Moment, before: int) -> int:

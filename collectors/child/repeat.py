@@ -50,7 +50,10 @@ def replay_calls(parts: Parts, config: Config, script: Driver, taker: Taker, mos
     for region in sorted(regions, key=lambda region: region.region_id != anchor):
         is_anchor = region.region_id == anchor
         taken = taker.taken.get(region.region_id)
-        left_s = min(BUDGET_S if is_anchor else OTHERS_S, until - time.monotonic())
+        budget_s = BUDGET_S if is_anchor else OTHERS_S
+        left_s = min(most_s if config.mode == "trials" else budget_s, until - time.monotonic())
+        if config.mode == "trials" and not is_anchor:
+            continue
         try:
             if taken is None:
                 why = "none of its calls was watched"
@@ -99,7 +102,8 @@ class _Replayed:
             stack.enter_context(_returning_within(SLOW * seconds + HANGS_S))
             stack.callback(Seeds(torch).restore)
             stack.enter_context(_training(gate, taken, torch))
-            stack.enter_context(parts.stances.without_recompiles())
+            if not parts.trials.left:
+                stack.enter_context(parts.stances.without_recompiles())
             stack.enter_context(_counting_on(parts, gate))
             stack.callback(self._driver.restart)
             stack.enter_context(taken.mode.entered(torch))

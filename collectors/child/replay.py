@@ -31,8 +31,11 @@ class Replay:
     ``draws``: whether eager drew random numbers; ``before``: what it may write into, as it was.
     """
 
-    def __init__(self, torch: Any, taken: Taken, frames: Frames) -> None:
+    def __init__(
+        self, torch: Any, taken: Taken, frames: Frames, *, gradients: bool = False
+    ) -> None:
         self._torch = torch
+        self._gradients = gradients
         self._taken = taken
         self._frames = frames
         self._seeds = Seeds(torch)
@@ -40,9 +43,10 @@ class Replay:
         self.before: dict[str, Any] = {}
 
     def run(self, compiled: Compile | None = None, *, double: bool = False) -> dict[str, Any]:
-        """Outputs by name, and what the call wrote into its arguments and buffers.
+        """Outputs by name, gradients, and what the call wrote into its arguments and buffers.
 
-        ``compiled`` None: eager; ``double``: all in float64, without autocast.
+        ``compiled`` None: eager; ``double``: all in float64, without autocast. Gradients are those
+        of the outputs' sum, each element weighted by the same random numbers in every run.
         """
         taken, torch = self._taken, self._torch
         with ExitStack() as stack:
@@ -68,6 +72,8 @@ class Replay:
             for name, tensor in written(call, args, kwargs, torch):
                 if not equal(tensor, before.get(name)):
                     found[name] = tensor
+            if self._gradients:
+                found |= gradients(result, call, args, kwargs, torch)
             # A cudagraph's results are overwritten by the next run.
             return {
                 name: value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -132,6 +138,48 @@ def outputs(
             parts = ((f".{key}", getattr(value, key, None)) for key in fields)
         for key, inner in list(parts)[:MOST_OUTPUTS]:
             yield from outputs(inner, torch, name + key, depth + 1)
+
+
+def gradients(result: Any, call: Any, args: Any, kwargs: Any, torch: Any) -> dict[str, Any]:
+    """Of what a call returned, with respect to parameters and arguments, by name."""
+    from torch.utils._pytree import tree_leaves
+
+    made = [
+        leaf
+        for leaf in tree_leaves(result)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
+    ]
+    if not made:
+        return {}
+    module = getattr(call, "__self__", call)
+    named = list(module.named_parameters()) if isinstance(module, torch.nn.Module) else []
+    for key, value in (*enumerate(args), *kwargs.items()):
+        named += [
+            (name, tensor)
+            for name, tensor in _tensors(value, torch, f"argument {key}")
+            if tensor.requires_grad and tensor.is_leaf
+        ]
+    for _, tensor in named:
+        tensor.grad = None
+    torch.autograd.backward(made, [_weights(each, torch) for each in made])
+    return {f"gradient of {n}": t.grad.clone() for n, t in named if t.grad is not None}
+
+
+def _weights(tensor: Any, torch: Any) -> Any:
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+    return numbers.to(device=tensor.device, dtype=tensor.dtype)
+
+
+def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value[:MOST_OUTPUTS]):
+            yield from _tensors(inner, torch, f"{name}[{index}]")
+    elif isinstance(value, Mapping):
+        for key, inner in list(value.items())[:MOST_OUTPUTS]:
+            yield from _tensors(inner, torch, f"{name}[{key!r}]"[:80])
 
 
 def written(call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[tuple[str, Any]]:

@@ -24,6 +24,7 @@ from .logs import quiet_stderr
 from .memory import Memory
 from .recorder import Recorder
 from .regions import Regions
+from .remedies import Trials, said
 from .stances import Stances
 from .state import Control
 from .taken import Taker
@@ -32,6 +33,7 @@ from .threads import Threads
 from .window import Window
 
 MOST_REPLAY_S = 10.0
+MOST_COMPILE_S = 60.0  # of a trial, while calls are replayed
 LEAST_LEFT_S = 3.0
 
 
@@ -43,8 +45,10 @@ class Session:
         frames = Frames(torch.__file__, config.script_root, str(config.run))
         sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
+        trials = Trials(torch, control, recorder, memory, config.trials)
         self._config = config
         self._environment_written = False
+        self._trial_failed = False
         self._parts = Parts(
             torch=torch,
             control=control,
@@ -52,6 +56,7 @@ class Session:
             frames=frames,
             sources=sources,
             stances=Stances(control, recorder),
+            trials=trials,
             memory=memory,
             timer=BlockTimer(torch, recorder, memory),
             window=Window(torch, recorder, frames, sources),
@@ -63,8 +68,9 @@ class Session:
         self._compiling = Compiling(config, self._parts, self._regions)
         self._began = time.monotonic()
         self._taker = None
-        if config.compare_outputs or (config.mode == "paired" and config.nproc == 1):
-            self._taker = Taker(torch, frames, sparing=not config.compare_outputs)
+        whole = config.compare_outputs or config.mode == "trials"
+        if whole or (config.mode == "paired" and config.nproc == 1):
+            self._taker = Taker(torch, frames, sparing=not whole)
         self._calls = Calls(self._parts, self._driver, self._taker)
 
     def begin(self) -> None:
@@ -142,6 +148,7 @@ class Session:
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
         self._write_error()
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
+        self._try("the trial under way", self._end_trial)
         parts.stances.look()
         self._steady()
         parts.recorder.flush()
@@ -157,7 +164,8 @@ class Session:
         from .repeat import WHAT, replay_calls, unmeasured
 
         driver, config, taker = self._driver, self._config, self._taker
-        wanted = config.mode == "paired" and unmeasured(self._parts.control)
+        trials = self._parts.trials.left if config.mode == "trials" else []
+        wanted = (config.mode == "paired" or trials) and unmeasured(self._parts.control)
         # An exception or Ctrl-C is the verdict's first line.
         if not wanted or driver.complete or compiling_disabled() or ended_by_exception():
             return
@@ -172,18 +180,20 @@ class Session:
         elif left_s < LEAST_LEFT_S:
             recorder.note(WHAT, "the time limit is near")
         else:
+            most_s = MOST_REPLAY_S + len(trials) * (config.trial_seconds + MOST_COMPILE_S)
             with self._last("replay", WHAT):
-                replay_calls(self._parts, config, driver, taker, min(MOST_REPLAY_S, left_s / 4))
+                replay_calls(self._parts, config, driver, taker, min(most_s, left_s / 4))
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""
         taker, recorder = self._taker, self._parts.recorder
-        if taker is None or not self._config.compare_outputs:
+        trials = self._parts.trials.measured
+        if taker is None or not (self._config.compare_outputs or trials):
             return
         what = "comparison of outputs"  # the rules read it: traceview/rules
         if compiling_disabled():
             recorder.note(what, "compilation is switched off")
-        elif ended_by_exception():
+        elif ended_by_exception() and not self._trial_failed:
             recorder.note(what, "the script ended with an exception")
         elif self._config.nproc > 1:
             recorder.note(what, "only runs with one rank are compared")
@@ -191,7 +201,7 @@ class Session:
             with self._last("comparing", what):
                 from .trial import compare_outputs
 
-                compare_outputs(self._parts, taker)
+                compare_outputs(self._parts, taker, trials)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""
@@ -220,6 +230,14 @@ class Session:
             self._parts.recorder.note(what, "interrupted")
         except Exception as error:  # noqa: BLE001 - the script's own ending must go on
             self._parts.recorder.note(what, error)
+
+    def _end_trial(self) -> None:
+        """What the script died of while something was tried is that trial's end."""
+        error, trials = uncaught(), self._parts.trials
+        if error is not None and self._parts.stances.name == "trial":
+            trials.end(self._driver.step, state="failed", why=said(error))
+            self._trial_failed = True
+        self._parts.stances.take("compiled")
 
     def _write_error(self) -> None:
         """The exception that got here, with the stance and phase in which it was raised."""

@@ -1,4 +1,4 @@
-"""Switching between the script's own stance and eager."""
+"""Switching between the script's own stance, eager, and what is tried."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from .recorder import Recorder
+from .remedies import Trial
 from .state import Control
 
 _STRICT = "fail_on_recompile"
@@ -21,14 +22,22 @@ class Stances:
         self._recorder = recorder
         self._forced: Any = None
         self._user = "default"
+        self._trial: Trial | None = None
 
     @property
     def name(self) -> str:
+        if self._trial is not None:
+            return "trial"
         return "eager" if self._control.eager else "compiled"
 
-    def take(self, stance: str) -> None:
-        """Switch; only at a step edge, outside every compiled call."""
-        self._control.point(eager=stance == "eager")
+    def take(self, stance: str, trial: Trial | None = None) -> None:
+        """Switch; only at a step edge, outside every compiled call. ``trial``: to be on now."""
+        if self._trial is not None:
+            self._trial.off()
+        self._trial = trial
+        if trial is not None:
+            trial.on()
+        self._control.point(eager=stance == "eager", targets=trial.target if trial else None)
         if stance != "eager":
             self._release()
             return

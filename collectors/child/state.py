@@ -109,7 +109,7 @@ class Control:
 
     ``flat`` until a call was seen inside another or in another thread, or an optimizer's step was
     seen inside a call. ``settled``: groups of regions whose calls are measured. ``reached``: lines
-    that have called torch.compile.
+    that have called torch.compile. ``targets``: what each gate calls while a trial is on.
 
     Where the script calls from several of Python's threads it is ``threaded``: an outermost call in
     any of them is a step, and ``thread`` is None. ``inside`` are the threads that are in such a
@@ -131,10 +131,12 @@ class Control:
     off: bool = False
     flat: bool = True
     compiles: int = 0
+    compile_s: float = 0.0
     regions: list[Region] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
     reached: set[tuple[str, int]] = field(default_factory=set)
     gates: weakref.WeakSet[Gate] = field(default_factory=weakref.WeakSet)
+    targets: Callable[[Gate], Callable[..., Any]] | None = None
 
     def joins(self, me: int) -> bool:
         """Whether a call of thread ``me``, another one than the steps' so far, is outermost.
@@ -169,14 +171,21 @@ class Control:
 
     def admit(self, gate: Gate) -> None:
         """A new gate, pointed where the stance in force wants it."""
-        gate.target = gate.original if self.eager else gate.compiled
+        gate.target = self._target(gate)
         self.gates.add(gate)
 
-    def point(self, *, eager: bool) -> None:
-        """Point every gate at the original callables or at the compiled ones."""
-        self.eager = eager
+    def point(
+        self, *, eager: bool, targets: Callable[[Gate], Callable[..., Any]] | None = None
+    ) -> None:
+        """Point every gate at the original callable, at the compiled one, or at what is tried."""
+        self.eager, self.targets = eager, targets
         for gate in list(self.gates):
-            gate.target = gate.original if eager else gate.compiled
+            gate.target = self._target(gate)
+
+    def _target(self, gate: Gate) -> Callable[..., Any]:
+        if self.targets is not None:
+            return self.targets(gate)
+        return gate.original if self.eager else gate.compiled
 
     def add(self, region: Region) -> None:
         """One more region: with two, each call's depth and thread have to be checked."""

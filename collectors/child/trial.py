@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .driver import Parts
 from .logs import nothing_shown
+from .remedies import Trial
 from .replay import NotCompared, Replay
 from .taken import Taken, Taker
 
@@ -46,8 +47,11 @@ _WHOLE_SHARE = 0.01
 Outputs = Mapping[str, Any]
 
 
-def compare_outputs(parts: Parts, taker: Taker) -> None:
-    """One ``output_trial`` event for each callable that was called, and its ``output_check``s."""
+def compare_outputs(parts: Parts, taker: Taker, remedies: Sequence[Trial] = ()) -> None:
+    """One ``output_trial`` event for each callable that was called, and its ``output_check``s.
+
+    With ``remedies`` each of them is compared, too, instead of the stages of the compiler.
+    """
     until = time.monotonic() + BUDGET_S
     parts.stances.take("compiled")
     for region in parts.control.regions:
@@ -58,20 +62,22 @@ def compare_outputs(parts: Parts, taker: Taker) -> None:
         keys: dict[str, Any] = {"compared": False, "why": why}
         if taken is not None and why is None:
             with nothing_shown():
-                keys = _Trial(parts, taken, until).carry_out()
+                keys = _Comparison(parts, taken, until, remedies).carry_out()
         parts.recorder.write("output_trial", region_id=region.region_id, **keys)
 
 
-class _Trial:
+class _Comparison:
     """One callable."""
 
-    def __init__(self, parts: Parts, taken: Taken, until: float) -> None:
+    def __init__(self, parts: Parts, taken: Taken, until: float, remedies: Sequence[Trial]) -> None:
         self._torch = parts.torch
+        self._remedies = remedies
+        self._trial: str | None = None
         self._recorder = parts.recorder
         self._taken = taken
         self._own: Any = taken.how.get("backend") or "inductor"
         self._until = until
-        self._replay = Replay(parts.torch, taken, parts.frames)
+        self._replay = Replay(parts.torch, taken, parts.frames, gradients=bool(remedies))
         self._eager: Outputs = {}
         self._exact: Outputs = {}
         self._spread: dict[str, float] = {}
@@ -98,7 +104,11 @@ class _Trial:
         keys = {"reference": None if missing else "float64", "reference_why": missing}
         self._look("eager_again", None, self._in_time(replay.run))
         compiled = self._in_time(lambda: self._compiled(self._taken.how))
-        if self._look("compiled", self._own, compiled):
+        if self._look("compiled", self._own, compiled) and not self._remedies:
+            return keys
+        for remedy in self._remedies:
+            self._try_remedy(remedy)
+        if self._remedies:
             return keys
         how, own = self._taken.how, self._own
         if replay.draws:
@@ -136,6 +146,18 @@ class _Trial:
             self._write(run, backend, {"output": None, "same": None, "why": _reason(error)})
             return None
 
+    def _try_remedy(self, remedy: Trial) -> None:
+        """What a remedy that was tried gives; it is compiled anew, for the copies."""
+        how, self._trial = self._taken.how, remedy.name
+        try:
+            with remedy.switched(), self._torch._inductor.config.patch(compile_threads=1):
+                found = self._in_time(
+                    lambda: self._replay.run(lambda call: remedy.compiled(call, how))
+                )
+            self._look("trial", self._own, found)
+        except Exception as error:  # noqa: BLE001 - the remedy's own
+            self._write("trial", self._own, {"output": None, "same": None, "why": _reason(error)})
+
     def _compiled(self, how: Mapping[str, Any], **patch: bool) -> Outputs:
         # The workers that compile next to the script have ended by now.
         with self._torch._inductor.config.patch(compile_threads=1, **patch):
@@ -169,6 +191,8 @@ class _Trial:
     def _write(self, run: str, backend: Any, row: dict[str, Any]) -> None:
         named = backend if backend is None or isinstance(backend, str) else repr(backend)
         key = {"region_id": self._taken.region_id, "run": run, "backend": named}
+        if self._trial is not None:
+            key["trial"] = self._trial
         self._recorder.write("output_check", **key, **row)
 
 

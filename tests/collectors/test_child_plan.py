@@ -13,8 +13,11 @@ from traceview.collectors.child.pairs import FEWEST, Pair, interval, longest_wor
 class Script:
     """Steps of known length per stance; compiles when told to."""
 
-    def __init__(self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), ratios=None, **moment):
-        self.ms = {"eager": eager_ms, "compiled": compiled_ms}
+    def __init__(
+        self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), ratios=None, refused=(), **moment
+    ):
+        self.ms = {"eager": eager_ms, "compiled": compiled_ms, "trial": compiled_ms}
+        self.refused, self.trial = refused, None
         self.compiles_at = compiles_at
         self.moment = moment
         self.step = self.compiles = 0
@@ -27,18 +30,30 @@ class Script:
     def now(self):
         known = dict(self.known)
         return plan.Moment(
-            self.step, self.seconds, self.compiles, known, pairs=self.pairs, **self.moment
+            self.step,
+            self.seconds,
+            self.compiles,
+            known,
+            pairs=self.pairs,
+            trial_over=self.trial in self.refused,
+            **self.moment,
         )
 
-    def run(self, settings, steps=10**9, first_pair=0):
+    def run(self, settings, steps=10**9, first_pair=0, trials=()):
         """Whether the plan came to its end before the script did."""
         running = plan.measuring_plan(settings, first_pair)
+        if trials:
+            running = plan.trials_plan(settings, trials, first_pair)
         order = next(running)
         try:
             while True:
                 self.orders.append((self.step, order))
                 if isinstance(order, plan.Take):
                     self.stance = order.stance
+                if isinstance(order, plan.BeginTrial):
+                    self.trial = order.name
+                if isinstance(order, plan.EndTrial):
+                    self.trial = None
                 if isinstance(order, plan.CloseBlock):
                     self.known[self.stance] = self.ms[self.stance]
                     self.close()
@@ -380,3 +395,69 @@ def test_blocks_grow_while_longer_ones_scatter_less():
     assert longest_worthwhile(scattered(0.02, 0.1), 3) < 10
     assert longest_worthwhile(of([1.0, 1.1] * 10), 3) is None, "of one length: not known"
     assert longest_worthwhile(of([1.0] * (FEWEST - 1)), 3) is None
+
+
+def trials(script, names, *, baseline="compiled", seconds=2.0, **settings):
+    asked = plan.Settings(stances=(baseline, "trial"), budget_ms=seconds * 1e3, **settings)
+    return script.run(asked, trials=names)
+
+
+@pytest.mark.parametrize("baseline", ["compiled", "eager"])
+def test_each_trial_has_pairs_of_its_own(baseline):
+    script = Script(eager_ms=8.0, compiled_ms=5.0, ratios=lambda _: 1.1)
+    assert trials(script, ["one", "two"], baseline=baseline)
+    begun = [
+        order for _, order in script.orders if isinstance(order, plan.BeginTrial | plan.EndTrial)
+    ]
+    assert begun == [
+        plan.BeginTrial("one"),
+        plan.EndTrial(),
+        plan.BeginTrial("two"),
+        plan.EndTrial(),
+    ]
+    stances = [
+        Counter(block.stance for block in script.paired if block.pair == pair)
+        for pair in {block.pair for block in script.paired}
+    ]
+    assert all(each == {baseline: 1, "trial": 1} for each in stances)
+    assert len(stances) >= 2 * FEWEST
+    assert not script.windows
+
+
+def test_a_trial_ends_by_its_own_budget():
+    rng = Random(3)
+    script = Script(eager_ms=20.0, compiled_ms=10.0, ratios=lambda _: rng.uniform(0.5, 2.0))
+    assert trials(script, ["one", "two", "three"], seconds=1.0)
+    per_trial = len(script.paired) / 3
+    spent = sum(block.steps * script.ms[block.stance] for block in script.paired) / 3
+    assert per_trial >= 10
+    assert 1000 <= spent <= 2000
+
+
+def test_a_trial_that_can_not_go_on_ends_at_the_next_edge():
+    script = Script(eager_ms=8.0, compiled_ms=5.0, ratios=lambda _: 1.1, refused=("bad",))
+    assert trials(script, ["bad", "good"])
+    steps = {
+        order.name: step for step, order in script.orders if isinstance(order, plan.BeginTrial)
+    }
+    assert steps["good"] == steps["bad"]
+    assert {block.stance for block in script.paired} == {"compiled", "trial"}
+
+
+def test_between_trials_the_script_runs_as_it_is():
+    script = Script(eager_ms=8.0, compiled_ms=5.0, ratios=lambda _: 1.1)
+    assert trials(script, ["one", "two"])
+    stance = None
+    for _, order in script.orders:
+        if isinstance(order, plan.Take):
+            stance = order.stance
+        if isinstance(order, plan.BeginTrial | plan.EndTrial):
+            assert stance == "compiled"
+
+
+def test_the_phase_of_a_trial_names_it():
+    script = Script(eager_ms=8.0, compiled_ms=5.0, ratios=lambda _: 1.1)
+    assert trials(script, ["dynamic=None"])
+    said = [order.detail for order in script.of(plan.Enter) if order.phase == "trial"]
+    assert said[0] == "1/1 dynamic=None"
+    assert said[1].startswith("1/1 dynamic=None, pair 1/")

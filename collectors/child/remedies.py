@@ -1,0 +1,406 @@
+"""Remedies on trial: the script's own calls with something switched, in turns with calls as usual.
+
+While a trial is on, every function that Dynamo has compiled runs on a copy of its code. So torch
+compiles it anew, under the trial's settings, and what was compiled before is as it was when the
+trial is off: torch keeps compiled code, and the count against its recompile limit, by code object.
+A patch of the user's file is tried the same way: the copy has the changed code.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any
+
+from .clock import gpu_in_use
+from .memory import Memory
+from .patches import NotPatched, changed_functions
+from .recorder import Recorder
+from .regions import hide_from_dynamo
+from .settings import Setting, parse
+from .state import Control, Gate
+
+#: What belongs to Inductor alone: another backend takes neither.
+_INDUCTORS = ("mode", "options")
+
+
+class NotApplicable(Exception):
+    """Why a remedy can't be tried in this process."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What is switched: settings, or the new text of one of the user's files."""
+
+    name: str
+    settings: tuple[Setting, ...] = ()
+    patch: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Remedy:
+        """ValueError where a setting is none."""
+        return cls(data["name"], tuple(map(parse, data.get("settings") or ())), data.get("patch"))
+
+    def named(self, kind: str) -> dict[str, Any]:
+        """Names and values of the settings of one kind."""
+        return {each.name: each.value for each in self.settings if each.kind == kind}
+
+
+class Trials:
+    """All remedies of this process; `Stances` switches the current one on and off."""
+
+    def __init__(
+        self,
+        torch: Any,
+        control: Control,
+        recorder: Recorder,
+        memory: Memory,
+        remedies: Sequence[Any],
+    ) -> None:
+        self._torch, self._control = torch, control
+        self._recorder, self._memory = recorder, memory
+        self._remedies = {each["name"]: each for each in remedies}
+        self._began: _Before | None = None
+        self._ended: set[str] = set()
+        self.measured: list[Trial] = []
+        self.current: Trial | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether there is a current trial, and it can't go on."""
+        return self.current is not None and self.current.why is not None
+
+    @property
+    def left(self) -> list[str]:
+        """Names of those that have not ended yet."""
+        return [name for name in self._remedies if name not in self._ended]
+
+    def on(self, stance: str) -> Trial | None:
+        """The current one, in the stance that it is."""
+        return self.current if stance == "trial" else None
+
+    def drop(self) -> None:
+        """The current one is begun again later, or not at all."""
+        self.current = None
+
+    def begin(self, name: str) -> None:
+        """Make it the current one; where that fails it is over at once."""
+        self._memory.peaks.clear()
+        self.current = Trial(self._torch, name)
+        self._began = _Before.now(self._control)
+        try:
+            self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
+        except (NotApplicable, NotPatched, ValueError) as why:
+            self.current.end("not_applicable", str(why))
+        except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
+            self.current.end("failed", said(error))
+
+    def end(self, step: int, *, state: str = "measured", why: str | None = None) -> None:
+        """Write the ``trial`` event of the current one."""
+        trial, self.current = self.current, None
+        if trial is None or self._began is None:
+            return
+        trial.end(state, why)
+        self._ended.add(trial.name)
+        if trial.state == "measured":
+            self.measured.append(trial)
+        peaks = dict(self._memory.peaks)
+        self._recorder.write(
+            "trial",
+            name=trial.name,
+            state=trial.state,
+            why=trial.why or None,
+            peak_bytes=peaks.pop("trial", None),
+            baseline_peak_bytes=next(iter(peaks.values()), None),
+            step=step,
+            **self._began.since(self._control),
+        )
+
+
+class Trial:
+    """One remedy in this process. ``why``: it is over; empty where nothing went wrong."""
+
+    def __init__(self, torch: Any, name: str) -> None:
+        self._torch = torch
+        self.name = name
+        self.state = "unfinished"
+        self.why: str | None = None
+        self._remedy = Remedy(name)
+        self._gates: weakref.WeakSet[Gate] = weakref.WeakSet()
+        self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self._targets: weakref.WeakKeyDictionary[Gate, Callable[..., Any]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._stack: ExitStack | None = None
+
+    def end(self, state: str, why: str | None) -> None:
+        """The first end counts."""
+        if self.why is None:
+            self.state, self.why = state, why or ""
+
+    def prepare(self, remedy: Remedy, control: Control) -> None:
+        """Find out whether it can be tried; nothing is switched yet."""
+        self._remedy, self._gates = remedy, control.gates
+        if remedy.patch is not None:
+            self._codes = changed_functions(remedy.patch)
+        changed = {id(function) for function, _, _ in self._codes}
+        self._codes += [each for each in _compiled() if id(each[0]) not in changed]
+        eager = remedy.named("eager")
+        names = {_name_of(gate) for gate in control.gates}
+        if unknown := set(eager) - names:
+            raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
+        with self.switched():
+            pass
+
+    def on(self) -> None:
+        """Switch the settings on, until `off`."""
+        self._stack = ExitStack()
+        self._stack.enter_context(self.switched())
+
+    def off(self) -> None:
+        """Back to the script's own."""
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            stack.close()
+
+    def target(self, gate: Gate) -> Callable[..., Any]:
+        """What the gate calls while this is on."""
+        if gate not in self._targets:
+            self._targets[gate] = self._guarded(gate)
+        return self._targets[gate]
+
+    def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
+        """``original``, compiled as the script does it but for the settings."""
+        compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
+        result = compile_fn(original, **self._arguments(how))
+        call = result.forward if isinstance(original, self._torch.nn.Module) else result
+        around, last = self._around(), "channels_last" in self._remedy.named("around")
+        if not around and not last:
+            return call  # type: ignore[no-any-return]
+
+        def within(*args: Any, **kwargs: Any) -> Any:
+            if last:
+                args, kwargs = _channels_last((args, kwargs), self._torch)
+            with ExitStack() as stack:
+                for make in around:
+                    stack.enter_context(make())
+                return call(*args, **kwargs)
+
+        hide_from_dynamo(within)
+        return within
+
+    def _guarded(self, gate: Gate) -> Callable[..., Any]:
+        if _name_of(gate) in self._remedy.named("eager"):
+            return gate.original
+        call: Callable[..., Any] | None = None
+        original = weakref.ref(gate)
+
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            nonlocal call
+            found = original()
+            eager = found.original if found is not None else None
+            if self.why is None:
+                try:
+                    call = call or self.compiled(eager, found.how if found is not None else {})
+                    return call(*args, **kwargs)
+                except NotApplicable as why:
+                    self.end("not_applicable", str(why))
+                except Exception as error:  # noqa: BLE001 - the remedy's, unless eager raises it too
+                    self.end("failed", said(error))
+            return eager(*args, **kwargs)  # type: ignore[misc]
+
+        hide_from_dynamo(guarded)
+        return guarded
+
+    def _arguments(self, how: Mapping[str, Any]) -> dict[str, Any]:
+        """torch.compile's arguments."""
+        remedy, given = self._remedy, dict(how)
+        asked, options = remedy.named("compile"), remedy.named("option")
+        if remedy.named("guards"):
+            skip = getattr(self._torch.compiler, "skip_guard_on_all_nn_modules_unsafe", None)
+            if skip is None:
+                raise NotApplicable("this torch can't leave guards out (2.8 or newer can)")
+            options["guard_filter_fn"] = skip
+        if asked.get("mode") is not None:
+            given["options"] = None
+        if options:
+            mode = asked.pop("mode", None) or given.get("mode")
+            own = dict(given.get("options") or {})
+            if mode not in (None, "default"):
+                own = dict(self._torch._inductor.list_mode_options(mode))
+            given |= {"mode": None, "options": own | options}
+        elif given.get("options"):
+            given["options"] = dict(given["options"])  # torch takes some out
+        given |= asked
+        if given.get("backend", "inductor") != "inductor" and "backend" in asked:
+            given = {name: value for name, value in given.items() if name not in _INDUCTORS}
+        return given
+
+    def _around(self) -> list[Callable[[], AbstractContextManager[Any]]]:
+        torch = self._torch
+        found: list[Callable[[], AbstractContextManager[Any]]] = []
+        for name, value in self._remedy.named("around").items():
+            if name == "autocast":
+                dtype = getattr(torch, str(value), None)
+                device = "cuda" if gpu_in_use(torch) else "cpu"
+                found.append(partial(torch.autocast, device, dtype=dtype))
+            elif name == "sdpa":
+                backend = getattr(torch.nn.attention.SDPBackend, str(value), None)
+                if backend is None:
+                    raise NotApplicable(f"torch has no attention backend {value}")
+                found.append(partial(torch.nn.attention.sdpa_kernel, backend))
+            elif name in ("no_grad", "inference_mode"):
+                found.append(getattr(torch, name))
+        return found
+
+    @contextmanager
+    def switched(self) -> Iterator[None]:
+        """Codes and settings of the process; all back at the end, whatever happens."""
+        with ExitStack() as stack:
+            for setting in self._remedy.settings:
+                self._switch(setting, stack)
+            for function, _, other in self._codes:
+                stack.callback(setattr, function, "__code__", function.__code__)
+                function.__code__ = other
+            yield
+
+    def _switch(self, setting: Setting, stack: ExitStack) -> None:
+        torch = self._torch
+        if setting.kind == "config":
+            config: Any = importlib.import_module(setting.owner)
+            try:
+                stack.enter_context(config.patch({setting.name: setting.value}))
+            except (AttributeError, KeyError) as error:
+                what = f"{setting.owner}.{setting.name}"
+                raise NotApplicable(f"this torch has no setting {what}") from error
+        elif setting.kind == "attribute":
+            owner: Any = sys.modules.get(setting.owner) or _attribute(torch, setting.owner)
+            if not hasattr(owner, setting.name):
+                raise NotApplicable(f"this torch has no {setting.owner}.{setting.name}")
+            stack.callback(setattr, owner, setting.name, getattr(owner, setting.name))
+            setattr(owner, setting.name, setting.value)
+        elif setting.name == "float32_matmul_precision":
+            stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+            torch.set_float32_matmul_precision(setting.value)
+        elif setting.name == "num_threads":
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(setting.value)
+        elif setting.name == "channels_last":
+            for gate in list(self._gates):
+                self._lay_out(gate.original, stack)
+
+    def _lay_out(self, original: Any, stack: ExitStack) -> None:
+        """Weights of convolutions in the memory format channels_last."""
+        module = getattr(original, "__self__", original)
+        if not isinstance(module, self._torch.nn.Module):
+            raise NotApplicable("channels_last needs a compiled module")
+        for each in module.parameters():
+            if each.dim() == 4 and not _is_channels_last(each, self._torch):
+                stack.callback(_restride, each, each.stride(), self._torch)
+                each.data = each.data.contiguous(memory_format=self._torch.channels_last)
+
+
+# -- the code that Dynamo has compiled -------------------------------------------------------------
+
+
+def _compiled() -> list[tuple[FunctionType, CodeType, CodeType]]:
+    """Functions that Dynamo has compiled, with their code and a copy of it."""
+    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
+    known = {id(code): code for ref in getattr(tracker, "seen", ()) if (code := ref()) is not None}
+    copies = {key: copied(code) for key, code in known.items()}
+    return [
+        (function, function.__code__, copies[id(function.__code__)])
+        for function in _functions()
+        if id(function.__code__) in copies
+    ]
+
+
+def copied(code: CodeType) -> CodeType:
+    """Another code object that does the same, with copies of the functions' within."""
+    inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=tuple(inner))
+
+
+def _functions() -> Iterator[FunctionType]:
+    return (each for each in gc.get_objects() if type(each) is FunctionType)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """Counts at the begin of a trial."""
+
+    compiles: int
+    compile_s: float
+    graphs: int | None
+    breaks: int | None
+
+    @classmethod
+    def now(cls, control: Control) -> _Before:
+        counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+        graphs = breaks = None
+        if counters is not None:
+            graphs = int(counters["stats"]["unique_graphs"])
+            breaks = sum(counters["graph_break"].values())
+        return cls(control.compiles, control.compile_s, graphs, breaks)
+
+    def since(self, control: Control) -> dict[str, Any]:
+        """The keys of the ``trial`` event."""
+        now = _Before.now(control)
+
+        def more(after: int | None, before: int | None) -> int | None:
+            return None if after is None or before is None else after - before
+
+        return {
+            "compiles": now.compiles - self.compiles,
+            "compile_s": now.compile_s - self.compile_s,
+            "graphs": more(now.graphs, self.graphs),
+            "graph_breaks": more(now.breaks, self.breaks),
+        }
+
+
+def _is_channels_last(tensor: Any, torch: Any) -> bool:
+    return bool(tensor.is_contiguous(memory_format=torch.channels_last))
+
+
+def _restride(tensor: Any, stride: tuple[int, ...], torch: Any) -> None:
+    """Its present values with these strides."""
+    data = tensor.data
+    tensor.data = torch.empty_strided(data.shape, stride, dtype=data.dtype, device=data.device)
+    tensor.data.copy_(data)
+
+
+def _channels_last(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor of four dimensions in that memory format."""
+    from torch.utils._pytree import tree_map
+
+    def laid_out(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            return value
+        return value.contiguous(memory_format=torch.channels_last)
+
+    return tree_map(laid_out, values)
+
+
+def _name_of(gate: Gate) -> str:
+    named = gate.original
+    return str(getattr(named, "__qualname__", None) or type(named).__qualname__)
+
+
+def _attribute(torch: Any, dotted: str) -> Any:
+    found = torch
+    for part in dotted.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found
+
+
+def said(error: BaseException) -> str:
+    """The exception's type and the first line of its text."""
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}"[:500]

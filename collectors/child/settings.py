@@ -1,0 +1,80 @@
+"""What a trial switches: one grammar for the command line, for rules and for the target. Pure.
+
+    mode=max-autotune    dynamic=True   backend=aot_eager   fullgraph=True   options.KEY=VALUE
+    torch._dynamo.config.X=VALUE        (also torch._inductor.config, torch._functorch.config)
+    torch.backends.cudnn.benchmark=True
+    float32_matmul_precision=high       num_threads=4
+    no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
+    guards=skip                         eager=NAME
+
+A value is a Python literal; what is none is a string.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["compile", "option", "config", "attribute", "process", "around", "guards", "eager"]
+
+_COMPILE = ("mode", "dynamic", "backend", "fullgraph")
+_CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+_PROCESS = ("float32_matmul_precision", "num_threads")
+_AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
+_AROUND |= {"channels_last": False}
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. ``owner``: the module that a ``config`` or ``attribute`` belongs to."""
+
+    kind: Kind
+    name: str
+    value: Any = None
+    owner: str = ""
+
+
+def parse(text: str) -> Setting:
+    """The setting that ``text`` names; ValueError, in one sentence, where it names none."""
+    name, given, value = text.strip().partition("=")
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{text!r} is no setting: NAME=VALUE is expected")
+    setting = _named(name, _literal(value.strip()) if given else None)
+    if setting is None:
+        raise ValueError(f"{name!r} is no setting that can be tried")
+    if bool(given) == (setting.kind == "around" and not _AROUND[name]):
+        raise ValueError(f"{name!r} takes {'no' if given else 'a'} value")
+    return setting
+
+
+def _named(name: str, value: Any) -> Setting | None:
+    if name in _COMPILE:
+        return Setting("compile", name, value)
+    if name in _PROCESS:
+        return Setting("process", name, value)
+    if name in _AROUND:
+        return Setting("around", name, value)
+    if name == "eager":
+        return Setting("eager", str(value))
+    if name == "guards" and value == "skip":
+        return Setting("guards", name, value)
+    if name.startswith("options."):
+        return Setting("option", name.removeprefix("options."), value)
+    for owner in _CONFIGS:
+        if name.startswith(f"{owner}."):
+            return Setting("config", name.removeprefix(f"{owner}."), value, owner)
+    if name.startswith("torch.backends."):
+        owner, _, attribute = name.rpartition(".")
+        return Setting("attribute", attribute, value, owner)
+    return None
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,176 @@
+"""Remedies on trial in a real process: what is switched, what stays, what is compared."""
+
+from difflib import unified_diff
+from importlib.util import find_spec
+
+import pytest
+from child_runs import run_child, write_script
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"),
+]
+
+SCRIPT = """
+    import torch
+
+    def tail(x):
+        return x * 2
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(16, 16)
+
+        def forward(self, x):
+            y = self.linear(x).relu()
+            torch._dynamo.graph_break()
+            return tail(y)
+
+    torch.manual_seed(0)
+    net = Net()
+    compiled = torch.compile(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-9)
+    for step in range({steps}):
+        loss = compiled(torch.ones(8, 16)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def patch(script, old, new):
+    before = script.read_text()
+    name = str(script)
+    rows = unified_diff(
+        before.splitlines(True), before.replace(old, new).splitlines(True), name, name
+    )
+    return "".join(rows)
+
+
+def tried(script, *asked, **config):
+    asked = [{"name": name, "settings": settings, "patch": diff} for name, settings, diff in asked]
+    config = {"mode": "trials", "trials": asked, "trial_seconds": 0.2, "blocks": None, **config}
+    return run_child(script, **config)
+
+
+def settings(*texts):
+    return ("+".join(texts), texts, None)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("remedies")
+    script = write_script(folder, SCRIPT.replace("{steps}", "100000"))
+    return tried(
+        script,
+        settings("dynamic=True"),
+        ("threefold", (), patch(script, "return x * 2", "return x * 3")),
+        ("whole", (), patch(script, "        torch._dynamo.graph_break()\n", "")),
+        settings("fullgraph=True"),
+        settings("torch._inductor.config.no_such_thing=1"),
+        ("loop", (), patch(script, "optimizer.zero_grad()", "net.zero_grad()")),
+        settings("backend=eager", "no_grad"),
+        settings("eager=Net"),
+    )
+
+
+def trial(run, name):
+    (found,) = [event for event in run.of("trial") if event["name"] == name]
+    return found
+
+
+def test_every_trial_has_one_end(run):
+    states = {event["name"]: event["state"] for event in run.of("trial")}
+    assert states == {
+        "dynamic=True": "measured",
+        "threefold": "measured",
+        "whole": "measured",
+        "fullgraph=True": "failed",
+        "torch._inductor.config.no_such_thing=1": "not_applicable",
+        "loop": "not_applicable",
+        "backend=eager+no_grad": "failed",
+    }
+    assert run.returncode == 1  # no_grad is the script's end: loss.backward() has nothing to do
+    assert "graph_break" in trial(run, "fullgraph=True")["why"].replace(
+        "Unsupported", "graph_break"
+    )
+    assert "no setting torch._inductor.config.no_such" in str(
+        trial(run, "torch._inductor.config.no_such_thing=1")["why"]
+    )
+    assert "has run already" in trial(run, "loop")["why"]
+    assert "does not require grad" in trial(run, "backend=eager+no_grad")["why"]
+
+
+def test_blocks_alternate_and_name_their_trial(run):
+    for name in ("dynamic=True", "threefold", "whole"):
+        blocks = [block for block in run.of("block") if block.get("trial") == name]
+        pairs = {block["pair_index"] for block in blocks}
+        stances = sorted((block["pair_index"], block["stance"]) for block in blocks)
+        both = sorted((pair, stance) for pair in pairs for stance in ("compiled", "trial"))
+        assert stances == both
+        assert len(pairs) >= 2
+        assert all(block["clock"] == "host" and block["duration_ms"] > 0 for block in blocks)
+
+
+def test_what_was_compiled_before_stays(run):
+    """Nothing is compiled again in the stance that the script has by itself."""
+    usual = [block for block in run.of("block") if block["stance"] == "compiled"]
+    assert usual
+    assert not any(block["compiles_inside"] for block in usual)
+    rows = [row for event, row in run.rows("steps") if event["stance"] == "compiled"]
+    later = [row for row in rows if row[0] > trial(run, "dynamic=True")["step"]]
+    assert not any(compiles for *_, compiles in later)
+
+
+def test_a_trial_is_compiled_by_itself(run):
+    dynamic, whole = trial(run, "dynamic=True"), trial(run, "whole")
+    assert dynamic["graphs"] == 2
+    assert dynamic["compile_s"] > 0
+    assert whole["graphs"] == 1
+    assert whole["graph_breaks"] == 0
+
+
+def test_outputs_and_gradients_are_compared(run):
+    checks = run.of("output_check")
+    named = {name: {} for name in ("dynamic=True", "threefold", "whole")}
+    for check in checks:
+        if check["run"] == "trial":
+            named[check["trial"]][check["output"]] = check["same"]
+    usual = {check["output"]: check["same"] for check in checks if check["run"] == "compiled"}
+    outputs = {"output", "gradient of linear.weight", "gradient of linear.bias"}
+    assert usual == named["dynamic=True"] == named["whole"] == dict.fromkeys(outputs, True)
+    assert named["threefold"] == dict.fromkeys(outputs, False)
+
+
+def test_calls_are_replayed_where_the_script_ends_early(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        @torch.compile
+        def f(x):
+            return (x.sin() + 1).sum()
+
+        for _ in range(6):
+            value = f(torch.ones(64))
+        print(value)
+        """,
+    )
+    run = tried(script, settings("dynamic=True"), settings("eager=f"))
+    assert run.out == "tensor(117.8541)\n"
+    assert [event["state"] for event in run.of("trial")] == ["measured", "measured"]
+    blocks = [block for block in run.of("block") if block.get("trial")]
+    assert blocks
+    assert all(block["replayed"] for block in blocks)
+    checked = {check["trial"] for check in run.of("output_check") if check["run"] == "trial"}
+    assert checked == {"dynamic=True", "eager=f"}
+
+
+def test_eager_is_a_baseline_too(tmp_path):
+    script = write_script(tmp_path, SCRIPT.replace("{steps}", "100000"))
+    run = tried(script, settings("backend=aot_eager"), trial_baseline="eager")
+    stances = {block["stance"] for block in run.of("block")}
+    assert stances == {"eager", "trial"}
+    assert trial(run, "backend=aot_eager")["state"] == "measured"
