@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
+from traceview.collectors.child.settings import parse
 from traceview.collectors.launch import Launch, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.passes import child_config, for_pass, write_child_config
@@ -17,6 +19,7 @@ from traceview.collectors.streams import Stdin
 from traceview.run import Ending, Run
 
 _NAME = "trials"
+_EDITED = str(Path(__file__).resolve().parent / "child" / "edited.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +51,55 @@ class Trials:
         baseline: Literal["eager", "compiled"] = "compiled",
         timeout_s: float | None = None,
     ) -> tuple[Path, Ending]:
-        """One process; its folder, and how it ended. ``seconds`` in the blocks of each trial.
-
-        What the script prints is in ``stdout.txt`` and ``stderr.txt`` of that folder.
-        """
-        self._target = self._target or find_target(self._options, self._console)
-        raw = self._new_folder()
-        prepared = for_pass(dict(os.environ), self._target, raw, self._cache)
-        config = child_config(
-            self._options, self._target, self._run.folder, raw, sorted(prepared.ours)
-        )
-        config |= {
-            "pass": _NAME,
+        """One process for all; its folder, and how it ended. ``seconds`` in each one's blocks."""
+        config: dict[str, object] = {
             "mode": "trials",
             "trials": [asdict(each) for each in asked],
-            "trial_seconds": seconds,
             "trial_baseline": baseline,
-            "timeout_s": timeout_s,
         }
+        return self._run_once(config, seconds, timeout_s)
+
+    def carry_out_apart(
+        self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
+    ) -> tuple[Path, Ending]:
+        """A process of its own, compiled all the way, with a patch or with variables set.
+
+        None: as the script is, to compare it with.
+        """
+        settings = [parse(text) for text in asked.settings] if asked is not None else []
+        variables = {each.name: each.value for each in settings if each.kind == "env"}
+        diff = asked.patch if asked is not None else None
+        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
+
+    def clear(self) -> None:
+        """Remove the caches."""
+        if not self._options.keep_cache:
+            shutil.rmtree(self._cache, ignore_errors=True)
+
+    def _run_once(
+        self,
+        config: dict[str, object],
+        seconds: float,
+        timeout_s: float | None,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        diff: str | None = None,
+    ) -> tuple[Path, Ending]:
+        """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
+        options, run = self._options, self._run
+        self._target = target = self._target or find_target(options, self._console)
+        raw = self._new_folder()
+        prepared = for_pass({**os.environ, **variables}, target, raw, self._cache)
+        config = child_config(options, target, run.folder, raw, sorted(prepared.ours)) | config
+        config |= {"pass": _NAME, "trial_seconds": seconds, "timeout_s": timeout_s}
         write_child_config(raw, config)
+        command = options.command(target.python)
+        if diff is not None:
+            (raw / "patch.diff").write_text(diff, encoding="utf-8")
+            command[1:1] = [_EDITED, str(raw / "patch.diff")]
         stdin, _ = self._stdin.for_next_pass()
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(
-                command=self._options.command(self._target.python),
+                command=command,
                 variables=prepared.variables,
                 raw=raw,
                 timeout_s=timeout_s,
@@ -80,11 +109,6 @@ class Trials:
             )
             outcome = launch(plan, self._console)
         return raw, outcome.ending
-
-    def clear(self) -> None:
-        """Remove the caches."""
-        if not self._options.keep_cache:
-            shutil.rmtree(self._cache, ignore_errors=True)
 
     def _new_folder(self) -> Path:
         """``raw/trials-1``, or the next that is not there yet."""

@@ -73,7 +73,7 @@ class Driver:
             profile=config.profile,
             fixed=config.nproc > 1,
         )
-        if config.mode == "trials":
+        if config.trial_seconds:
             self._settings = replace(self._settings, budget_ms=config.trial_seconds * 1e3)
         self._plan: plan.Steps | None = None
         self._wait = plan.Wait(1, watch=True)

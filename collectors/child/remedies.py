@@ -148,6 +148,8 @@ class Trial:
     def prepare(self, remedy: Remedy, control: Control) -> None:
         """Find out whether it can be tried; nothing is switched yet."""
         self._remedy, self._gates = remedy, control.gates
+        if remedy.named("env"):
+            raise NotApplicable("it is set before the process starts")
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}

@@ -6,6 +6,7 @@
     float32_matmul_precision=high       num_threads=4
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME
+    env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
 """
@@ -17,7 +18,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["compile", "option", "config", "attribute", "process", "around", "guards", "eager"]
+Kind = Literal[
+    "compile", "option", "config", "attribute", "process", "around", "guards", "eager", "env"
+]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
 _CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
@@ -62,6 +65,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("eager", str(value))
     if name == "guards" and value == "skip":
         return Setting("guards", name, value)
+    if name.startswith("env."):
+        return Setting("env", name.removeprefix("env."), str(value))
     if name.startswith("options."):
         return Setting("option", name.removeprefix("options."), value)
     for owner in _CONFIGS:

@@ -32,6 +32,7 @@ from traceview.collectors.child.settings import Setting, parse
         ("no_grad", Setting("around", "no_grad")),
         ("autocast=bfloat16", Setting("around", "autocast", "bfloat16")),
         ("guards=skip", Setting("guards", "guards", "skip")),
+        ("env.OMP_NUM_THREADS=2", Setting("env", "OMP_NUM_THREADS", "2")),
         ("eager=Net.forward", Setting("eager", "Net.forward")),
     ],
 )
