@@ -67,7 +67,7 @@ def _lines(text: str) -> list[str]:
 def changed_functions(diff: str) -> list[Changed]:
     """Loaded functions that the patch changes; NotPatched where it changes more than functions."""
     path = Path(file_of(diff)).absolute()
-    loaded = [each for each in _functions() if _is(each.__code__.co_filename, path)]
+    loaded = [each for each in functions() if _is(each.__code__.co_filename, path)]
     if not loaded:
         raise NotPatched(f"no function of {path.name} is loaded")
     file = loaded[0].__code__.co_filename
@@ -91,7 +91,8 @@ def changed_functions(diff: str) -> list[Changed]:
     return [(each, each.__code__, news[each.__qualname__]) for each in found]
 
 
-def _functions() -> Iterator[FunctionType]:
+def functions() -> Iterator[FunctionType]:
+    """All that are alive."""
     return (each for each in gc.get_objects() if type(each) is FunctionType)
 
 

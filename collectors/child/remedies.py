@@ -8,7 +8,6 @@ A patch of the user's file is tried the same way: the copy has the changed code.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 import weakref
@@ -16,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from .clock import gpu_in_use
 from .memory import Memory
-from .patches import NotPatched, changed_functions
+from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo
 from .settings import Setting, parse
@@ -47,6 +46,11 @@ class Remedy:
     def from_json(cls, data: Mapping[str, Any]) -> Remedy:
         """ValueError where a setting is none."""
         return cls(data["name"], tuple(map(parse, data.get("settings") or ())), data.get("patch"))
+
+    @property
+    def without_gradients(self) -> bool:
+        """Whether nothing that is computed under it has a gradient."""
+        return bool({"no_grad", "inference_mode"} & set(self.named("around")))
 
     def named(self, kind: str) -> dict[str, Any]:
         """Names and values of the settings of one kind."""
@@ -130,11 +134,12 @@ class Trial:
     def __init__(self, torch: Any, name: str) -> None:
         self._torch = torch
         self.name = name
+        self.remedy = Remedy(name)
         self.state = "unfinished"
         self.why: str | None = None
-        self._remedy = Remedy(name)
         self._gates: weakref.WeakSet[Gate] = weakref.WeakSet()
-        self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self._codes: list[Changed] = []
+        self._copies: dict[int, CodeType] = {}
         self._targets: weakref.WeakKeyDictionary[Gate, Callable[..., Any]] = (
             weakref.WeakKeyDictionary()
         )
@@ -147,13 +152,18 @@ class Trial:
 
     def prepare(self, remedy: Remedy, control: Control) -> None:
         """Find out whether it can be tried; nothing is switched yet."""
-        self._remedy, self._gates = remedy, control.gates
+        self.remedy, self._gates = remedy, control.gates
         if remedy.named("env"):
             raise NotApplicable("it is set before the process starts")
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}
-        self._codes += [each for each in _compiled() if id(each[0]) not in changed]
+        self._copies = _copies()
+        self._codes += [
+            (function, function.__code__, self._copies[id(function.__code__)])
+            for function in functions()
+            if id(function.__code__) in self._copies and id(function) not in changed
+        ]
         eager = remedy.named("eager")
         names = {_name_of(gate) for gate in control.gates}
         if unknown := set(eager) - names:
@@ -183,7 +193,11 @@ class Trial:
         compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
         result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
-        around, last = self._around(), "channels_last" in self._remedy.named("around")
+        inner = getattr(call, "_torchdynamo_orig_callable", None)
+        code = getattr(inner, "__code__", None)
+        if id(code) in self._copies:  # torch has just made this function, of code that it has seen
+            inner.__code__ = self._copies[id(code)]  # type: ignore[union-attr]
+        around, last = self._around(), "channels_last" in self.remedy.named("around")
         if not around and not last:
             return call  # type: ignore[no-any-return]
 
@@ -199,7 +213,7 @@ class Trial:
         return within
 
     def _guarded(self, gate: Gate) -> Callable[..., Any]:
-        if _name_of(gate) in self._remedy.named("eager"):
+        if _name_of(gate) in self.remedy.named("eager"):
             return gate.original
         call: Callable[..., Any] | None = None
         original = weakref.ref(gate)
@@ -223,7 +237,7 @@ class Trial:
 
     def _arguments(self, how: Mapping[str, Any]) -> dict[str, Any]:
         """torch.compile's arguments."""
-        remedy, given = self._remedy, dict(how)
+        remedy, given = self.remedy, dict(how)
         asked, options = remedy.named("compile"), remedy.named("option")
         if remedy.named("guards"):
             skip = getattr(self._torch.compiler, "skip_guard_on_all_nn_modules_unsafe", None)
@@ -248,7 +262,7 @@ class Trial:
     def _around(self) -> list[Callable[[], AbstractContextManager[Any]]]:
         torch = self._torch
         found: list[Callable[[], AbstractContextManager[Any]]] = []
-        for name, value in self._remedy.named("around").items():
+        for name, value in self.remedy.named("around").items():
             if name == "autocast":
                 dtype = getattr(torch, str(value), None)
                 device = "cuda" if gpu_in_use(torch) else "cpu"
@@ -266,7 +280,7 @@ class Trial:
     def switched(self) -> Iterator[None]:
         """Codes and settings of the process; all back at the end, whatever happens."""
         with ExitStack() as stack:
-            for setting in self._remedy.settings:
+            for setting in self.remedy.settings:
                 self._switch(setting, stack)
             for function, _, other in self._codes:
                 stack.callback(setattr, function, "__code__", function.__code__)
@@ -312,26 +326,17 @@ class Trial:
 # -- the code that Dynamo has compiled -------------------------------------------------------------
 
 
-def _compiled() -> list[tuple[FunctionType, CodeType, CodeType]]:
-    """Functions that Dynamo has compiled, with their code and a copy of it."""
+def _copies() -> dict[int, CodeType]:
+    """A copy of each code object that Dynamo has compiled, by the id of the original."""
     tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
-    known = {id(code): code for ref in getattr(tracker, "seen", ()) if (code := ref()) is not None}
-    copies = {key: copied(code) for key, code in known.items()}
-    return [
-        (function, function.__code__, copies[id(function.__code__)])
-        for function in _functions()
-        if id(function.__code__) in copies
-    ]
+    known = (ref() for ref in getattr(tracker, "seen", ()))
+    return {id(code): copied(code) for code in known if code is not None}
 
 
 def copied(code: CodeType) -> CodeType:
     """Another code object that does the same, with copies of the functions' within."""
     inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_consts=tuple(inner))
-
-
-def _functions() -> Iterator[FunctionType]:
-    return (each for each in gc.get_objects() if type(each) is FunctionType)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .frames import Frames
 from .taken import Taken, free_bytes
 
 MOST_OUTPUTS = 64  # of one container
+GRADIENT = "gradient of "  # begins the name of one
 _DEPTH = 6
 _SIMPLE = (bool, int, float, str, type(None))
 _PLAIN = (list, tuple, dict)
@@ -162,7 +163,7 @@ def gradients(result: Any, call: Any, args: Any, kwargs: Any, torch: Any) -> dic
     for _, tensor in named:
         tensor.grad = None
     torch.autograd.backward(made, [_weights(each, torch) for each in made])
-    return {f"gradient of {n}": t.grad.clone() for n, t in named if t.grad is not None}
+    return {f"{GRADIENT}{n}": t.grad.clone() for n, t in named if t.grad is not None}
 
 
 def _weights(tensor: Any, torch: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from .driver import Parts
 from .logs import nothing_shown
 from .remedies import Trial
-from .replay import NotCompared, Replay
+from .replay import GRADIENT, NotCompared, Replay
 from .taken import Taken, Taker
 
 BUDGET_S = 120.0
@@ -154,6 +154,8 @@ class _Comparison:
                 found = self._in_time(
                     lambda: self._replay.run(lambda call: remedy.compiled(call, how))
                 )
+            if remedy.remedy.without_gradients:
+                found = {**_gradients(self._eager), **found}  # that there are none is meant
             self._look("trial", self._own, found)
         except Exception as error:  # noqa: BLE001 - the remedy's own
             self._write("trial", self._own, {"output": None, "same": None, "why": _reason(error)})
@@ -194,6 +196,10 @@ class _Comparison:
         if self._trial is not None:
             key["trial"] = self._trial
         self._recorder.write("output_check", **key, **row)
+
+
+def _gradients(outputs: Outputs) -> Outputs:
+    return {name: value for name, value in outputs.items() if name.startswith(GRADIENT)}
 
 
 def _reason(error: BaseException) -> str:
