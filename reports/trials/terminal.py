@@ -77,7 +77,7 @@ def _trial(number: int, trial: Trial, verdicts: int, gains: int) -> Iterator[Lin
             yield _line(text, _DIM, "     ", "       ")
     if trial.why:
         yield _line(trial.why, "", "     ", "       ")
-    for price in trial.price:
+    for price in trial.price if trial.ratio is not None else ():
         yield _line(f"Price: {price}", "", "     ", "       ")
 
 

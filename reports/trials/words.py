@@ -55,7 +55,7 @@ def saved(trial: Trial) -> str:
     """What a step saves, measured, next to what a finding expected of it."""
     if trial.measured_ms is None:
         return ""
-    measured = f"{fmt.signed(-trial.measured_ms)} per step measured"
+    measured = f"{fmt.signed(-trial.measured_ms)} measured"
     if trial.predicted_ms is None:
         return measured
     return f"{measured}, {fmt.signed(-trial.predicted_ms)} predicted"
@@ -67,16 +67,12 @@ def outputs(trial: Trial) -> str:
 
 
 def details(trial: Trial) -> str:
-    """The other figures of a trial."""
+    """What else a terminal has room for."""
     parts = [saved(trial)]
-    if trial.compile_seconds is not None:
+    if trial.compile_seconds is not None and trial.ratio is not None:
         parts.append(f"{fmt.seconds(trial.compile_seconds)} of compilation")
     if trial.graph_breaks:
         parts.append(fmt.plural(trial.graph_breaks, "graph break"))
-    if trial.peak_bytes is not None:
-        parts.append(f"peak memory {fmt.size(trial.peak_bytes)}")
-    if trial.ratio is not None:
-        parts.append(f"outputs {outputs(trial)}")
     if trial.rules:
         parts.append(f"for {', '.join(trial.rules)}")
     return "; ".join(filter(None, parts))

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -231,6 +232,7 @@ def _carry_out(
     else:
         color = stdout_color()
         click.echo(terminal.render(made, width=stdout_width(), color=color), color=color)
+        _offer_patch(made, run)
     click.echo(f"results: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
@@ -239,6 +241,15 @@ def _carry_out(
     best = made.recommended
     enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)
     return 0 if enough else TOO_LITTLE
+
+
+def _offer_patch(made: Results, run: Run) -> None:
+    """The command that writes the recommended patch into the file."""
+    patch = made.recommended and made.recommended.patch
+    if patch:
+        number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
+        command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
+        click.echo(f"write the patch into the file: {command}")
 
 
 def _tried(
@@ -327,8 +338,9 @@ def _run_of(
         raise UsageError(fact, remedy, slug="run-and-arguments")
     context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
     own = {name for name in given if context.get_parameter_source(name) is typed}
-    if wrong := sorted(own & set(_OF_A_NEW_RUN)):
-        fact = f"--{wrong[0].replace('_', '-')} is for a new run, and {folder} is one already."
+    wrong = [each for each in context.command.params if each.name in own & set(_OF_A_NEW_RUN)]
+    if wrong:
+        fact = f"{wrong[0].opts[-1]} is for a new run, and {folder} is one already."
         raise UsageError(fact, "Leave it out, or give the script.", slug="not-a-new-run")
     run = Run.open(folder.absolute())
     manifest = run.manifest

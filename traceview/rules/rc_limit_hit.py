@@ -99,8 +99,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             continue
 
         # What is behind most of its recompiles.
-        every = _recompiles.by_source(tables)
-        own = (cause for cause in every if _recompiles.frame_of(cause.row) == frame)
+        own = (c for c in _recompiles.by_source(tables) if _recompiles.frame_of(c.row) == frame)
         cause = max(own, key=lambda cause: len(cause.rows), default=None)
         named = (*(row["co_name"] for row in compiles), *(row["function"] for row in warned))
         name = next(filter(None, named), None)

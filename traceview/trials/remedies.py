@@ -166,7 +166,7 @@ def _larger(one: float | None, other: float | None) -> float | None:
 
 
 def _distinct(remedies: Iterable[Remedy]) -> list[Remedy]:
-    """Two patches of one line get names of their own: events are told apart by them."""
+    """Two patches of one line get names of their own, by which their events are known."""
     seen: dict[str, int] = {}
     kept = []
     for remedy in remedies:
