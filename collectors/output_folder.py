@@ -24,6 +24,8 @@ _OURS = (
     "diagnosis.json",
     "report.html",
     "report.md",
+    "trials.json",
+    "trials.html",
 )
 _ANOTHER = "Choose another folder with -o DIR."
 

@@ -33,6 +33,7 @@ FLOORS = {
     "traceview.rules": 4,
     "traceview.diagnosis": 5,
     "traceview.compare": 6,
+    "traceview.trials": 6,
     "traceview.check": 7,
     "traceview.collectors": 8,
     "traceview.reports": 8,

@@ -13,6 +13,8 @@ _COMMANDS = {
     "diagnose": ("scripts", "Run a script, compare eager with compiled, and explain the result."),
     "demo": ("scripts", "Diagnose a bundled script."),
     "collect": ("scripts", "Run a script and record it, without analysing it."),
+    "try": ("trials", "Try what the findings advise, and measure what it gains."),
+    "sweep": ("trials", "Measure modes, dynamic shapes or backends against eager."),
     "postmortem": ("postmortem", "Read the logs of a finished job and explain them."),
     "report": ("runs", "Write the report of a run again."),
     "compare": ("compare", "Compare two runs: what got slower or faster, and why."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,12 +86,11 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     only a message on stderr if a document on stdout was requested.
     """
     from traceview.contracts import text_of
-    from traceview.diagnosis import diagnose, to_json
+    from traceview.diagnosis import to_json
     from traceview.reports import markdown, terminal
 
-    diagnosis = diagnose(run, tables_of(run, wanted.job_steps, refresh=refresh), choice)
     page = run.folder / "report.html"
-    unwritten = _written(page, diagnosis)
+    diagnosis, unwritten = diagnosed(run, wanted, choice, refresh=refresh)
     if wanted.as_json:
         click.echo(text_of(to_json(diagnosis)))
     elif wanted.as_markdown:
@@ -110,6 +110,22 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     return 3 if diagnosis.verdict.outcome == "failed" else 0
 
 
+def diagnosed(
+    run: Run, wanted: Wanted, choice: Choice, *, refresh: bool
+) -> tuple[Diagnosis, RunFolderError | None]:
+    """The diagnosis of ``run``, written with its page; the error if that could not be done."""
+    from traceview.contracts import text_of
+    from traceview.diagnosis import diagnose, to_json
+    from traceview.reports import html
+
+    diagnosis = diagnose(run, tables_of(run, wanted.job_steps, refresh=refresh), choice)
+    pages = {
+        run.folder / "diagnosis.json": text_of(to_json(diagnosis)) + "\n",
+        run.folder / "report.html": html.render(diagnosis),
+    }
+    return diagnosis, written(pages)
+
+
 def _check_raw(run: Run) -> None:
     """NothingToAnalyse without raw data; of a run that failed, the manifest says how it ended."""
     for record in run.manifest.passes:
@@ -124,19 +140,11 @@ def _check_raw(run: Run) -> None:
     raise NothingToAnalyse(fact, remedy, slug="nothing-recorded")
 
 
-def _written(page: Path, diagnosis: Diagnosis) -> RunFolderError | None:
-    """Write ``diagnosis.json`` and the page; returns the error if one of them can't be written.
+def written(pages: Mapping[Path, str]) -> RunFolderError | None:
+    """Write files with their texts; returns the error if one of them can't be written.
 
     Each is written whole or not at all: a reader sees the old file or the new one.
     """
-    from traceview.contracts import text_of
-    from traceview.diagnosis import to_json
-    from traceview.reports import html
-
-    pages = {
-        page.with_name("diagnosis.json"): text_of(to_json(diagnosis)) + "\n",
-        page: html.render(diagnosis),
-    }
     for path, text in pages.items():
         scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:

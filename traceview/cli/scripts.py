@@ -9,6 +9,7 @@ import click
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, reporting, targeting
 
 if TYPE_CHECKING:
+    from traceview.collectors import CollectOptions
     from traceview.run import Run
 
 
@@ -91,6 +92,21 @@ def _collect(
     """Run the target with the options of ``collecting``; returns the finished run folder."""
     from traceview import collectors
     from traceview.cli.console import Console
+
+    return collectors.collect(
+        collect_options(module, target, to_stderr=to_stderr, **options), Console()
+    )
+
+
+def collect_options(
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    to_stderr: bool,
+    **options: Any,  # noqa: ANN401 (click's options)
+) -> CollectOptions:
+    """The options of ``collecting`` and ``targeting``, checked."""
+    from traceview.collectors import CollectOptions
     from traceview.errors import UsageError
 
     if module is None and not target:
@@ -101,11 +117,10 @@ def _collect(
         fact = "--compile-options has nothing to compile."
         remedy = "Add --compile TARGET; `--compile auto` finds the module that takes most time."
         raise UsageError(fact, remedy, slug="no-target")
-    asked = collectors.CollectOptions(
+    return CollectOptions(
         kind="script" if module is None else "module",
         target=target[0] if module is None else module,
         args=target[1:] if module is None else target,
         quiet_stdout_to_stderr=to_stderr,
         **options,
     )
-    return collectors.collect(asked, Console())

@@ -7,12 +7,18 @@ was is given.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 import msgspec
 import polars as pl
 
-from traceview.derive.bootstrap import median_interval, ratio_interval, weighted_median
+from traceview.derive.bootstrap import (
+    Interval,
+    median_interval,
+    ratio_interval,
+    weighted_median,
+)
 from traceview.derive.pairs import per_step_ms
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables
@@ -40,6 +46,15 @@ class Figures(msgspec.Struct, frozen=True):
     pairs_replayed: int = 0
     steps_timed: int = 0
     compiles_inside: int = 0
+
+
+class PairedRatio(msgspec.Struct, frozen=True):
+    """Medians of two stances, that of the pairs' ratios, and its interval from three pairs on."""
+
+    base_ms: float
+    other_ms: float
+    ratio: float
+    interval: Interval | None
 
 
 class _Side(msgspec.Struct, frozen=True):
@@ -103,20 +118,15 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         pl.col("pair_index").is_in(used["pair_index"].to_list())
         & pl.col("anchor_region_id").eq_missing(anchor)
     )
-    weights = used["weight"].to_list()
-    ratios, eager, compiled = (used[c].to_list() for c in ("speedup", "eager_ms", "compiled_ms"))
-    eager_ms, compiled_ms = weighted_median(eager, weights), weighted_median(compiled, weights)
-    # The interval holds the ratio of the two medians that are shown, too.
-    low, high = None, None
-    if len(ratios) >= ENOUGH_PAIRS:
-        least, most = median_interval(ratios, weights)
-        low, high = min(least, eager_ms / compiled_ms), max(most, eager_ms / compiled_ms)
+    columns = ("eager_ms", "compiled_ms", "weight")
+    timed_ms = ratio_of_pairs(*(used[name].to_list() for name in columns))
+    low, high = timed_ms.interval or (None, None)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
-        eager_ms=eager_ms,
-        compiled_ms=compiled_ms,
-        speedup=weighted_median(ratios, weights),
+        eager_ms=timed_ms.base_ms,
+        compiled_ms=timed_ms.other_ms,
+        speedup=timed_ms.ratio,
         speedup_low=low,
         speedup_high=high,
         pairs_used=used.height,
@@ -125,6 +135,20 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
     )
+
+
+def ratio_of_pairs(
+    base: Sequence[float], other: Sequence[float], weights: Sequence[float]
+) -> PairedRatio:
+    """What pairs of blocks say of two stances' milliseconds per step, each pair by its weight."""
+    base_ms, other_ms = weighted_median(base, weights), weighted_median(other, weights)
+    ratios = [before / after for before, after in zip(base, other, strict=True)]
+    interval = None
+    if len(ratios) >= ENOUGH_PAIRS:
+        low, high = median_interval(ratios, weights)
+        # It holds the ratio of the two medians that are shown, too.
+        interval = min(low, base_ms / other_ms), max(high, base_ms / other_ms)
+    return PairedRatio(base_ms, other_ms, weighted_median(ratios, weights), interval)
 
 
 def _side(tables: Tables, run: Row, stance: str) -> _Side | None:

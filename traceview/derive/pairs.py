@@ -1,4 +1,4 @@
-"""Table ``block_pairs``: each eager block with the compiled block of the same pair.
+"""Pairs of blocks of two stances; table ``block_pairs``: each eager block with the compiled one.
 
 A block measures steps only if nothing else happened between its edges. A pair is left out, with the
 reason in words, where a compile ended inside one of its blocks, where a block held other work (its
@@ -16,7 +16,7 @@ for long ones: from half the length of the longest on, pairs weigh the same.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
@@ -43,48 +43,63 @@ CALLS_TOLERANCE = 0.1
 ENOUGH_TO_JUDGE = 4
 
 Row = Mapping[str, Any]
-_STANCES = ("eager", "compiled")
+#: The two stances whose blocks alternate: what the other one is compared with comes first.
+Stances = tuple[str, str]
+EAGER_COMPILED: Stances = ("eager", "compiled")
 
 
-class _Pair(msgspec.Struct):
+class Pair(msgspec.Struct):
     """Two blocks of one pair index, and why the pair is left out (None: it is used)."""
 
-    eager: Row
-    compiled: Row
+    base: Row
+    other: Row
     left_out: str | None = None
     weight: float | None = None
 
     @property
     def steps(self) -> int:
-        return min(self.eager["steps"] or 0, self.compiled["steps"] or 0)
+        return min(self.base["steps"] or 0, self.other["steps"] or 0)
 
     @property
     def length(self) -> float:
-        both = self.eager["steps"] or 0, self.compiled["steps"] or 0
+        both = self.base["steps"] or 0, self.other["steps"] or 0
         return 2 * both[0] * both[1] / sum(both) if all(both) else 0.0
 
     @property
     def replayed(self) -> bool | None:
         """None in older recordings, which have none."""
-        known: bool | None = self.eager["replayed"]
+        known: bool | None = self.base["replayed"]
         return known
 
     @property
     def compiles(self) -> int:
-        return (self.eager["compiles_inside"] or 0) + (self.compiled["compiles_inside"] or 0)
+        return (self.base["compiles_inside"] or 0) + (self.other["compiles_inside"] or 0)
+
+    @property
+    def clock(self) -> str | None:
+        return self.other["clock"]  # type: ignore[no-any-return]
+
+    @property
+    def base_ms(self) -> float | None:
+        """Milliseconds of one step of either block."""
+        return per_step_ms(self.base)
+
+    @property
+    def other_ms(self) -> float | None:
+        return per_step_ms(self.other)
 
     def row(self) -> dict[str, Any]:
         """The row of ``block_pairs``."""
-        eager, compiled = per_step_ms(self.eager), per_step_ms(self.compiled)
+        eager, compiled = self.base_ms, self.other_ms
         head = ("pass", "rank", "pid", "anchor_region_id", "pair_index")
-        return {key: self.eager[key] for key in head} | {
+        return {key: self.base[key] for key in head} | {
             "eager_ms": eager,
             "compiled_ms": compiled,
             "speedup": eager / compiled if eager and compiled else None,
             "steps": self.steps,
             "weight": self.weight,
             "replayed": self.replayed,
-            "clock": self.compiled["clock"],
+            "clock": self.clock,
             "used": self.left_out is None,
             "compiles_inside": self.compiles,
             "left_out": self.left_out,
@@ -93,29 +108,38 @@ class _Pair(msgspec.Struct):
 
 def block_pairs(tables: Tables) -> pl.DataFrame:
     """Table ``block_pairs`` of every process and anchor, whose steps are different ones."""
-    # Process → anchor → pair index → stance → block.
-    processes: dict[tuple[Any, ...], dict[int | None, dict[int, dict[str, Row]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(dict))
-    )
+    processes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for block in tables["blocks"].iter_rows(named=True):
-        anchors = processes[block["pass"], block["rank"], block["pid"]]
+        processes[block["pass"], block["rank"], block["pid"]].append(block)
+    return from_rows(
+        "block_pairs",
+        [
+            pair.row()
+            for blocks in processes.values()
+            for pairs in paired(blocks, EAGER_COMPILED).values()
+            for pair in pairs
+        ],
+    )
+
+
+def paired(blocks: Iterable[Row], stances: Stances) -> dict[int | None, list[Pair]]:
+    """Anchor → pairs of the two stances' blocks of one process, each judged."""
+    # Anchor → pair index → stance → block.
+    anchors: dict[int | None, dict[int, dict[str, Row]]] = defaultdict(lambda: defaultdict(dict))
+    for block in blocks:
         sides = anchors[block["anchor_region_id"]]
-        if block["pair_index"] is not None and block["stance"] in _STANCES:
+        if block["pair_index"] is not None and block["stance"] in stances:
             sides[block["pair_index"]][block["stance"]] = block
-    rows: list[dict[str, Any]] = []
-    for anchors in processes.values():
-        paired = {
-            anchor: [
-                _Pair(side["eager"], side["compiled"])
-                for _, side in sorted(sides.items())
-                if len(side) == 2
-            ]
-            for anchor, sides in anchors.items()
-        }
-        for pairs in paired.values():
-            _judge(pairs)
-            rows += [pair.row() for pair in pairs]
-    return from_rows("block_pairs", rows)
+    base, other = stances
+    found = {
+        anchor: [
+            Pair(side[base], side[other]) for _, side in sorted(sides.items()) if len(side) == 2
+        ]
+        for anchor, sides in anchors.items()
+    }
+    for pairs in found.values():
+        _judge(pairs)
+    return found
 
 
 def per_step_ms(block: Row) -> float | None:
@@ -125,12 +149,12 @@ def per_step_ms(block: Row) -> float | None:
     return float(block["duration_ms"]) / int(block["steps"])
 
 
-def _judge(pairs: list[_Pair]) -> None:
+def _judge(pairs: list[Pair]) -> None:
     """Write into each pair why it is left out, if it is, or how much it weighs."""
     for pair in pairs:
-        if per_step_ms(pair.eager) is None or per_step_ms(pair.compiled) is None:
+        if pair.base_ms is None or pair.other_ms is None:
             pair.left_out = "no time was recorded"
-        elif pair.eager["clock"] != pair.compiled["clock"]:
+        elif pair.base["clock"] != pair.other["clock"]:
             pair.left_out = "the two blocks were timed by different clocks"
     readable = [pair for pair in pairs if pair.left_out is None]
     quiet = [pair for pair in readable if pair.compiles == 0]
@@ -156,7 +180,7 @@ def _judge(pairs: list[_Pair]) -> None:
         pair.weight = min(pair.length, most)
 
 
-def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
+def _own_or_replayed(pairs: list[Pair]) -> list[Pair]:
     """Those of ``pairs`` that are one kind of step: all, the script's own, or the replayed ones."""
     own = [pair for pair in pairs if not pair.replayed]
     replayed = [pair for pair in pairs if pair.replayed]
@@ -169,12 +193,13 @@ def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
             own,
             "replayed calls count: a step is more than a call",
         )
-    for stance in _STANCES:
+    for side in ("base", "other"):
         steps, calls = (
-            [per_step_ms(getattr(pair, stance)) or 0.0 for pair in side] for side in (own, replayed)
+            [per_step_ms(getattr(pair, side)) or 0.0 for pair in some] for some in (own, replayed)
         )
         low, high = min(steps) * (1 - SAME_TIME), max(steps) * (1 + SAME_TIME)
         if not low <= median(calls) <= high:
+            stance = getattr(kept[0], side)["stance"]
             figures = f"{median(calls):.3g} ms a call ({stance}), {median(steps):.3g} ms a step"
             for pair in others:
                 pair.left_out = f"{why}: {figures}"
@@ -182,15 +207,15 @@ def _own_or_replayed(pairs: list[_Pair]) -> list[_Pair]:
     return pairs
 
 
-def _leave_out_other_work(pairs: list[_Pair]) -> None:
+def _leave_out_other_work(pairs: list[Pair]) -> None:
     """Leave out pairs with a block whose work differs from that of the other blocks.
 
     By region calls of a step, and by its time: robust z-score, and ratio.
     z = 0.6745 · |x − median| / MAD (B. Iglewicz and D. Hoaglin, "How to Detect and Handle
     Outliers", 1993).
     """
-    blocks: dict[str, list[Row]] = {s: [getattr(pair, s) for pair in pairs] for s in _STANCES}
-    for stance, mine in blocks.items():
+    for mine in ([pair.base for pair in pairs], [pair.other for pair in pairs]):
+        stance = mine[0]["stance"]
         # Calls within calls are only seen in eager: compiled code holds what they do.
         known = [b["region_calls"] / b["steps"] for b in mine if b["region_calls"] is not None]
         usual = median(known) if known else 0.0

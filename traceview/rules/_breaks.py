@@ -235,6 +235,7 @@ def finding(
     explanation: str,
     what_to_do: str,
     snippet: Snippet | None,
+    remedy: tuple[str, ...] = (),
 ) -> Finding:
     """What a rule says of the break at ``site``, with all that is known of that place.
 
@@ -257,4 +258,5 @@ def finding(
         evidence=site.evidence(),
         what_to_do=what_to_do,
         snippet=snippet,
+        remedy=remedy,
     )

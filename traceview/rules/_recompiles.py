@@ -408,6 +408,7 @@ def finding(
     confidence: Confidence = "measured",
     evidence: tuple[Evidence, ...] | None = None,
     paste: str | None = None,
+    remedy: tuple[str, ...] = (),
     also_at: tuple[Location, ...] = (),
 ) -> Finding:
     """What a rule says of ``cause``; ``title`` continues ``forward() recompiled 3 times:``.
@@ -438,6 +439,7 @@ def finding(
         evidence=cause.evidence() if evidence is None else evidence,
         what_to_do=what_to_do,
         snippet=Snippet("python", paste) if paste else None,
+        remedy=remedy,
     )
 
 

@@ -26,6 +26,9 @@ from traceview.rules.kit import (
     step_ms,
 )
 
+#: Only inference graphs have such copies: their weights can become constants.
+FREEZING = ("torch._inductor.config.freezing=True", "no_grad")
+
 
 @dataclass(frozen=True)
 class Copied:

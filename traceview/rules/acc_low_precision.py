@@ -128,5 +128,6 @@ def _finding(found: Compared, row: Row, *, worse: bool) -> Finding:
         evidence=(Evidence(described(row), "output_checks"), *found.proof()),
         what_to_do=what_to_do,
         snippet=Snippet("shell", f"{_EMULATE} python SCRIPT"),
+        remedy=("torch._inductor.config.emulate_precision_casts=True",) if worse else (),
         about=about_region(found.region),
     )

@@ -152,6 +152,7 @@ def check(
             "Compile the function that holds the loop around this call, so that one entry "
             f"covers many of them{', or run this one in eager' if hurts else ''}."
         ),
+        remedy=(f"eager={entered[0]['name']}",) if hurts and entered else (),
         weighs=not hurts,
     )
 

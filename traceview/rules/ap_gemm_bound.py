@@ -36,6 +36,7 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Row,
     Tables,
     first_rank,
     milliseconds,
@@ -119,13 +120,14 @@ def check(
             *at_ceiling,
         ),
         what_to_do=what_to_do,
+        remedy=_settings(tables, _best_way(_measured_ways(tables))),
     )
 
 
 def _other_ways(tables: Tables) -> tuple[list[Evidence], str]:
     """What other ways to do the step's library work gain, as measured, and what to do."""
-    gains = [row for row in first_rank(rows(tables, "shape_gains")) if row["kind"] in _LIBRARY]
-    best = max(gains, key=lambda row: row["base_ms"] - row["ms"], default=None)
+    gains = _measured_ways(tables)
+    best = _best_way(gains)
     if best is None:
         return [], (
             "Nothing is wrong. Faster arithmetic (bf16, fp16, TF32) or larger batches change this "
@@ -146,3 +148,30 @@ def _other_ways(tables: Tables) -> tuple[list[Evidence], str]:
         f"{category(best['kind'])} time, measured on this step's shapes. Larger batches may change "
         "it as well."
     )
+
+
+def _measured_ways(tables: Tables) -> list[Row]:
+    return [row for row in first_rank(rows(tables, "shape_gains")) if row["kind"] in _LIBRARY]
+
+
+def _best_way(gains: list[Row]) -> Row | None:
+    return max(gains, key=lambda row: row["base_ms"] - row["ms"], default=None)
+
+
+def _settings(tables: Tables, best: Row | None) -> tuple[str, ...]:
+    """The setting that has the step's library calls take another way; none for their operands."""
+    if best is None:  # not measured
+        on_cpu = {row["device_name"] for row in rows(tables, "runs")} == {"cpu"}
+        return () if on_cpu else ("mode=max-autotune-no-cudagraphs",)
+    way, kind = best["way"], best["kind"]
+    if best["share"] < LEAST_GAIN or way == "contiguous":
+        return ()
+    if way == "bfloat16":
+        return ("autocast=bfloat16",)
+    if way == "channels last":
+        return ("channels_last",)
+    if way == "TF32":
+        if kind == "convolution":
+            return ("torch.backends.cudnn.allow_tf32=True",)
+        return ("float32_matmul_precision=high",)
+    return (f"sdpa={way.upper().replace(' ', '_')}",)

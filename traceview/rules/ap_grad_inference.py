@@ -112,6 +112,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             "Their results then carry no gradients."
         ),
         snippet=Snippet("python", "with torch.no_grad():\n    y = compiled(x)"),
+        remedy=("no_grad",),
         about=about_region(region),
     )
 

@@ -158,6 +158,7 @@ def check(
         ),
         what_to_do=what_to_do,
         snippet=snippet,
+        remedy=_settings(region) if may_gain else (),
         weighs=main,
     )
 
@@ -193,3 +194,12 @@ def _remedy(tables: Tables, counts: Row, region: Row | None) -> tuple[bool, str,
     asked = 'mode="reduce-overhead"'
     diff = _edits.added(line, asked, dropped="dynamic" if varies else None)
     return True, _RECORD, diff or Snippet("python", f"torch.compile(..., {asked})")
+
+
+def _settings(region: Row | None) -> tuple[str, ...]:
+    """What asks for cudagraphs, next to what the call asks for."""
+    if region is None or region["options"] is not None:
+        return ("torch._inductor.config.triton.cudagraphs=True",)
+    if region["mode"] == "max-autotune-no-cudagraphs":
+        return ("mode=max-autotune",)
+    return ("mode=reduce-overhead",)

@@ -95,4 +95,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             what_to_do="Remove backend=: Inductor is the default.",
             snippet=_edits.without(_edits.source_line(tables, place), "backend"),
+            remedy=("backend=inductor",),
         )

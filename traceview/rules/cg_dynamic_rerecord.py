@@ -135,6 +135,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
                 "then made one at a time; compare)."
             ),
             snippet=Snippet("python", _LEAVE_OUT),
+            remedy=("torch._inductor.config.triton.cudagraph_skip_dynamic_graphs=True",),
         )
 
 

@@ -77,5 +77,6 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "use larger batches."
             ),
             snippet=None if option else _edits.without(_edits.source_line(tables, place), "mode"),
+            remedy=("options.triton.cudagraphs=False",) if option else ("mode=None",),
             about=about_region(region),
         )

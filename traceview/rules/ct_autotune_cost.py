@@ -125,6 +125,7 @@ def check(
             "compile with the default mode and compare the step's time: autotuning pays only if "
             "it makes the step faster."
         ),
+        remedy=("mode=default",) if region and region["mode"] in _MODES else (),
         about=about_region(region),
     )
 

@@ -162,6 +162,7 @@ def _finding(tables: Tables, compile_: Row, pieces: list[Row]) -> Finding:
         ),
         what_to_do=remedy,
         snippet=snippet,
+        remedy=("torch._dynamo.config.optimize_ddp=False",) if alone else (),
         about=about(compile_),
     )
 

@@ -58,6 +58,9 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
     what_to_do: str
     snippet: Snippet | None = None
+    #: What ``traceview try`` can try of it: settings as ``--only`` takes them (docs/try.md), all of
+    #: them together. Where there are none, a diff in ``snippet`` is tried.
+    remedy: tuple[str, ...] = ()
     also_at: tuple[Location, ...] = ()
     #: The functions that it is about, ``co_filename:co_firstlineno``; empty: the whole script.
     about: frozenset[str] = frozenset()

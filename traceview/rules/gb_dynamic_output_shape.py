@@ -92,4 +92,5 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "branches on the size still breaks then."
             ),
             snippet=Snippet("python", _SWITCH),
+            remedy=("torch._dynamo.config.capture_dynamic_output_shape_ops=True",),
         )

@@ -89,6 +89,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "Dynamo capture it with capture_scalar_outputs; an `if` on it still breaks."
             ),
             snippet=snippet,
+            remedy=("torch._dynamo.config.capture_scalar_outputs=True",),
         )
 
 

@@ -91,4 +91,5 @@ def check(tables: Tables, *, fewest_callers: int = FEWEST_CALLERS) -> Iterator[F
             ),
             what_to_do=what_to_do,
             snippet=snippet,
+            remedy=() if old else ("torch._dynamo.config.nested_graph_breaks=True",),
         )

@@ -78,7 +78,8 @@ def check(tables: Tables) -> Iterator[Finding]:
         shown = "code that Dynamo cannot trace"
         if site.callee or site.source:
             shown = f"`{site.callee or shorten(site.source, 60)}`"
-        remedy, snippet = _remedy(site, traceable=not torch_before(tables, (2, 7)))
+        switch = _switch(site)
+        remedy, snippet = _remedy(site, switch, traceable=not torch_before(tables, (2, 7)))
 
         # torch's own words for it, and its first hint other than to file an issue.
         # Where it is no call that Dynamo gives up (an LSTM as it is looked up), it resumes nowhere.
@@ -99,16 +100,23 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             what_to_do=remedy,
             snippet=snippet,
+            remedy=(f"torch._dynamo.config.{switch}=True",) if switch else (),
         )
 
 
-def _remedy(site: _breaks.Site, *, traceable: bool) -> tuple[str, Snippet | None]:
+def _switch(site: _breaks.Site) -> str | None:
+    """The setting of Dynamo's that torch's hint names."""
+    hints = (hint for row in site.rows for hint in row["hints"] or ())
+    return next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
+
+
+def _remedy(
+    site: _breaks.Site, switch: str | None, *, traceable: bool
+) -> tuple[str, Snippet | None]:
     """Python's own library knows no tensors; a call into another package may become an operator.
 
     ``traceable``: this torch has ``nonstrict_trace``.
     """
-    hints = (hint for row in site.rows for hint in row["hints"] or ())
-    switch = next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
     if switch:  # an LSTM, a class made in the function
         setting = f"torch._dynamo.config.{switch} = True"
         return (

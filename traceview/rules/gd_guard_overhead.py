@@ -192,6 +192,7 @@ def check(
         evidence=tuple(lookup.evidence(tables)),
         what_to_do=remedy,
         snippet=Snippet("python", _SKIP) if filters and not lookup.on_values else None,
+        remedy=("guards=skip",) if filters and not lookup.on_values else (),
         about=about(lookup.owner),
     )
 

@@ -131,6 +131,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 "step."
             ),
             snippet=snippet,
+            remedy=("mode=max-autotune-no-cudagraphs",) if snippet else (),
             also_at=tuple(lines[1:4]),
         )
 

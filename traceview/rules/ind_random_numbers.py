@@ -84,5 +84,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "compiled call. Its random numbers are then those of eager mode for the same seed."
         ),
         snippet=Snippet("python", "torch._inductor.config.fallback_random = True"),
+        remedy=("torch._inductor.config.fallback_random=True",),
         also_at=tuple(found.places[1:4]),
     )

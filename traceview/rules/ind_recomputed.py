@@ -90,5 +90,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "same in every step, compute it once outside of compiled code."
         ),
         snippet=Snippet("python", 'torch.compile(…, options={"realize_opcount_threshold": 0})'),
+        remedy=("torch._inductor.config.realize_opcount_threshold=0",),
         also_at=tuple(found.places[1:4]),
     )

@@ -166,6 +166,7 @@ def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) 
             ),
         ),
         what_to_do=_LOCALITY if scattered else _TUNING,
+        remedy=() if scattered else ("torch._inductor.config.coordinate_descent_tuning=True",),
         snippet=None
         if scattered
         else Snippet("shell", "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1 python SCRIPT"),

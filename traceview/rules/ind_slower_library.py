@@ -161,8 +161,22 @@ def _finding(
         ),
         what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
         snippet=snippet,
+        remedy=_settings(cause, {row["kind"] for row in pairs}),
         weighs=True,
     )
+
+
+def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:
+    """What changes the library's choice for work of these kinds."""
+    if cause == "padded":
+        return ("torch._inductor.config.shape_padding=False",)
+    if cause == "layout" and "convolution" in kinds:
+        return ("torch._inductor.config.layout_optimization=False",)
+    if cause in ("operator", "kernel"):
+        if kinds == {"convolution"}:
+            return ("torch.backends.cudnn.benchmark=True",)
+        return ("mode=max-autotune-no-cudagraphs",)
+    return ()
 
 
 def _sides(row: Row) -> Iterator[str]:

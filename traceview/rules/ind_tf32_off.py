@@ -128,6 +128,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "that the result is still good enough."
         ),
         snippet=Snippet("python", 'torch.set_float32_matmul_precision("high")'),
+        remedy=("float32_matmul_precision=high",),
     )
 
 

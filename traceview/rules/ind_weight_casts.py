@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._weight_copies import copied
+from traceview.rules._weight_copies import FREEZING, copied
 from traceview.rules.kit import Cost, Finding, Snippet, Tables
 
 CODE = "TV429"
@@ -68,6 +68,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "Autocast may stay."
         ),
         snippet=Snippet("python", f"model = model.to(torch.{dtype})"),
+        remedy=FREEZING,
         also_at=tuple(found.places[1:4]),
         weighs=True,
     )

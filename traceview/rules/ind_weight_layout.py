@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._weight_copies import copied
+from traceview.rules._weight_copies import FREEZING, copied
 from traceview.rules.kit import Cost, Finding, Snippet, Tables
 
 CODE = "TV408"
@@ -70,6 +70,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "changes to them are not seen."
         ),
         snippet=Snippet("python", "torch._inductor.config.freezing = True"),
+        remedy=FREEZING,
         also_at=tuple(found.places[1:4]),
         weighs=True,
     )

@@ -99,5 +99,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "need much memory into torch.utils.checkpoint."
         ),
         snippet=Snippet("python", f"torch._functorch.config.{name} = {default}"),
+        remedy=(f"torch._functorch.config.{name}={default}",),
         also_at=lines[:3],
     )

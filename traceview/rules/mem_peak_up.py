@@ -54,6 +54,7 @@ GPU_ONLY = True
 MOST_RATIO = 1.1
 #: On small peaks a tenth is one workspace of cuBLAS (32 MiB on recent GPUs, more with several).
 MOST_BYTES = 64 * 2**20
+_BUDGET = ("torch._functorch.config.activation_memory_budget=0.8",)
 
 
 def check(
@@ -100,4 +101,5 @@ def check(
             "Look for tensors that eager code frees early and a graph keeps until it ends; for "
             "training try torch._functorch.config.activation_memory_budget = 0.8."
         ),
+        remedy=_BUDGET if rows(tables, "graphs", kind="aot_joint") else (),
     )

@@ -86,6 +86,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
         setting = f"torch._dynamo.config.{DYNAMIC_SWITCH} = False"
         at, proof = _recompiles.spot(tables, cause), Evidence(setting, "environment")
         paste = f"torch._dynamo.config.{DYNAMIC_SWITCH} = True"
+        switched = ("dynamic=None",) if region else (paste.replace(" ", ""),)
         if region:
             setting, call = "dynamic=False", compile_call(region)
             at = Spot(call or at.place)
@@ -118,6 +119,7 @@ def check(tables: Tables, *, most_padded: int = MOST_PADDED) -> Iterator[Finding
                 f"or pad {cause.source} to a few sizes and keep it static."
             ),
             paste=paste,
+            remedy=switched,
         )
         yield replace(found, weighs=meant)
 

@@ -76,6 +76,12 @@ _REMEDIES = {
     "length": "Keep the length of {source} fixed: allocate it once.",
 }
 
+#: Causes that a setting of Dynamo's takes away.
+_SWITCHES = {
+    "module_int": ("torch._dynamo.config.allow_unspec_int_on_nn_module=True",),
+    "parameter": ("torch._dynamo.config.force_parameter_static_shapes=False",),
+}
+
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function that reached the limit."""
@@ -93,8 +99,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             continue
 
         # What is behind most of its recompiles.
-        every = _recompiles.by_source(tables)
-        own = (cause for cause in every if _recompiles.frame_of(cause.row) == frame)
+        own = (c for c in _recompiles.by_source(tables) if _recompiles.frame_of(c.row) == frame)
         cause = max(own, key=lambda cause: len(cause.rows), default=None)
         named = (*(row["co_name"] for row in compiles), *(row["function"] for row in warned))
         name = next(filter(None, named), None)
@@ -139,6 +144,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
             evidence=(*logged, *(cause.evidence() if cause else ())),
             what_to_do=_remedy(tables, cause),
+            remedy=_settings(tables, cause, limit),
         )
 
 
@@ -179,3 +185,16 @@ def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
         f"{first} Raising {_recompiles.recompile_limit(tables)} helps only where the number of "
         "variants is finite."
     )
+
+
+def _settings(
+    tables: Tables, cause: _recompiles.Cause | None, limit: str | None
+) -> tuple[str, ...]:
+    """What makes the recompiles unnecessary, where a setting does; else a higher limit."""
+    reason = cause.rows[-1]["size_reason"] or str(cause.rows[-1]["kind"]) if cause else ""
+    if reason in _SWITCHES:
+        return _SWITCHES[reason]
+    called = region_of(tables, cause.row["compile_key"]) if cause else None
+    if reason == "static" and called is not None and called["dynamic"] == "False":
+        return ("dynamic=None",)
+    return (f"{_recompiles.recompile_limit(tables)}={8 * int(limit or 8)}",)

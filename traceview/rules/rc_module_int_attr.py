@@ -88,4 +88,5 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             info=cause.recompiles < fewest_recompiles,
             what_to_do=_SHARED if instances > 1 else _COUNTED,
             paste=paste,
+            remedy=(_SWITCH.replace(" ", ""),),
         )

@@ -132,5 +132,6 @@ def check(
                 "Leave dynamic= out and compare. If a size changes one day, torch makes it "
                 "symbolic by itself, for one more compile."
             ),
+            remedy=("dynamic=None",),
             about=about_region(region),
         )

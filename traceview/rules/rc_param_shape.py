@@ -95,5 +95,6 @@ def check(tables: Tables, *, most_shapes: int = MOST_SHAPES) -> Iterator[Finding
             confidence="derived" if own else "measured",
             what_to_do=remedy,
             paste=f"torch._dynamo.config.{SWITCH} = False",
+            remedy=(f"torch._dynamo.config.{SWITCH}=False",),
             also_at=tuple(_recompiles.callers(tables, cause)),
         )

@@ -59,7 +59,7 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.Data
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
-        return {"runs": _table("runs", run_rows(record, processes))}
+        return {"runs": table_of("runs", run_rows(record, processes))}
     return _tables(record, processes, damage)
 
 
@@ -99,7 +99,7 @@ def _tables(
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _input_sizes(owners)
     rows |= {name: found for name, each in optional.items() if (found := list(each))}
-    return {name: _table(name, found) for name, found in rows.items()}
+    return {name: table_of(name, found) for name, found in rows.items()}
 
 
 def _plain(owners: Owners, kind: str) -> Iterator[Row]:
@@ -167,7 +167,7 @@ def _input_sizes(owners: Owners) -> Iterator[Row]:
                     yield {"region_id": region_id, "sizes": pair[0], "calls": pair[1], **head}
 
 
-def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """Table ``name``; of every row the declared columns, each as its dtype or null."""
     schema = spec_of(name).polars_schema.items()
     declared = ({name: _as(dtype, row.get(name)) for name, dtype in schema} for row in rows)

@@ -1,0 +1,1 @@
+"""The results record of trials: on a terminal, and as a page."""

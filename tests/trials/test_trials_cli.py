@@ -1,0 +1,204 @@
+"""``traceview try`` and ``sweep`` with a collector that leaves events made by hand."""
+
+import json
+import re
+
+import jsonschema
+import pytest
+from cli_runs import Cli
+from recordings import unpack
+from trial_events import measured, trial, write
+
+from traceview import collectors
+from traceview.collectors import trials as door
+from traceview.collectors.child import settings
+from traceview.run import Run
+from traceview.trials.model import schema
+
+SWITCH = "torch._dynamo.config.capture_scalar_outputs=True"
+
+
+@pytest.fixture
+def cli(monkeypatch, capfd):
+    return Cli(monkeypatch, capfd)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return unpack("bad-gb_item", tmp_path)
+
+
+@pytest.fixture
+def target(monkeypatch):
+    """``target(gain)``: every trial gains that; the calls that were made."""
+    calls = []
+
+    def parse(text):
+        if "=" not in text and text not in ("no_grad", "channels_last"):
+            raise ValueError(text)
+
+    def answer(gain, leaves=measured):
+        def run_trials(options, run, asked, *, seconds, baseline="compiled", console):
+            calls.append({"options": options, "asked": asked, "seconds": seconds, "run": run})
+            calls[-1]["baseline"] = baseline
+            raw = run.folder / "raw" / f"trials-{len(calls)}"
+            events = [e for one in asked for e in leaves(one.name, gain, base=baseline)]
+            return write(raw, events)
+
+        monkeypatch.setattr(door, "run_trials", run_trials)
+        monkeypatch.setattr(settings, "parse", parse)
+        return calls
+
+    return answer
+
+
+def test_a_run_folder_continues(cli, run, target):
+    calls = target(1.5)
+    cli("try", run)
+    assert cli.code == 0
+    (call, *_) = calls
+    assert [one.settings for one in call["asked"]] == [(SWITCH,)]
+    assert (call["baseline"], call["seconds"]) == ("compiled", pytest.approx(600, abs=5))
+    assert call["options"].target == Run.open(run).manifest.target[0]
+    assert call["options"].python == Run.open(run).manifest.python
+    assert cli.out.startswith("▲ 1.50× (1.49–1.51×) against the compiled step as it is:")
+    assert re.search(r"^ 1 ▲ accepted  1\.50× \(1\.49–1\.51×\)  torch\._dynamo", cli.out, re.M)
+    assert "10.0 ms → 6.67 ms per step (medians of 8 pairs of blocks, host clock)" in cli.out
+    assert "−3.33 ms measured, −" in cli.out
+    assert "    torch._dynamo.config.capture_scalar_outputs = True" in cli.out
+    assert cli.out.rstrip().endswith(f"results: {run / 'trials.html'}")
+    assert "\x1b" not in cli.out
+
+
+def test_json_is_one_document_that_fits_its_schema(cli, run, target):
+    target(1.5)
+    cli("try", "--json", run)
+    document = json.loads(cli.out)
+    jsonschema.validate(document, schema())
+    assert json.loads((run / "trials.json").read_text()) == document
+    (one,) = document["trials"]
+    assert (one["rule"], one["verdict"], one["outputs_agree"]) == ("gb-item", "accepted", True)
+    assert document["recommended"]["trials"] == [SWITCH]
+    assert document["environment"]["torch_version"]
+    assert "trials.html" in cli.err
+
+
+def test_a_script_is_diagnosed_first(cli, run, target, monkeypatch):
+    calls = target(1.5)
+    seen = []
+    monkeypatch.setattr(
+        collectors, "collect", lambda options, _console: (seen.append(options), Run.open(run))[1]
+    )
+    cli("try", "--budget", "90s", "--steps", "5", "train.py", "--budget", "7")
+    assert cli.code == 0
+    assert (seen[0].target, seen[0].args, seen[0].steps) == ("train.py", ("--budget", "7"), 5)
+    assert calls[0]["options"] is seen[0]
+    assert calls[0]["seconds"] == pytest.approx(90, abs=5)
+
+
+@pytest.mark.parametrize(("gain", "code"), [(1.5, 0), (1.05, 1), (1.0, 1)])
+def test_require_gain(cli, run, target, gain, code):
+    target(gain)
+    cli("try", "--require-gain", "1.1", run)
+    assert cli.code == code
+
+
+def test_nothing_accepted_says_so(cli, run, target):
+    target(0.8)
+    cli("try", run)
+    assert cli.out.startswith("= 1 trial against the compiled step as it is, none accepted")
+    assert " 1 ▼ slower  0.80× " in cli.out
+
+
+def test_what_failed_says_why(cli, run, target):
+    def failing(name, _gain, base):
+        return [trial(name, "failed", why="RuntimeError: \x1b[31m<b>no</b>")]
+
+    target(1.5, failing)
+    cli("try", run)
+    assert " 1 ✕ failed" in cli.out
+    assert "RuntimeError: <b>no</b>" in cli.out
+    page = (run / "trials.html").read_text()
+    assert "RuntimeError: &lt;b&gt;no&lt;/b&gt;" in page
+    assert "<b>no" not in page
+
+
+class TestOnly:
+    def test_settings_and_rules(self, cli, run, target):
+        calls = target(1.0)
+        cli("try", "--only", "TV101, mode=max-autotune+dynamic=False,rc-zero-one", run)
+        assert [one.settings for one in calls[0]["asked"]] == [
+            ("mode=max-autotune", "dynamic=False"),
+            (SWITCH,),
+        ]
+        assert "rc-zero-one: this rule has no finding in this run" in cli.out
+
+    def test_a_setting_that_a_finding_offers_keeps_its_rule(self, cli, run, target):
+        calls = target(1.0)
+        cli("try", "--only", f"gb-item,{SWITCH}", run)
+        assert len(calls[0]["asked"]) == 1
+        assert "for gb-item" in cli.out
+
+    def test_a_word_that_is_neither(self, cli, run, target):
+        calls = target(1.0)
+        cli("try", "--only", "gb-itm", run)
+        assert cli.code == 2
+        assert "'gb-itm' is neither a rule nor a setting" in cli.err
+        assert "gb-item" in cli.err
+        assert calls == []
+
+
+class TestSweep:
+    def test_every_combination_against_eager(self, cli, run, target):
+        calls = target(1.2)
+        cli("sweep", "--modes", "default,max-autotune", "--dynamic", "none,true", run)
+        assert cli.code == 0
+        (call,) = calls
+        assert call["baseline"] == "eager"
+        assert [one.settings for one in call["asked"]] == [
+            ("mode=default", "dynamic=None"),
+            ("mode=default", "dynamic=True"),
+            ("mode=max-autotune", "dynamic=None"),
+            ("mode=max-autotune", "dynamic=True"),
+        ]
+        assert "against an eager step" in cli.out
+
+    def test_backends_also_force_a_full_graph(self, cli, run, target):
+        calls = target(1.2)
+        cli("sweep", "--backends", "eager,inductor", run)
+        names = [one.name for one in calls[0]["asked"]]
+        assert names == ["backend=eager", "backend=inductor", "fullgraph=True"]
+
+    def test_nothing_to_sweep_over(self, cli, run):
+        cli("sweep", run)
+        assert cli.code == 2
+        assert "Nothing to sweep over" in cli.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--budget", "soon"], "is no time such as 90s"),
+        (["--warm"], "--warm is for a new run"),
+        (["-o", "x"], "--output is for a new run"),
+    ],
+)
+def test_usage_errors(cli, run, target, words, said):
+    calls = target(1.0)
+    cli("try", *words, run)
+    assert cli.code == 2
+    assert said in cli.err
+    assert calls == []
+
+
+def test_arguments_do_not_follow_a_run_folder(cli, run, target):
+    target(1.0)
+    cli("try", run, "--big")
+    assert cli.code == 2
+    assert "Its script runs with the arguments of that run" in cli.err
+
+
+def test_no_script(cli):
+    cli("try")
+    assert cli.code == 2
+    assert "No script was given." in cli.err

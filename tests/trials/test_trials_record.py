@@ -1,0 +1,127 @@
+"""The results record: its contract, its page and its table."""
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from trial_events import agreeing, blocks, check, measured, trial, write
+
+from traceview.errors import NothingToAnalyse
+from traceview.reports.trials import page, terminal
+from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
+from traceview.trials import model as contract
+from traceview.trials.rounds import Process
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "try.md"
+PATCH = "--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-a = '<i>'\n+a = 2\n"
+REMEDIES = (
+    Remedy("dynamic=None", ("dynamic=None",), rules=("rc-dynamic-false",), predicted_ms=2.5),
+    Remedy("mode=reduce-overhead", ("mode=reduce-overhead",)),
+    Remedy("autocast=bfloat16", ("autocast=bfloat16",)),
+    Remedy("patch a.py:1", patch=PATCH),
+    Remedy("no_grad", ("no_grad",)),
+    Remedy("fullgraph=True", ("fullgraph=True",)),
+)
+
+
+@pytest.fixture
+def record(tmp_path):
+    first = [
+        *measured("dynamic=None", 1.4),
+        trial("mode=reduce-overhead", "failed", why="RuntimeError: <script>"),
+        *blocks("autocast=bfloat16", 1.9), *agreeing("autocast=bfloat16"),
+        check("autocast=bfloat16", "trial", False, "loss"), trial("autocast=bfloat16"),
+        *measured("patch a.py:1", 1.2),
+        *measured("no_grad", 0.9),
+        trial("fullgraph=True", "not_applicable", why="it is set already"),
+    ]  # fmt: skip
+    both = measured("dynamic=None+patch a.py:1", 1.7)
+    answers = iter([first, both])
+    spare = (Remedy("gb-<b>").untried("no remedy"),)
+
+    def ask(_remedies, _seconds):
+        return Process(
+            write(tmp_path / f"{id(object())}-{len(list(tmp_path.iterdir()))}", next(answers))
+        )
+
+    made = results(Plan(REMEDIES, "compiled", 600.0, spare), ask)
+    return Results(
+        target="train.py", created=None, traceview="0.1", baseline="compiled",
+        budget_seconds=600.0, environment={"torch_version": "2.13.0", "device_name": None},
+        trials=made.trials, recommended=made.recommended, not_tried=made.not_tried,
+    )  # fmt: skip
+
+
+def test_the_schema_is_one_and_the_file_is_it():
+    jsonschema.Draft202012Validator.check_schema(contract.schema())
+    committed = json.loads(files("traceview.trials").joinpath("schema.json").read_text("utf-8"))
+    assert committed == contract.schema(), "the model changed: call write_schema()"
+
+
+def test_every_key_and_every_verdict_is_documented():
+    described = set(re.findall(r"`([a-z_]+)`", DOCS.read_text("utf-8")))
+    made = contract.schema()
+    keys = set(made["properties"]) | set(contract.VERDICTS)
+    for definition in made["$defs"].values():
+        keys |= set(definition["properties"])
+    assert keys - described == set()
+
+
+def test_nothing_is_lost_on_the_way_and_back(record):
+    data = json.loads(json.dumps(to_json(record)))
+    jsonschema.validate(data, contract.schema())
+    assert from_json(data) == record
+
+
+@pytest.mark.parametrize("data", [None, {}, {"format": 2}, {"format": 1, "trials": 3}])
+def test_another_document_is_refused(data):
+    with pytest.raises(NothingToAnalyse):
+        from_json(data)
+
+
+def test_every_verdict_has_a_line(record):
+    text = terminal.render(record, 100, color=False)
+    for line in (
+        " 1 ▲ accepted             1.40×",
+        " 2 ✕ failed",
+        " 3 ! changes the results  1.90×",
+        " 4 ▲ accepted             1.20×",
+        " 5 ▼ slower               0.90×",
+        " 6 – not applicable",
+    ):
+        assert line in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "loss differs from eager" in text
+    assert "-a = '<i>'" in text
+    assert "  gb-<b>: no remedy" in text
+
+
+def test_colors_only_on_request(record):
+    assert "\x1b[32m 1 ▲ accepted" in terminal.render(record, 100, color=True)
+    assert "\x1b" not in terminal.render(record, 20, color=False)
+
+
+def test_the_page_is_whole_and_escaped(record):
+    text = page.html(record)
+    assert "<script" not in text
+    assert "<i>" not in text
+    assert "gb-&lt;b&gt;" in text
+    assert "RuntimeError: &lt;script&gt;" in text
+    assert "-a = &#39;&lt;i&gt;&#39;" in text
+    assert "http" not in re.sub(r"http-equiv", "", text)
+    assert text.count("1.40×") == 2  # its row, and the reason of the recommendation
+    assert ">not recorded<" in text  # the device
+
+
+def test_nothing_at_all():
+    fields = {field.name: () for field in msgspec.structs.fields(Results)}
+    empty = Results(**{
+        **fields, "target": "x", "created": None, "traceview": "0", "baseline": "eager",
+        "budget_seconds": 1.0, "environment": {}, "recommended": None,
+    })  # fmt: skip
+    assert "Nothing was tried" in page.html(empty)
+    assert terminal.render(empty, 80, color=False) == "= Nothing was tried"

@@ -1,0 +1,62 @@
+"""Raw folders of trials processes, made by hand as the collector writes them."""
+
+import json
+
+from traceview.trials import Remedy
+
+
+def trial(name, state="measured", **more):
+    return {
+        "event": "trial", "t": 1.0, "name": name, "state": state, "why": None, "compile_s": 2.5,
+        "compiles": 1, "graphs": 1, "graph_breaks": 0, "peak_bytes": 100,
+        "baseline_peak_bytes": 100, "step": 40,
+    } | more  # fmt: skip
+
+
+def block(name, pair, stance, ms, steps=50, **more):
+    return {
+        "event": "block", "t": 1.0, "trial": name, "block_index": 2 * pair, "pair_index": pair,
+        "stance": stance, "anchor_region_id": 0, "first_step": 0, "steps": steps,
+        "skipped_steps": 0, "replayed": False, "clock": "host", "duration_ms": ms * steps,
+        "host_ms": ms * steps, "thread_ms": ms * steps, "queued_ms": 0.0, "region_calls": steps,
+        "other_thread_calls": 0, "compiles_inside": 0, "page_faults": 0, "started_us": 1.0,
+    } | more  # fmt: skip
+
+
+def blocks(name, ratio, *, pairs=8, noise=0.004, base="compiled", ms=10.0, **more):
+    """Pairs in which the trial is faster by ``ratio``, with some noise."""
+    found = []
+    for pair in range(pairs):
+        wobble = 1 + noise * (pair % 3 - 1)
+        found.append(block(name, pair, base, ms * wobble, **more))
+        found.append(block(name, pair, "trial", ms / ratio, **more))
+    return found
+
+
+def check(name, run, same, output="output", **more):
+    return {
+        "event": "output_check", "t": 1.0, "trial": name, "region_id": 0, "run": run,
+        "output": output, "same": same, "why": None, "rmse": 1e-3, "eager_rmse": 1e-7,
+        "max_abs_diff": 0.25,
+    } | more  # fmt: skip
+
+
+def agreeing(name):
+    return [check(name, "trial", True), check(name, "compiled", True)]
+
+
+def measured(name, ratio, **more):
+    """Everything that a trial which agrees and is faster by ``ratio`` leaves behind."""
+    return [*blocks(name, ratio, **more), *agreeing(name), trial(name)]
+
+
+def write(folder, events, pid=7):
+    folder.mkdir(parents=True, exist_ok=True)
+    head = {"event": "process", "t": 0.0, "pid": pid, "rank": None, "pass": "trials"}
+    lines = "".join(json.dumps(event) + "\n" for event in (head, *events))
+    (folder / f"events-{pid}.jsonl").write_text(lines)
+    return folder
+
+
+def remedy(name, **more):
+    return Remedy(name, settings=(name,), **more)

@@ -1,0 +1,480 @@
+"""Commands that try remedies: ``traceview try`` and ``traceview sweep``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
+from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+
+if TYPE_CHECKING:
+    from traceview.cli.console import Console
+    from traceview.collectors import CollectOptions
+    from traceview.diagnosis import Diagnosis
+    from traceview.rules.choice import Choice
+    from traceview.run import Run
+    from traceview.trials import NotTried, Plan, Remedy, Results
+    from traceview.trials.model import Baseline
+    from traceview.trials.rounds import Ask
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: The recommendation gains less than --require-gain.
+TOO_LITTLE = 1
+FAILED = 3
+#: Facts of the environment that a table of results is worth nothing without.
+_FACTS = (
+    *("torch_version", "triton_version", "cuda_version", "python_version"),
+    *("platform", "device_name", "cpu_threads"),
+)
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
+#: Options that make no sense for a run folder that is there already.
+_OF_A_NEW_RUN = ("out", "force", "warm", "no_baseline", "compare_outputs")
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """``90s``, ``10m``, ``1h``; a usage error for anything else."""
+    found = _DURATION.fullmatch(value.strip())
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"{value!r} is no time such as 90s, 10m or 1h.", ctx, param)
+    return float(found[1]) * _UNITS[found[2]]
+
+
+_BUDGET = click.option(
+    "--budget",
+    default="10m",
+    show_default=True,
+    callback=_seconds,
+    metavar="TIME",
+    help="Time for all trials, such as 90s, 10m or 1h; the diagnosis before them not counted.",
+)
+_REQUIRE = click.option(
+    "--require-gain",
+    type=click.FloatRange(0, min_open=True),
+    metavar="X",
+    help="Exit with 1 unless the recommendation's ratio, its interval's lower end, is at least X.",
+)
+_JSON = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the results as JSON; a script's own stdout goes to stderr.",
+)
+_OPEN = click.option("--open", "open_page", is_flag=True, help="Open trials.html in the browser.")
+_JOB = click.option(
+    "--job-steps", type=click.IntRange(1), metavar="N", help="Steps of the real job."
+)
+_SELECT = click.option(
+    "--select", multiple=True, metavar="RULES", help="Diagnose by these rules only."
+)
+_IGNORE = click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
+
+
+def _trying(function: F) -> F:
+    """Options of both commands."""
+    for option in reversed((_BUDGET, _REQUIRE, _JSON, _OPEN, _JOB, _SELECT, _IGNORE)):
+        function = option(function)
+    return function
+
+
+@click.command("try", cls=TargetCommand, context_settings=PASS_ON)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="WHAT",
+    help="Try only these: rules (names, codes, families) and settings, comma-separated. Settings"
+    " of one trial are joined by +: `mode=max-autotune-no-cudagraphs+dynamic=False`.",
+)
+@click.option(
+    "--apply",
+    "apply_number",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Write the patch of trial N of the run folder's results into the file; try nothing.",
+)
+@_trying
+@collecting
+@targeting
+def try_command(
+    only: tuple[str, ...],
+    apply_number: int | None,
+    **options: Any,  # noqa: ANN401 (click's options)
+) -> None:
+    """Diagnose SCRIPT, then try what the findings advise, the most promising first.
+
+    Each remedy runs in blocks that alternate with the script as it is, and is accepted if a step is
+    faster beyond the interval and the outputs agree. No file of yours is changed. In place of
+    SCRIPT, the run folder of `traceview diagnose` continues from there.
+
+    \b
+    traceview try train.py
+    traceview try --only rc-dynamic-false,mode=max-autotune-no-cudagraphs train.py
+    traceview try traceview-train
+
+    Exit codes: 0, 1 (less than --require-gain), 2 (usage error), 3 (the script failed), 4 (nothing
+    to analyse).
+    """
+    if apply_number is not None:
+        click.echo(_apply(apply_number, options["module"], options["target"]))
+        return
+    words = tuple(word.strip() for words in only for word in words.split(",") if word.strip())
+
+    def plan(found: Diagnosis, choice: Choice, run: Run, budget_s: float) -> Plan:
+        from traceview.trials import Plan
+
+        remedies, spare = _wanted(words, found, choice, run.manifest.cwd)
+        return Plan(tuple(remedies), "compiled", budget_s, tuple(spare))
+
+    click.get_current_context().exit(_carry_out(plan, **options))
+
+
+@click.command("sweep", cls=TargetCommand, context_settings=PASS_ON)
+@click.option("--modes", metavar="MODES", help="Modes of torch.compile: `default,max-autotune`.")
+@click.option("--dynamic", metavar="VALUES", help="Values of dynamic=: `none,true,false`.")
+@click.option(
+    "--backends",
+    metavar="NAMES",
+    help="Backends: `eager,aot_eager,inductor`; also the script with fullgraph=True.",
+)
+@_trying
+@collecting
+@targeting
+def sweep_command(
+    modes: str | None,
+    dynamic: str | None,
+    backends: str | None,
+    **options: Any,  # noqa: ANN401 (click's options)
+) -> None:
+    """Measure SCRIPT in several modes, with dynamic shapes or not, or with several backends.
+
+    Each of them, in all combinations, runs in blocks that alternate with eager ones. In place of
+    SCRIPT, the run folder of `traceview diagnose` continues from there.
+
+    \b
+    traceview sweep --modes default,reduce-overhead,max-autotune --dynamic none,true train.py
+    traceview sweep --backends eager,aot_eager,inductor train.py
+    """
+    axes = [
+        _axis("backend", backends),
+        _axis("mode", modes),
+        _axis("dynamic", dynamic),
+    ]
+    if not any(axes):
+        fact = "Nothing to sweep over was given."
+        remedy = "Use --modes default,max-autotune, --dynamic none,true or --backends NAMES."
+        raise UsageError(fact, remedy, slug="no-axis")
+
+    def plan(_found: Diagnosis, _choice: Choice, _run: Run, budget_s: float) -> Plan:
+        from traceview.trials import Plan, named, swept
+
+        remedies = swept(*axes)
+        if backends:
+            remedies.append(named(("fullgraph=True",)))
+        return Plan(tuple(remedies), "eager", budget_s, together=False)
+
+    click.get_current_context().exit(_carry_out(plan, **options))
+
+
+def _axis(name: str, values: str | None) -> list[str]:
+    """Settings of one axis: ``dynamic=True`` for the word ``true``."""
+    literal = {"none": "None", "true": "True", "false": "False"}
+    words = [word.strip() for word in (values or "").split(",") if word.strip()]
+    return [f"{name}={literal.get(word.lower(), word)}" for word in dict.fromkeys(words)]
+
+
+MakePlan = Callable[["Diagnosis", "Choice", "Run", float], "Plan"]
+
+
+def _carry_out(
+    make_plan: MakePlan,
+    *,
+    module: str | None,
+    target: tuple[str, ...],
+    budget: float,
+    require_gain: float | None,
+    as_json: bool,
+    open_page: bool,
+    job_steps: int | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    **collecting: Any,  # noqa: ANN401 (click's options)
+) -> int:
+    """Diagnose, try, write, print; returns the exit code."""
+    from traceview.cli.console import Console, stdout_color, stdout_width
+    from traceview.cli.pipeline import Wanted, diagnosed
+    from traceview.contracts import text_of
+    from traceview.reports.trials import terminal
+    from traceview.trials import to_json
+
+    wanted = Wanted(as_json, False, False, job_steps, select, ignore)
+    choice, console = wanted.choice(), Console()
+    run, options = _run_of(module, target, as_json=as_json, console=console, **collecting)
+    console.say("reading the logs")
+    found, unwritten = diagnosed(run, wanted, choice, refresh=_run_folder(module, target) is None)
+    if unwritten is not None:
+        raise unwritten
+    click.echo(f"traceview: {found.verdict.sentence}", err=True)
+    click.echo(f"report: {run.folder / 'report.html'}", err=True)
+    made = _tried(make_plan(found, choice, run, budget), found, run, options, console)
+    page = _write(run, made)
+    if as_json:
+        click.echo(text_of(to_json(made)))
+    else:
+        color = stdout_color()
+        click.echo(terminal.render(made, width=stdout_width(), color=color), color=color)
+        _offer_patch(made, run)
+    click.echo(f"results: {page}", err=as_json)
+    if open_page and click.launch(page.resolve().as_uri()) != 0:
+        click.echo("traceview: No browser can be started here; open it by hand.", err=True)
+    if found.verdict.outcome == "failed":
+        return FAILED
+    best = made.recommended
+    enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)
+    return 0 if enough else TOO_LITTLE
+
+
+def _offer_patch(made: Results, run: Run) -> None:
+    """The command that writes the recommended patch into the file."""
+    patch = made.recommended and made.recommended.patch
+    if patch:
+        number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
+        command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
+        click.echo(f"write the patch into the file: {command}")
+
+
+def _tried(
+    plan: Plan, found: Diagnosis, run: Run, options: CollectOptions, console: Console
+) -> Results:
+    """What came of ``plan``, as the record that is kept."""
+    from traceview import __version__
+    from traceview.trials import Results, results
+    from traceview.trials.rounds import Tried
+    from traceview.words.text import one_line
+
+    cold = next((record.ending.kind for record in run.manifest.passes), None)
+    stopped = {"interrupted": "interrupted"}.get(cold or "")
+    if found.verdict.outcome == "failed":
+        stopped = "the script failed"
+    if stopped:
+        rest = tuple(remedy.untried(stopped) for remedy in plan.remedies)
+        tried = Tried((), None, (*rest, *plan.spare))
+    else:
+        with _inside(run.manifest.cwd):
+            tried = results(plan, _asking(run, options, plan.baseline, console))
+        console.progress(None)
+    facts = {name: found.environment.get(name) for name in _FACTS}
+    return Results(
+        target=found.target,
+        created=found.created,
+        traceview=__version__,
+        baseline=plan.baseline,
+        budget_seconds=plan.budget_s,
+        environment={k: None if v is None else one_line(str(v), 200) for k, v in facts.items()},
+        trials=tried.trials,
+        recommended=tried.recommended,
+        not_tried=tried.not_tried,
+    )
+
+
+def _asking(run: Run, options: CollectOptions, baseline: Baseline, console: Console) -> Ask:
+    """How a round of trials is run: the only door into the collector."""
+    from traceview.collectors.trials import Asked, run_trials
+    from traceview.trials.rounds import Process
+
+    def ask(remedies: Sequence[Remedy], seconds: float) -> Process:
+        from traceview.words import numbers as fmt
+
+        names = ", ".join(remedy.name for remedy in remedies)
+        trials = fmt.plural(len(remedies), "trial")
+        console.say(f"{trials}, for {fmt.seconds(seconds)} at most: {names}")
+        asked = [Asked(remedy.name, remedy.settings, remedy.patch) for remedy in remedies]
+        raw = run_trials(options, run, asked, seconds=seconds, baseline=baseline, console=console)
+        records = (record for record in run.manifest.passes if run.raw(record) == raw)
+        ending = next((record.ending.kind for record in records), None)
+        return Process(raw, interrupted=ending == "interrupted")
+
+    return ask
+
+
+def _run_folder(module: str | None, target: tuple[str, ...]) -> Path | None:
+    """The run folder that is given in place of a script."""
+    from traceview.run import MANIFEST
+
+    if module is None and target and (Path(target[0]) / MANIFEST).is_file():
+        return Path(target[0])
+    return None
+
+
+def _run_of(
+    module: str | None,
+    target: tuple[str, ...],
+    *,
+    as_json: bool,
+    console: Console,
+    **given: Any,  # noqa: ANN401 (click's options)
+) -> tuple[Run, CollectOptions]:
+    """A new run of the script, or the one that is there; and how its target is run."""
+    from traceview.cli.scripts import collect_options
+    from traceview.collectors import collect
+    from traceview.run import Run
+
+    folder = _run_folder(module, target)
+    if folder is None:
+        options = collect_options(module, target, to_stderr=as_json, **given)
+        return collect(options, console), options
+    if len(target) > 1:
+        fact = f"{folder} is a run folder, and {target[1]} follows it."
+        remedy = "Its script runs with the arguments of that run; leave others out."
+        raise UsageError(fact, remedy, slug="run-and-arguments")
+    context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
+    own = {name for name in given if context.get_parameter_source(name) is typed}
+    wrong = [each for each in context.command.params if each.name in own & set(_OF_A_NEW_RUN)]
+    if wrong:
+        fact = f"{wrong[0].opts[-1]} is for a new run, and {folder} is one already."
+        raise UsageError(fact, "Leave it out, or give the script.", slug="not-a-new-run")
+    run = Run.open(folder.absolute())
+    manifest = run.manifest
+    if manifest.target_kind == "logs" or not manifest.target:
+        fact = f"{folder} was made from logs: it has no script to run."
+        raise NothingToAnalyse(fact, "Give the script.", slug="no-script")
+    return run, _options_again(run, {name: given[name] for name in own}, as_json=as_json)
+
+
+def _options_again(run: Run, given: dict[str, Any], *, as_json: bool) -> CollectOptions:
+    """How the target of ``run`` was run, changed by the options ``given``."""
+    from dataclasses import fields
+
+    from traceview.collectors import CollectOptions
+
+    manifest = run.manifest
+    known = {field.name for field in fields(CollectOptions)} - {"out", "args", "force"}
+    kept = {name: value for name, value in manifest.options.items() if name in known}
+    first = {
+        "kind": manifest.target_kind,
+        "target": manifest.target[0],
+        "args": tuple(manifest.target[1:]),
+        "python": manifest.python or None,
+        "nproc": manifest.nproc,
+        "quiet_stdout_to_stderr": as_json,
+    }
+    return CollectOptions(**{**kept, **first, **given})
+
+
+@contextlib.contextmanager
+def _inside(folder: str) -> Iterator[None]:
+    """Work in ``folder``, where the script ran before; here, if it is gone."""
+    before = Path.cwd()
+    with contextlib.suppress(OSError):
+        os.chdir(folder or before)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _wanted(
+    words: Sequence[str], found: Diagnosis, choice: Choice, cwd: str
+) -> tuple[list[Remedy], list[NotTried]]:
+    """The remedies of the findings, or only those that ``words`` name; and what has none."""
+    from traceview.rules.choice import did_you_mean, matching
+    from traceview.trials import Remedy, named, offered
+    from traceview.trials.remedies import JOINT
+
+    if not words:
+        return offered(found.findings, cwd)
+    rules: set[str] = set()
+    asked: list[Remedy] = []
+    for word in words:
+        matched = matching(choice.installed.rules, word)
+        rules |= {rule.name for rule in matched}
+        if not matched:
+            settings = [part.strip() for part in word.split(JOINT)]
+            if wrong := next((part for part in settings if not _is_setting(part)), None):
+                fact = f"--only: {wrong!r} is neither a rule nor a setting."
+                near = did_you_mean(choice.installed.rules, wrong)
+                remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
+                raise UsageError(fact, remedy.strip(), slug="only")
+            asked.append(named(settings))
+    remedies, spare = offered(found.findings, cwd, rules)
+    seen = {rule for remedy in remedies for rule in remedy.rules}
+    seen |= {rule for row in spare for rule in row.rules}
+    silent = [
+        Remedy(rule, rules=(rule,)).untried("this rule has no finding in this run")
+        for rule in sorted(rules - seen)
+    ]
+    offers = {frozenset(remedy.settings) for remedy in remedies}
+    asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
+    return [*asked, *remedies], [*spare, *silent]
+
+
+def _is_setting(text: str) -> bool:
+    """Whether the target's half of the collector has a setting of that name."""
+    from traceview.collectors.child.settings import parse
+
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _write(run: Run, made: Results) -> Path:
+    """Write ``trials.json`` and its page; the page's path."""
+    from traceview.cli.pipeline import written
+    from traceview.contracts import text_of
+    from traceview.reports.trials import page
+    from traceview.trials import to_json
+    from traceview.trials.model import RESULTS
+
+    html = run.folder / "trials.html"
+    files = {run.folder / RESULTS: text_of(to_json(made)) + "\n", html: page.html(made)}
+    if (error := written(files)) is not None:
+        raise error
+    return html
+
+
+def _apply(number: int, module: str | None, target: tuple[str, ...]) -> str:
+    """Write the patch of a trial into the user's file; what was done, in a sentence."""
+    from traceview.run import Run
+    from traceview.trials import from_json
+    from traceview.trials.model import RESULTS
+    from traceview.trials.patches import apply
+
+    folder = _run_folder(module, target)
+    if folder is None:
+        fact = "--apply needs the run folder that holds the results."
+        raise UsageError(fact, f"Use `traceview try --apply {number} RUN`.", slug="apply-no-run")
+    run = Run.open(folder)
+    try:
+        data = json.loads((folder / RESULTS).read_bytes())
+    except (OSError, ValueError) as error:
+        fact = f"{folder} has no {RESULTS} that can be read."
+        remedy = f"Run `traceview try {folder}` first."
+        raise NothingToAnalyse(fact, remedy, slug="no-trials") from error
+    trials = from_json(data).trials
+    if number > len(trials):
+        fact = f"{folder} has {len(trials)} trials, not {number}."
+        raise UsageError(fact, "Give the number in front of an accepted trial.", slug="apply")
+    trial = trials[number - 1]
+    if trial.verdict != "accepted" or trial.patch is None:
+        why = "it was not accepted" if trial.patch else "it changes settings, not a file"
+        fact = f"Trial {number} ({trial.name}) has no patch to apply: {why}."
+        remedy = "Paste the code of the recommendation, or give another number."
+        raise UsageError(fact, remedy, slug="apply")
+    try:
+        changed, kept = apply(trial.patch, run)
+    except OSError as error:
+        fact = f"{error.filename or 'The file'} can't be changed ({error.strerror or error})."
+        remedy = "Fix its permissions, or apply the patch by hand."
+        raise RunFolderError(fact, remedy, slug="apply") from error
+    return f"Wrote {trial.name} into {changed}; the old file is {kept}."

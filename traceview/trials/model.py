@@ -1,0 +1,125 @@
+"""The results record of trials: plain data that the page and the table are made of.
+
+Contract: docs/try.md and ``traceview/trials/schema.json``; ``FORMAT`` is raised when a key changes
+its meaning or goes away. Every figure says its unit in its name; None means "not recorded".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from traceview import contracts
+from traceview.errors import NothingToAnalyse
+
+FORMAT = 1
+RESULTS = "trials.json"
+Word = Literal["accepted", "no_gain", "slower", "changes_results", "failed", "not_applicable"]
+VERDICTS: tuple[Word, ...] = get_args(Word)
+#: What trials are compared with.
+Baseline = Literal["compiled", "eager"]
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One remedy that was tried, and what came of it.
+
+    ``ratio``: median over pairs of blocks of the baseline's over the trial's milliseconds per
+    step, so above 1 the trial is faster; ``interval`` is its 95 % bootstrap interval.
+    ``predicted_ms`` and ``measured_ms``: what a step saves, as the finding puts it (None: no
+    finding gives a figure) and as the medians say. ``outputs_agree`` is None where no output could
+    be compared. ``price``: what the remedy costs in something other than time.
+    """
+
+    name: str
+    rule: str | None
+    rules: tuple[str, ...]
+    settings: tuple[str, ...]
+    patch: str | None
+    verdict: Word
+    why: str | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+    pairs: int
+    clock: str | None
+    baseline_ms: float | None
+    trial_ms: float | None
+    predicted_ms: float | None
+    measured_ms: float | None
+    compile_seconds: float | None
+    compiles: int | None
+    graphs: int | None
+    graph_breaks: int | None
+    peak_bytes: int | None
+    baseline_peak_bytes: int | None
+    outputs_agree: bool | None
+    price: tuple[str, ...]
+
+
+class Recommended(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change: ``settings``, the ``code`` that sets them, and a ``patch``.
+
+    ``ratio`` and ``interval`` are those of all of it together, as it was measured.
+    """
+
+    trials: tuple[str, ...]
+    ratio: float
+    interval: tuple[float, float]
+    settings: tuple[str, ...]
+    code: tuple[str, ...]
+    patch: str | None
+    price: tuple[str, ...]
+    why: str
+
+
+class NotTried(msgspec.Struct, frozen=True, kw_only=True):
+    """A remedy that has no verdict, or a finding without a remedy that can be tried."""
+
+    name: str
+    rules: tuple[str, ...]
+    settings: tuple[str, ...]
+    patch: str | None
+    why: str
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that ``traceview try`` and ``traceview sweep`` report."""
+
+    target: str
+    created: str | None
+    traceview: str
+    baseline: Baseline
+    budget_seconds: float
+    environment: dict[str, str | None]
+    trials: tuple[Trial, ...]
+    recommended: Recommended | None
+    not_tried: tuple[NotTried, ...]
+    notes: tuple[str, ...] = ()
+
+
+def to_json(results: Results) -> dict[str, Any]:
+    """Plain JSON data; a number that is not finite becomes null."""
+    return {"format": FORMAT, **contracts.plain(results)}
+
+
+def from_json(data: object) -> Results:
+    """The results that ``to_json`` made ``data`` of; NothingToAnalyse for anything else."""
+    remedy = "Run `traceview try` again."
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        fact = f"{RESULTS} is not a record of trials in format {FORMAT}."
+        raise NothingToAnalyse(fact, remedy, slug="no-trials")
+    try:
+        return msgspec.convert({k: v for k, v in data.items() if k != "format"}, Results)
+    except msgspec.ValidationError as error:
+        fact = f"{RESULTS} is not a record of trials ({error})."
+        raise NothingToAnalyse(fact, remedy, slug="no-trials") from error
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of what ``to_json`` returns."""
+    return contracts.schema_of(Results, FORMAT, "traceview trials")
+
+
+def write_schema() -> None:
+    """Write schema.json; call this after a change of the model."""
+    contracts.write_beside(__file__, schema())

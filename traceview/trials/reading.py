@@ -1,0 +1,150 @@
+"""The events of a trials process (docs/run-folder.md), read into what each trial measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from traceview.derive.figures import PairedRatio, ratio_of_pairs
+from traceview.derive.pairs import Pair, Stances, paired
+from traceview.parse.collected import table_of
+from traceview.parse.collected.events import Event, Process, read_processes
+from traceview.parse.damage import Damage
+from traceview.trials.model import Baseline
+
+#: What the blocks of a trial are called.
+TRIAL = "trial"
+State = Literal["measured", "failed", "not_applicable", "unfinished"]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """One ``trial`` event."""
+
+    name: str
+    state: State
+    why: str | None = None
+    compile_s: float | None = None
+    compiles: int | None = None
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    peak_bytes: int | None = None
+    baseline_peak_bytes: int | None = None
+
+
+class Outputs(msgspec.Struct, frozen=True):
+    """Whether a trial's outputs and gradients agree with eager's, and what to say of it.
+
+    ``agree`` is None where none could be compared. Where what runs without the trial differs from
+    eager just as well, the trial has changed nothing.
+    """
+
+    agree: bool | None = None
+    why: str | None = None
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What one process says of one trial."""
+
+    ended: Ended
+    ratio: PairedRatio | None
+    pairs: int
+    clock: str | None
+    outputs: Outputs
+
+
+def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
+    """Name → what the process with the raw folder ``raw`` measured of each trial that it ended.
+
+    Of several ranks the first one counts.
+    """
+    processes = read_processes(raw, raw.name, Damage())
+    reporting = [process for process in processes if process.of("trial")]
+    main = min(reporting, key=lambda process: process.rank or 0, default=None)
+    if main is None:
+        return {}
+    blocks = _by_trial(main.of("block"))
+    checks, compared = _by_trial(main.of("output_check")), _by_trial(main.of("output_trial"))
+    found = {}
+    for event in main.of("trial"):
+        try:
+            ended = msgspec.convert(event, Ended)
+        except msgspec.ValidationError:
+            continue  # as if it had not come: the trial is tried again
+        name = ended.name
+        pairs = _pairs(main, blocks.get(name, ()), (baseline, TRIAL))
+        found[name] = Measured(
+            ended,
+            _ratio(pairs),
+            len(pairs),
+            pairs[0].clock if pairs else None,
+            _outputs(checks.get(name, ()), compared.get(name, ())),
+        )
+    return found
+
+
+def _by_trial(events: Iterable[Event]) -> Mapping[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        if isinstance(name := event.get(TRIAL), str):
+            found.setdefault(name, []).append(event)
+    return found
+
+
+def _pairs(process: Process, blocks: Iterable[Event], stances: Stances) -> list[Pair]:
+    """The pairs that count, of the callable whose blocks took longest."""
+    head = {"pass": "trials", "rank": process.rank, "pid": process.pid}
+    rows = table_of("blocks", ({**block, **head} for block in blocks)).iter_rows(named=True)
+    kinds = paired(rows, stances).values()
+    used = [[pair for pair in pairs if pair.left_out is None] for pairs in kinds]
+    return max(used, key=_spent_ms, default=[])
+
+
+def _spent_ms(pairs: Iterable[Pair]) -> float:
+    return float(sum(pair.base["duration_ms"] + pair.other["duration_ms"] for pair in pairs))
+
+
+def _ratio(pairs: list[Pair]) -> PairedRatio | None:
+    figures = [(pair.base_ms, pair.other_ms, pair.weight) for pair in pairs]
+    known = [(b, o, w) for b, o, w in figures if b is not None and o is not None and w is not None]
+    if not known:
+        return None
+    base, other, weights = zip(*known, strict=True)
+    return ratio_of_pairs(base, other, weights)
+
+
+def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
+    rows: dict[tuple[Any, Any], dict[Any, Event]] = {}
+    for row in checks:
+        rows.setdefault((row.get("region_id"), row.get("output")), {})[row.get("run")] = row
+    changed = [
+        (str(output or "the call"), runs[TRIAL])
+        for (_, output), runs in rows.items()
+        if runs.get(TRIAL, {}).get("same") is False
+        and runs.get("compiled", {}).get("same") is not False
+    ]
+    if changed:
+        output, row = max(changed, key=lambda pair: _number(pair[1], "rmse"))
+        return Outputs(False, f"{output} differs from eager: {_difference(row)}")
+    same = [runs for runs in rows.values() if runs.get(TRIAL, {}).get("same") is True]
+    if same:
+        return Outputs(True)
+    reasons = (row.get("why") for row in compared if row.get("compared") is False)
+    why = next((reason for reason in reasons if isinstance(reason, str)), None)
+    return Outputs(None, f"outputs were not compared{f': {why}' if why else ''}")
+
+
+def _difference(row: Event) -> str:
+    why, most = row.get("why"), _number(row, "max_abs_diff")
+    if isinstance(why, str) and why:
+        return why
+    rmse, eager = _number(row, "rmse"), _number(row, "eager_rmse")
+    said = f"by up to {most:.2g}"
+    return f"{said}, error against float64 {rmse:.2g}, eager's {eager:.2g}" if rmse else said
+
+
+def _number(row: Event, name: str) -> float:
+    value = row.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

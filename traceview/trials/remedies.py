@@ -1,0 +1,175 @@
+"""Which remedies to try, and in which order.
+
+A finding offers settings, or the diff of one of the user's lines; where several offer the same, it
+is tried once. First comes what a finding expects the most of for what it takes to try.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from itertools import product
+from pathlib import PurePath
+
+import msgspec
+from msgspec.structs import replace
+
+from traceview.diagnosis.tree import everyone
+from traceview.rules.finding import Finding
+from traceview.torchtext.frames import NOTEBOOK_CELL
+from traceview.trials.model import NotTried
+from traceview.words.names import at_line
+
+#: Settings of one trial, as ``--only`` takes them.
+JOINT = "+"
+NO_REMEDY = (
+    "no remedy can be tried for this finding: its advice is no setting and no change of one line"
+)
+#: Compiling with autotuning takes several times as long as without.
+_SLOW_TO_COMPILE = re.compile(r"mode=max-autotune|max_autotune|coordinate_descent_tuning")
+_AUTOTUNING_COST = 4.0
+_HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
+#: What a setting costs in something other than time, by the beginning of the setting.
+_PRICES = {
+    r"float32_matmul_precision=(high|medium)|torch\.backends\..*allow_tf32=True": (
+        "precision: float32 products are computed in TF32 or bfloat16"
+    ),
+    r"autocast=": "precision: products are computed in the lower precision",
+    r"mode=(reduce-overhead|max-autotune$)|.*triton\.cudagraphs=True": (
+        "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
+    ),
+    r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": (
+        "compile time: kernels are timed while compiling"
+    ),
+    r"guards=skip": "unsafe: if a module or global changes, results are wrong without a message",
+    r".*\bfreezing=True": "later changes of the weights are not seen",
+    r"no_grad|inference_mode": "results carry no gradients",
+    r".*(recompile_limit|cache_size_limit)=": "compile time: one more compile for each variant",
+    r".*activation_memory_budget=": "time for memory: the backward computes more again",
+}
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """Something to try: ``settings``, all of them together, or a ``patch`` of one file, or both.
+
+    ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
+    the start, in seconds; None: no finding gives that figure.
+    """
+
+    name: str
+    settings: tuple[str, ...] = ()
+    patch: str | None = None
+    rules: tuple[str, ...] = ()
+    predicted_ms: float | None = None
+    predicted_s: float | None = None
+
+    @property
+    def price(self) -> tuple[str, ...]:
+        """What it costs in something other than time."""
+        found = (
+            text
+            for setting in self.settings
+            for pattern, text in _PRICES.items()
+            if re.match(pattern, setting)
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def weight(self) -> tuple[bool, float, float]:
+        """What it is expected to gain over what it costs to try; the least comes first."""
+        slow = any(_SLOW_TO_COMPILE.search(setting) for setting in self.settings)
+        cost = _AUTOTUNING_COST if slow else 1.0
+        return (
+            self.predicted_ms is None,
+            -(self.predicted_ms or 0.0) / cost,
+            -(self.predicted_s or 0.0) / cost,
+        )
+
+    def untried(self, why: str) -> NotTried:
+        """That it has no verdict."""
+        return NotTried(
+            name=self.name, rules=self.rules, settings=self.settings, patch=self.patch, why=why
+        )
+
+
+def named(settings: Iterable[str]) -> Remedy:
+    """The remedy of these settings, all of them together."""
+    kept = tuple(dict.fromkeys(settings))
+    return Remedy(JOINT.join(kept), kept)
+
+
+def offered(
+    findings: Iterable[Finding], cwd: str, rules: Collection[str] | None = None
+) -> tuple[list[Remedy], list[NotTried]]:
+    """The remedies of ``findings`` and their symptoms, best first; findings that offer none.
+
+    ``cwd``: paths of diffs are relative to it. ``rules``: only findings of these count.
+    """
+    found: dict[object, Remedy] = {}
+    without: dict[str, NotTried] = {}
+    for finding in everyone(findings):
+        if rules is not None and finding.rule not in rules:
+            continue
+        remedy = _of(finding, cwd)
+        if remedy is None:
+            nothing = Remedy(finding.rule, rules=(finding.rule,)).untried(NO_REMEDY)
+            without.setdefault(finding.rule, nothing)
+            continue
+        key = (frozenset(remedy.settings), remedy.patch)
+        known = found.get(key)
+        found[key] = _merged(known, remedy) if known else remedy
+    tried = {rule for remedy in found.values() for rule in remedy.rules}
+    left = [nothing for rule, nothing in without.items() if rule not in tried]
+    return sorted(_distinct(found.values()), key=lambda remedy: remedy.weight), left
+
+
+def swept(*axes: Sequence[str]) -> list[Remedy]:
+    """Every combination of one setting of each of ``axes``."""
+    return [named(settings) for settings in product(*(axis for axis in axes if axis))]
+
+
+def _of(finding: Finding, cwd: str) -> Remedy | None:
+    cost = finding.whole_cost or finding.cost
+    expected = {"predicted_ms": cost.ms_per_step, "predicted_s": cost.seconds}
+    snippet, place = finding.snippet, finding.location
+    if finding.remedy:
+        remedy = named(finding.remedy)
+    elif (
+        snippet
+        and snippet.language == "diff"
+        and snippet.text.startswith("--- ")
+        and place
+        and not NOTEBOOK_CELL.fullmatch(place.file)  # a cell is no file that a patch fits
+    ):
+        # A diff names a file outside of the folder by its last part only.
+        text, file = snippet.text, PurePath(place.file)
+        if not (cwd and file.is_relative_to(cwd)):
+            text = _HEADER.sub(lambda _: f"--- {file}\n+++ {file}\n", text)
+        remedy = Remedy(f"patch {at_line(file.name, place.line)}", patch=f"{text}\n")
+    else:
+        return None
+    return replace(remedy, rules=(finding.rule,), **expected)
+
+
+def _merged(one: Remedy, other: Remedy) -> Remedy:
+    """One remedy of two findings, whose costs may overlap: the larger one counts."""
+    return replace(
+        one,
+        rules=tuple(dict.fromkeys((*one.rules, *other.rules))),
+        predicted_ms=_larger(one.predicted_ms, other.predicted_ms),
+        predicted_s=_larger(one.predicted_s, other.predicted_s),
+    )
+
+
+def _larger(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _distinct(remedies: Iterable[Remedy]) -> list[Remedy]:
+    """Two patches of one line get names of their own, by which their events are known."""
+    seen: dict[str, int] = {}
+    kept = []
+    for remedy in remedies:
+        seen[remedy.name] = number = seen.get(remedy.name, 0) + 1
+        kept.append(replace(remedy, name=f"{remedy.name} ({number})") if number > 1 else remedy)
+    return kept

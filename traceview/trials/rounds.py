@@ -1,0 +1,196 @@
+"""Trying remedies, process after process, until all have a verdict or the budget is spent.
+
+A script may end before every remedy had its turn: those that are left are asked for again, as long
+as the last process ended at least one. Those that are accepted are then tried together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from traceview.trials.code import code_of
+from traceview.trials.judging import accepted, beyond_noise, judged
+from traceview.trials.model import Baseline, NotTried, Recommended, Trial
+from traceview.trials.reading import read_trials
+from traceview.trials.remedies import JOINT, Remedy
+from traceview.words import numbers as fmt
+
+#: Less time is not worth the start of a process.
+LEAST_S = 5.0
+_ENDED = "the script ended before enough blocks of it were measured"
+#: Settings of which only one can be in force.
+_ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process that tried remedies has ended: its raw folder; whether the user interrupted it."""
+
+    raw: Path
+    interrupted: bool = False
+
+
+#: Runs the target once more with these remedies, for so many seconds at most.
+Ask = Callable[[Sequence[Remedy], float], Process]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is to be tried, and ``spare``: what is known to have no remedy, with the reason."""
+
+    remedies: tuple[Remedy, ...]
+    baseline: Baseline
+    budget_s: float
+    spare: tuple[NotTried, ...] = ()
+    together: bool = True
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """What came of a plan."""
+
+    trials: tuple[Trial, ...]
+    recommended: Recommended | None
+    not_tried: tuple[NotTried, ...]
+
+
+def results(plan: Plan, ask: Ask, clock: Callable[[], float] = time.monotonic) -> Tried:
+    """Try all remedies of ``plan``, and those that are accepted together."""
+    rounds = _Rounds(plan, ask, clock)
+    rounds.run(plan.remedies)
+    whole = None
+    good = accepted(rounds.trials)
+    if plan.together and not rounds.interrupted and (joint := _joined(good)):
+        before = len(rounds.trials)
+        rounds.run([joint])
+        whole = next(iter(rounds.trials[before:]), None)
+    return Tried(
+        tuple(rounds.trials),
+        _recommended(good, whole),
+        (*rounds.not_tried, *plan.spare),
+    )
+
+
+class _Rounds:
+    """Processes, one after the other."""
+
+    def __init__(self, plan: Plan, ask: Ask, clock: Callable[[], float]) -> None:
+        self._plan, self._ask, self._clock = plan, ask, clock
+        self._deadline = clock() + plan.budget_s
+        self.trials: list[Trial] = []
+        self.not_tried: list[NotTried] = []
+        self.interrupted = False
+
+    def run(self, remedies: Sequence[Remedy]) -> None:
+        """Ask for ``remedies`` until each has a verdict or no further process can help."""
+        pending = list(remedies)
+        why: dict[str, str] = {}
+        while pending:
+            left = self._deadline - self._clock()
+            if left < LEAST_S:
+                spent = f"the budget of {fmt.seconds(self._plan.budget_s)} was spent"
+                why = {remedy.name: spent for remedy in pending}
+                break
+            process = self._ask(pending, left)
+            found = read_trials(process.raw, self._plan.baseline)
+            waiting = []
+            for remedy in pending:
+                measured = found.get(remedy.name)
+                if measured is None or measured.ended.state == "unfinished":
+                    waiting.append(remedy)
+                    why[remedy.name] = (measured and measured.ended.why) or _ENDED
+                elif trial := judged(remedy, measured):
+                    self.trials.append(trial)
+                else:
+                    usable = f"{fmt.plural(measured.pairs, 'pair')} of blocks can be used"
+                    self.not_tried.append(remedy.untried(f"only {usable}: too few for a verdict"))
+            stuck = len(waiting) == len(pending)
+            pending = waiting
+            if process.interrupted:
+                self.interrupted = True
+                why = {remedy.name: "interrupted" for remedy in pending}
+                break
+            if stuck:
+                break
+        self.not_tried += [remedy.untried(why[remedy.name]) for remedy in pending]
+
+
+def _joined(good: Sequence[Trial]) -> Remedy | None:
+    """All settings and one patch of ``good``, the fastest first; None where there is one only.
+
+    Where two set the same thing, the faster one's value stays.
+    """
+    settings: dict[str, str] = {}
+    parts: list[Trial] = []
+    patch: str | None = None
+    for trial in good:
+        keys = {_key(setting): setting for setting in trial.settings}
+        if keys.keys() & settings.keys() or (patch and trial.patch):
+            continue
+        settings |= keys
+        patch = patch or trial.patch
+        parts.append(trial)
+    if len(parts) < 2:
+        return None
+    predicted = [trial.predicted_ms for trial in parts if trial.predicted_ms is not None]
+    return Remedy(
+        JOINT.join(trial.name for trial in parts),
+        tuple(settings.values()),
+        patch,
+        tuple(dict.fromkeys(rule for trial in parts for rule in trial.rules)),
+        sum(predicted) if predicted else None,
+    )
+
+
+def _key(setting: str) -> str:
+    """What it sets."""
+    name = setting.partition("=")[0]
+    return setting if name == "eager" else _ONE_OF.get(name, name)
+
+
+def _recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | None:
+    """The best of ``good``, or all of them where that was measured to be faster, beyond noise."""
+    if not good:
+        return None
+    best, reasons = _best(good)
+    parts: tuple[str, ...] = (best.name,)
+    if whole is not None:
+        ratio = fmt.ratio(whole.ratio)
+        if whole.verdict == "accepted" and beyond_noise(whole, best):
+            reasons = [f"together they are faster than the best alone ({fmt.ratio(best.ratio)})"]
+            own = set(whole.settings)
+            parts = tuple(
+                trial.name
+                for trial in good
+                if own.issuperset(trial.settings) and trial.patch in (None, whole.patch)
+            )
+            best = whole
+        elif whole.verdict in ("failed", "changes_results", "not_applicable"):
+            said = whole.verdict.replace("_", " ")
+            reasons.append(f"trying {whole.name} together: {said} ({whole.why or 'no reason'})")
+        else:
+            reasons.append(f"{whole.name} together is no faster beyond noise ({ratio})")
+    if best.ratio is None or best.interval is None:
+        return None
+    return Recommended(
+        trials=parts,
+        ratio=best.ratio,
+        interval=best.interval,
+        settings=best.settings,
+        code=code_of(best.settings),
+        patch=best.patch,
+        price=best.price,
+        why="; ".join(reasons),
+    )
+
+
+def _best(good: Sequence[Trial]) -> tuple[Trial, list[str]]:
+    """The fastest; of those that are as fast but for noise, one without a price."""
+    fastest = good[0]
+    alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
+    chosen = min(alike, key=lambda trial: bool(trial.price))
+    if chosen is not fastest:
+        other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
+        return chosen, [f"as fast as {other} but for noise, without its price"]
+    return chosen, ["the fastest of those accepted"] if len(good) > 1 else []
