@@ -30,14 +30,14 @@ def on_import(path: Path, code: CodeType) -> None:
 
 def main() -> None:
     """Become what Python makes of the words."""
-    from patches import applied, file_of  # type: ignore[import-not-found] # next to this file
-
+    patches = runpy.run_path(str(Path(__file__).with_name("patches.py")))
     _, diff_file, *words = sys.argv
     diff = Path(diff_file).read_text(encoding="utf-8")
-    path = Path(file_of(diff)).absolute()
+    path = Path(patches["file_of"](diff)).absolute()
     with open(path, encoding="utf-8", newline="") as file:  # noqa: PTH123 - newlines as they are
-        code = compile(applied(file.read(), diff), str(path), "exec", dont_inherit=True)
-    del sys.path[0], sys.modules["patches"]
+        text = patches["applied"](file.read(), diff)
+    code = compile(text, str(path), "exec", dont_inherit=True)
+    del sys.path[0]
     on_import(path, code)
     if words[0] == "-m":
         sys.argv = words[1:]

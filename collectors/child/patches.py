@@ -46,7 +46,9 @@ def applied(text: str, diff: str) -> str:
             continue
         else:
             whole = row[1:] + ("" if rows[number + 1 : number + 2] == [_NO_NEWLINE] else "\n")
-            if row[:1] != "+" and (at >= len(lines) or lines[at].rstrip("\r\n") != row[1:]):
+            if row[:1] != "+" and (
+                at >= len(lines) or lines[at].rstrip("\r\n") != row[1:].rstrip("\r")
+            ):
                 raise NotPatched(f"line {at + 1} of the file is not what the patch expects")
             if row[:1] == "+":
                 made.append(whole)

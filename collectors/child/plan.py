@@ -183,9 +183,6 @@ class BeginTrial:
 class EndTrial:
     """What is tried has been measured, or can't be."""
 
-    state: Literal["measured", "unfinished"] = "measured"
-    why: str | None = None
-
 
 @dataclass(frozen=True)
 class LeaveOut:
@@ -195,18 +192,8 @@ class LeaveOut:
     why: str
 
 
-Act = (
-    Enter
-    | Take
-    | Steady
-    | OpenBlock
-    | CloseBlock
-    | PrepareWindow
-    | OpenWindow
-    | CloseWindow
-    | BeginTrial
-    | EndTrial
-)
+Window = PrepareWindow | OpenWindow | CloseWindow
+Act = Enter | Take | Steady | OpenBlock | CloseBlock | Window | BeginTrial | EndTrial
 Order = Act | LeaveOut | Wait
 Steps = Generator[Order, Moment, Moment]
 

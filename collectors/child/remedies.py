@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from .clock import gpu_in_use
@@ -46,6 +46,14 @@ class Remedy:
     def from_json(cls, data: Mapping[str, Any]) -> Remedy:
         """ValueError where a setting is none."""
         return cls(data["name"], tuple(map(parse, data.get("settings") or ())), data.get("patch"))
+
+    @property
+    def lowers_precision(self) -> bool:
+        """Whether products are computed in a lower precision than the script asks for."""
+        lower = {"float32_matmul_precision": ("high", "medium"), "allow_tf32": (True,)}
+        return "autocast" in self.named("around") or any(
+            each.value in lower.get(each.name, ()) for each in self.settings
+        )
 
     @property
     def without_gradients(self) -> bool:
@@ -194,9 +202,8 @@ class Trial:
         result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
         inner = getattr(call, "_torchdynamo_orig_callable", None)
-        code = getattr(inner, "__code__", None)
-        if id(code) in self._copies:  # torch has just made this function, of code that it has seen
-            inner.__code__ = self._copies[id(code)]  # type: ignore[union-attr]
+        if type(inner) is FunctionType and id(inner.__code__) in self._copies:
+            inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
         around, last = self._around(), "channels_last" in self.remedy.named("around")
         if not around and not last:
             return call  # type: ignore[no-any-return]

@@ -47,7 +47,7 @@ def timed(trial: Trial) -> str:
     if trial.baseline_ms is None or trial.trial_ms is None:
         return ""
     before, after = fmt.together(trial.baseline_ms, trial.trial_ms)
-    pairs = f"medians of {fmt.plural(trial.pairs, 'pair')} of blocks"
+    pairs = f"medians of {fmt.plural(trial.pairs, 'pair')} of {'runs' if trial.apart else 'blocks'}"
     return f"{before} → {after} per step ({pairs}, {words.clock(trial.clock)})"
 
 

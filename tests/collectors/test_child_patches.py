@@ -55,6 +55,27 @@ def test_what_difflib_writes_is_applied(old, new):
     assert applied(BEFORE, diff) == after
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a\nb\n", "a\nb\nc\n"),
+        ("a\nb\n", "b\n"),
+        ("a\r\nb\r\n", "a\r\nc\r\n"),
+        ("a = 1\n\x0cc = 3\nd = 4\n", "a = 1\nx = 0\n\x0cc = 33\nd = 4\n"),
+        ("1\n2\n3\n4\n5\n6\n7\n8\n", "1\nx\n3\n4\n5\n6\ny\n8\n"),
+    ],
+)
+def test_a_patch_makes_the_new_text(old, new):
+    sides = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (old, new)]
+    assert applied(old, "".join(unified_diff(*sides, "a", "a", n=1))) == new
+
+
+def test_the_last_line_without_a_newline():
+    end = "\\ No newline at end of file\n"
+    patch = f"--- a\n+++ a\n@@ -1,2 +1,2 @@\n a\n-b\n{end}+c\n{end}"
+    assert applied("a\nb", patch) == "a\nc"
+
+
 def test_several_hunks():
     before = "".join(f"line {number}\n" for number in range(60))
     after = (

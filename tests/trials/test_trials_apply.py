@@ -10,7 +10,6 @@ from trial_events import measured, write
 
 from traceview.run import Ending, Manifest, PassRecord, Run
 from traceview.trials import Plan, Remedy, Results, results, to_json
-from traceview.trials.patches import _patched
 from traceview.trials.rounds import Process
 
 OLD = "a = 1\nb = 2\n\x0cc = 3\nd = 4\n"
@@ -42,7 +41,7 @@ def run(tmp_path):
     events = [*measured(remedies[0].name, 1.3), *measured("no_grad", 1.2),
               *measured(remedies[2].name, 0.9)]  # fmt: skip
     plan = Plan(remedies, "compiled", 60.0, together=False)
-    made = results(plan, lambda *_: Process(write(tmp_path / "raw", events)))
+    made = results(plan, lambda *_: Process(write(tmp_path / "raw", events)), None)
     record = Results(
         target="train.py", created=None, traceview="0.1", baseline="compiled", budget_seconds=60.0,
         environment={}, trials=made.trials, recommended=made.recommended, not_tried=(),
@@ -102,29 +101,3 @@ def test_it_needs_results(cli, run):
     assert cli.code == 4
     cli("try", "--apply", "1", "train.py")
     assert cli.code == 2
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (OLD, NEW),
-        ("a\nb\n", "a\nb\nc\n"),
-        ("a\nb\n", "b\n"),
-        ("a\r\nb\r\n", "a\r\nc\r\n"),
-        ("".join(f"{n}\n" for n in range(30)), "".join(f"{n * n}\n" for n in range(30))),
-        ("1\n2\n3\n4\n5\n6\n7\n8\n", "1\nx\n3\n4\n5\n6\ny\n8\n"),
-    ],
-)
-def test_a_patch_makes_the_new_text(old, new):
-    assert _patched(old, diff(old, new)) == new
-
-
-def test_the_last_line_without_a_newline():
-    end = "\\ No newline at end of file\n"
-    patch = f"--- a\n+++ a\n@@ -1,2 +1,2 @@\n a\n-b\n{end}+c\n{end}"
-    assert _patched("a\nb", patch) == "a\nc"
-    assert _patched("a\nx", patch) is None
-
-
-def test_no_patch_at_all():
-    assert _patched("a\n", "") is None

@@ -11,8 +11,7 @@ from trial_events import measured, trial, write
 
 from traceview import collectors
 from traceview.collectors import trials as door
-from traceview.collectors.child import settings
-from traceview.run import Run
+from traceview.run import Ending, Run
 from traceview.trials.model import schema
 
 SWITCH = "torch._dynamo.config.capture_scalar_outputs=True"
@@ -33,20 +32,19 @@ def target(monkeypatch):
     """``target(gain)``: every trial gains that; the calls that were made."""
     calls = []
 
-    def parse(text):
-        if "=" not in text and text not in ("no_grad", "channels_last"):
-            raise ValueError(text)
-
     def answer(gain, leaves=measured):
-        def run_trials(options, run, asked, *, seconds, baseline="compiled", console):
-            calls.append({"options": options, "asked": asked, "seconds": seconds, "run": run})
-            calls[-1]["baseline"] = baseline
-            raw = run.folder / "raw" / f"trials-{len(calls)}"
-            events = [e for one in asked for e in leaves(one.name, gain, base=baseline)]
-            return write(raw, events)
+        class Trials:
+            def __init__(self, options, run, console):
+                self.options, self.run = options, run
 
-        monkeypatch.setattr(door, "run_trials", run_trials)
-        monkeypatch.setattr(settings, "parse", parse)
+            def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None):
+                calls.append({"options": self.options, "asked": asked, "run": self.run})
+                calls[-1] |= {"baseline": baseline, "seconds": timeout_s, "blocks": seconds}
+                raw = self.run.folder / "raw" / f"trials-{len(calls)}"
+                events = [e for one in asked for e in leaves(one.name, gain, base=baseline)]
+                return write(raw, events), Ending("exit", 0)
+
+        monkeypatch.setattr(door, "Trials", Trials)
         return calls
 
     return answer

@@ -48,7 +48,7 @@ def record(tmp_path):
             write(tmp_path / f"{id(object())}-{len(list(tmp_path.iterdir()))}", next(answers))
         )
 
-    made = results(Plan(REMEDIES, "compiled", 600.0, spare), ask)
+    made = results(Plan(REMEDIES, "compiled", 600.0, spare), ask, None)
     return Results(
         target="train.py", created=None, traceview="0.1", baseline="compiled",
         budget_seconds=600.0, environment={"torch_version": "2.13.0", "device_name": None},

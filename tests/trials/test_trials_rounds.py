@@ -1,7 +1,7 @@
 """Processes one after the other: who is asked again, when it ends, what is recommended."""
 
 import pytest
-from trial_events import agreeing, blocks, check, measured, remedy, trial, write
+from trial_events import agreeing, alone, blocks, check, measured, remedy, trial, write
 
 from traceview.trials import Plan, Remedy, results
 from traceview.trials.rounds import LEAST_S, Process
@@ -13,7 +13,7 @@ class Script:
     def __init__(self, folder, *processes, seconds=10.0, interrupted=False):
         self._folder, self._processes = folder, list(processes)
         self._seconds, self._interrupted = seconds, interrupted
-        self.asked, self.given, self.now = [], [], 0.0
+        self.asked, self.alone, self.given, self.now = [], [], [], 0.0
 
     def __call__(self, remedies, seconds):
         self.asked.append([one.name for one in remedies])
@@ -22,12 +22,19 @@ class Script:
         raw = write(self._folder / f"trials-{len(self.asked)}", self._processes.pop(0))
         return Process(raw, self._interrupted)
 
+    def apart(self, remedy, seconds):
+        self.alone.append(remedy and remedy.name)
+        self.given.append(seconds)
+        self.now += self._seconds
+        raw = write(self._folder / f"apart-{len(self.alone)}", self._processes.pop(0))
+        return Process(raw, self._interrupted)
+
     def clock(self):
         return self.now
 
 
 def tried(script, *remedies, budget=600.0, **more):
-    return results(Plan(remedies, "compiled", budget, **more), script, script.clock)
+    return results(Plan(remedies, "compiled", budget, **more), script, script.apart, script.clock)
 
 
 A, B, C = (remedy(name) for name in ("dynamic=None", "no_grad", "channels_last"))
@@ -153,3 +160,65 @@ def test_one_without_a_price_wins_where_both_are_as_fast_but_for_noise(tmp_path)
     best = tried(Script(tmp_path, both), priced, A, together=False).recommended
     assert best.trials == ("dynamic=None",)
     assert "as fast as guards=skip (1.41×) but for noise" in best.why
+
+
+class TestApart:
+    """A change of code that runs once can't be switched: processes of both kinds take turns."""
+
+    PATCH = Remedy("patch train.py:7", patch="--- train.py", rules=("gb-item",), predicted_ms=2.0)
+
+    def refused(self):
+        return [trial(self.PATCH.name, "not_applicable", why="it has run already")]
+
+    def test_three_of_each_in_turns(self, tmp_path):
+        times = (10.0, 5.0, 10.4, 5.1, 9.8, 5.2)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        made = tried(script, self.PATCH)
+        assert script.alone == [None, self.PATCH.name] * 3
+        (one,) = made.trials
+        assert (one.verdict, one.apart, one.pairs) == ("accepted", True, 3)
+        assert (one.baseline_ms, one.trial_ms) == (10.0, 5.1)
+        assert one.ratio == pytest.approx(10 / 5.1)
+        assert one.interval == pytest.approx((9.8 / 5.2, 10.4 / 5.0))
+        assert one.measured_ms == pytest.approx(4.9)
+        assert (one.outputs_agree, one.clock, one.compile_seconds) == (None, "host", 2.0)
+        assert made.recommended.patch == self.PATCH.patch
+
+    def test_runs_that_overlap_gain_nothing(self, tmp_path):
+        times = (10.0, 9.0, 10.4, 10.1, 9.8, 9.1)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        assert [one.verdict for one in tried(script, self.PATCH).trials] == ["no_gain"]
+
+    def test_the_script_as_it_is_runs_once_for_all(self, tmp_path):
+        variable = Remedy("env.A=1", ("env.A=1",))
+        refused = [*self.refused(), trial(variable.name, "not_applicable", why="before")]
+        times = (10.0, 5.0, 10.0, 5.0, 10.0, 5.0, 8.0, 8.0, 8.0)
+        script = Script(tmp_path, refused, *(alone(ms) for ms in times))
+        made = tried(script, self.PATCH, variable)
+        assert script.alone == [None, self.PATCH.name] * 3 + [variable.name] * 3
+        assert [one.ratio for one in made.trials] == [2.0, 1.25]
+
+    def test_an_exception_is_its_end(self, tmp_path):
+        error = {"event": "error", "t": 1.0, "type": "KeyError", "message": "'a'\nmore"}
+        script = Script(tmp_path, self.refused(), alone(10.0), [error])
+        (one,) = tried(script, self.PATCH).trials
+        assert (one.verdict, one.why, one.ratio) == ("failed", "KeyError: 'a'", None)
+
+    def test_a_script_that_ends_too_early(self, tmp_path):
+        script = Script(tmp_path, self.refused(), [])
+        made = tried(script, self.PATCH)
+        assert whys(made) == {
+            self.PATCH.name: "the script ended before enough blocks of it were measured"
+        }
+
+    def test_the_budget_holds_for_them_too(self, tmp_path):
+        script = Script(tmp_path, self.refused(), alone(10.0), alone(5.0), seconds=20.0)
+        made = tried(script, self.PATCH, budget=62.0)
+        assert script.alone == [None, self.PATCH.name]
+        assert whys(made) == {self.PATCH.name: "the budget of 62.0 s was spent"}
+
+    def test_what_a_running_process_can_not_do_otherwise(self, tmp_path):
+        why = "this torch has no setting torch._dynamo.config.x"
+        script = Script(tmp_path, [trial(A.name, "not_applicable", why=why)])
+        made = tried(script, A)
+        assert [(one.verdict, one.why) for one in made.trials] == [("not_applicable", why)]

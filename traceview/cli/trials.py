@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from traceview.run import Run
     from traceview.trials import NotTried, Plan, Remedy, Results
     from traceview.trials.model import Baseline
-    from traceview.trials.rounds import Ask
+    from traceview.trials.rounds import Ask, AskApart
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -270,7 +270,7 @@ def _tried(
         tried = Tried((), None, (*rest, *plan.spare))
     else:
         with _inside(run.manifest.cwd):
-            tried = results(plan, _asking(run, options, plan.baseline, console))
+            tried = results(plan, *_doors(run, options, plan.baseline, console))
         console.progress(None)
     facts = {name: found.environment.get(name) for name in _FACTS}
     return Results(
@@ -286,24 +286,37 @@ def _tried(
     )
 
 
-def _asking(run: Run, options: CollectOptions, baseline: Baseline, console: Console) -> Ask:
-    """How a round of trials is run: the only door into the collector."""
-    from traceview.collectors.trials import Asked, run_trials
-    from traceview.trials.rounds import Process
+def _doors(
+    run: Run, options: CollectOptions, baseline: Baseline, console: Console
+) -> tuple[Ask, AskApart]:
+    """How a round of trials is run, and a process of its own: the only doors into the collector."""
+    from traceview.collectors.trials import Asked, Trials
+    from traceview.trials.rounds import Process, block_seconds
+    from traceview.words import numbers as fmt
+
+    trials = Trials(options, run, console)
 
     def ask(remedies: Sequence[Remedy], seconds: float) -> Process:
-        from traceview.words import numbers as fmt
-
         names = ", ".join(remedy.name for remedy in remedies)
-        trials = fmt.plural(len(remedies), "trial")
-        console.say(f"{trials}, for {fmt.seconds(seconds)} at most: {names}")
-        asked = [Asked(remedy.name, remedy.settings, remedy.patch) for remedy in remedies]
-        raw = run_trials(options, run, asked, seconds=seconds, baseline=baseline, console=console)
-        records = (record for record in run.manifest.passes if run.raw(record) == raw)
-        ending = next((record.ending.kind for record in records), None)
-        return Process(raw, interrupted=ending == "interrupted")
+        number = fmt.plural(len(remedies), "trial")
+        console.say(f"{number}, for {fmt.seconds(seconds)} at most: {names}")
+        raw, ending = trials.carry_out(
+            [Asked(remedy.name, remedy.settings, remedy.patch) for remedy in remedies],
+            seconds=block_seconds(seconds, len(remedies)),
+            baseline=baseline,
+            timeout_s=seconds,
+        )
+        return Process(raw, ending.kind == "interrupted")
 
-    return ask
+    def apart(remedy: Remedy | None, seconds: float) -> Process:
+        asked = Asked(remedy.name, remedy.settings, remedy.patch) if remedy else None
+        console.say(f"a process of its own: {remedy.name if remedy else 'the script as it is'}")
+        raw, ending = trials.carry_out_apart(
+            asked, seconds=block_seconds(seconds, 1), timeout_s=seconds
+        )
+        return Process(raw, ending.kind == "interrupted")
+
+    return ask, apart
 
 
 def _run_folder(module: str | None, target: tuple[str, ...]) -> Path | None:
@@ -445,10 +458,10 @@ def _write(run: Run, made: Results) -> Path:
 
 def _apply(number: int, module: str | None, target: tuple[str, ...]) -> str:
     """Write the patch of a trial into the user's file; what was done, in a sentence."""
+    from traceview.cli.patching import apply
     from traceview.run import Run
     from traceview.trials import from_json
     from traceview.trials.model import RESULTS
-    from traceview.trials.patches import apply
 
     folder = _run_folder(module, target)
     if folder is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import hypot, log
+from statistics import median
 
 from traceview.trials.model import Trial, Word
-from traceview.trials.reading import Measured
+from traceview.trials.reading import Apart, Measured
 from traceview.trials.remedies import Remedy
 from traceview.words import numbers as fmt
 
 #: Nobody edits a program for less.
 LEAST_GAIN = 0.01
+#: Processes of each kind without which there is no verdict.
+ENOUGH_TURNS = 3
 #: A trial whose peak is higher by more than this part says so.
 MORE_MEMORY = 0.1
 
@@ -55,6 +58,49 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         baseline_peak_bytes=ended.baseline_peak_bytes,
         outputs_agree=outputs.agree,
         price=(*remedy.price, *_memory(ended.peak_bytes, ended.baseline_peak_bytes)),
+    )
+
+
+def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart]) -> Trial | None:
+    """The trial of a remedy that ran in processes of its own, in turns with the script as it is.
+
+    So few are no sample: the interval is from the least to the largest ratio of any two of them.
+    """
+    base = [each.step_ms for each in usual if each.step_ms is not None]
+    other = [each.step_ms for each in changed if each.step_ms is not None]
+    error = next((each.error for each in changed if each.error and each.step_ms is None), None)
+    pairs = min(len(base), len(other))
+    if pairs < ENOUGH_TURNS and not error:
+        return None
+    ratio = median(base) / median(other) if pairs else None
+    interval = (min(base) / max(other), max(base) / min(other)) if pairs else None
+    failed = error is not None or ratio is None or interval is None
+    seconds = [each.compile_s for each in changed if each.compile_s is not None]
+    return Trial(
+        name=remedy.name,
+        rule=next(iter(remedy.rules), None),
+        rules=remedy.rules,
+        settings=remedy.settings,
+        patch=remedy.patch,
+        verdict="failed" if failed else _verdict(ratio, interval),  # type: ignore[arg-type]
+        why=error.partition("\n")[0] if error else "outputs were not compared: processes apart",
+        ratio=ratio,
+        interval=interval,
+        pairs=pairs,
+        apart=True,
+        clock=next((each.clock for each in changed if each.clock), None),
+        baseline_ms=median(base) if base else None,
+        trial_ms=median(other) if other else None,
+        predicted_ms=remedy.predicted_ms,
+        measured_ms=median(base) - median(other) if pairs else None,
+        compile_seconds=seconds[0] if seconds else None,
+        compiles=None,
+        graphs=None,
+        graph_breaks=None,
+        peak_bytes=None,
+        baseline_peak_bytes=None,
+        outputs_agree=None,
+        price=remedy.price,
     )
 
 

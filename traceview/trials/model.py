@@ -29,6 +29,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     ``predicted_ms`` and ``measured_ms``: what a step saves, as the finding puts it (None: no
     finding gives a figure) and as the medians say. ``outputs_agree`` is None where no output could
     be compared. ``price``: what the remedy costs in something other than time.
+
+    ``apart``: it ran in processes of its own. Then ``pairs`` is their number, with as many of the
+    script as it is, the ratio is that of their medians, and the interval its range.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     baseline_peak_bytes: int | None
     outputs_agree: bool | None
     price: tuple[str, ...]
+    apart: bool = False
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):

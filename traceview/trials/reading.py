@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 import msgspec
 
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
-from traceview.derive.pairs import Pair, Stances, paired
+from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
 from traceview.parse.collected import table_of
 from traceview.parse.collected.events import Event, Process, read_processes
 from traceview.parse.damage import Damage
@@ -55,6 +56,47 @@ class Measured(msgspec.Struct, frozen=True):
     outputs: Outputs
 
 
+class Apart(msgspec.Struct, frozen=True):
+    """What a process measured that ran one way all the time.
+
+    ``step_ms``: the median of its blocks. None: it ended before, ``error`` if by an exception.
+    """
+
+    step_ms: float | None = None
+    clock: str | None = None
+    compile_s: float | None = None
+    error: str | None = None
+
+
+def read_apart(raw: Path) -> Apart:
+    """The process with the raw folder ``raw``; of several ranks the first one."""
+    processes = read_processes(raw, raw.name, Damage())
+    main = min(
+        (process for process in processes if process.of("first_call") or process.of("error")),
+        key=lambda process: process.rank or 0,
+        default=None,
+    )
+    if main is None:
+        return Apart()
+    head = {"pass": "trials", "rank": main.rank, "pid": main.pid}
+    rows = table_of("blocks", ({**block, **head} for block in main.of("block"))).to_dicts()
+    by_anchor: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        if per_step_ms(row) is not None and not row["compiles_inside"]:
+            by_anchor.setdefault(row["anchor_region_id"], []).append(row)
+    longest = max(
+        by_anchor.values(), key=lambda own: sum(r["duration_ms"] for r in own), default=[]
+    )
+    compiles = [_number(event, "duration_ms") for event in main.of("compile")]
+    error = next(iter(main.of("error")), None)
+    return Apart(
+        step_ms=median(ms for row in longest if (ms := per_step_ms(row))) if longest else None,
+        clock=longest[0]["clock"] if longest else None,
+        compile_s=sum(compiles) / 1e3 if compiles else None,
+        error=f"{error.get('type')}: {error.get('message')}" if error else None,
+    )
+
+
 def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
     """Name → what the process with the raw folder ``raw`` measured of each trial that it ended.
 
@@ -66,7 +108,8 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
     if main is None:
         return {}
     blocks = _by_trial(main.of("block"))
-    checks, compared = _by_trial(main.of("output_check")), _by_trial(main.of("output_trial"))
+    checks, compared = _by_trial(main.of("output_check")), main.of("output_trial")
+    usual = [row for row in main.of("output_check") if row.get("run") == "compiled"]
     found = {}
     for event in main.of("trial"):
         try:
@@ -80,7 +123,7 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
             _ratio(pairs),
             len(pairs),
             pairs[0].clock if pairs else None,
-            _outputs(checks.get(name, ()), compared.get(name, ())),
+            _outputs((*usual, *checks.get(name, ())), compared),
         )
     return found
 

@@ -75,6 +75,11 @@ class Remedy(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(found))
 
     @property
+    def outside(self) -> bool:
+        """Whether it can be tried in a process of its own, where it can't be switched in one."""
+        return self.patch is not None or any(each.startswith("env.") for each in self.settings)
+
+    @property
     def weight(self) -> tuple[bool, float, float]:
         """What it is expected to gain over what it costs to try; the least comes first."""
         slow = any(_SLOW_TO_COMPILE.search(setting) for setting in self.settings)

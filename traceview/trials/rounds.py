@@ -13,14 +13,17 @@ from pathlib import Path
 import msgspec
 
 from traceview.trials.code import code_of
-from traceview.trials.judging import accepted, beyond_noise, judged
+from traceview.trials.judging import accepted, beyond_noise, judged, judged_apart
 from traceview.trials.model import Baseline, NotTried, Recommended, Trial
-from traceview.trials.reading import read_trials
+from traceview.trials.reading import Apart, read_apart, read_trials
 from traceview.trials.remedies import JOINT, Remedy
 from traceview.words import numbers as fmt
 
 #: Less time is not worth the start of a process.
 LEAST_S = 5.0
+LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
+#: Processes of each kind where a remedy can't be switched while the script runs.
+TURNS = 3
 _ENDED = "the script ended before enough blocks of it were measured"
 #: Settings of which only one can be in force.
 _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
@@ -35,6 +38,8 @@ class Process(msgspec.Struct, frozen=True):
 
 #: Runs the target once more with these remedies, for so many seconds at most.
 Ask = Callable[[Sequence[Remedy], float], Process]
+#: Runs it with one remedy all the way, or as it is (None).
+AskApart = Callable[[Remedy | None, float], Process]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -55,10 +60,18 @@ class Tried(msgspec.Struct, frozen=True):
     not_tried: tuple[NotTried, ...]
 
 
-def results(plan: Plan, ask: Ask, clock: Callable[[], float] = time.monotonic) -> Tried:
+def block_seconds(left: float, trials: int) -> float:
+    """Seconds in the blocks of each of so many trials, of which compiling leaves a third."""
+    return max(LEAST_BLOCKS_S, min(MOST_BLOCKS_S, left / 3 / max(1, trials)))
+
+
+def results(
+    plan: Plan, ask: Ask, apart: AskApart, clock: Callable[[], float] = time.monotonic
+) -> Tried:
     """Try all remedies of ``plan``, and those that are accepted together."""
-    rounds = _Rounds(plan, ask, clock)
+    rounds = _Rounds(plan, ask, apart, clock)
     rounds.run(plan.remedies)
+    rounds.run_apart()
     whole = None
     good = accepted(rounds.trials)
     if plan.together and not rounds.interrupted and (joint := _joined(good)):
@@ -75,22 +88,30 @@ def results(plan: Plan, ask: Ask, clock: Callable[[], float] = time.monotonic) -
 class _Rounds:
     """Processes, one after the other."""
 
-    def __init__(self, plan: Plan, ask: Ask, clock: Callable[[], float]) -> None:
-        self._plan, self._ask, self._clock = plan, ask, clock
+    def __init__(self, plan: Plan, ask: Ask, apart: AskApart, clock: Callable[[], float]) -> None:
+        self._plan, self._ask, self._ask_apart, self._clock = plan, ask, apart, clock
         self._deadline = clock() + plan.budget_s
         self.trials: list[Trial] = []
         self.not_tried: list[NotTried] = []
         self.interrupted = False
+        self._outside: list[Remedy] = []
+
+    @property
+    def _left(self) -> float:
+        return self._deadline - self._clock()
+
+    @property
+    def _spent(self) -> str:
+        return f"the budget of {fmt.seconds(self._plan.budget_s)} was spent"
 
     def run(self, remedies: Sequence[Remedy]) -> None:
         """Ask for ``remedies`` until each has a verdict or no further process can help."""
         pending = list(remedies)
         why: dict[str, str] = {}
         while pending:
-            left = self._deadline - self._clock()
+            left = self._left
             if left < LEAST_S:
-                spent = f"the budget of {fmt.seconds(self._plan.budget_s)} was spent"
-                why = {remedy.name: spent for remedy in pending}
+                why = {remedy.name: self._spent for remedy in pending}
                 break
             process = self._ask(pending, left)
             found = read_trials(process.raw, self._plan.baseline)
@@ -100,6 +121,8 @@ class _Rounds:
                 if measured is None or measured.ended.state == "unfinished":
                     waiting.append(remedy)
                     why[remedy.name] = (measured and measured.ended.why) or _ENDED
+                elif remedy.outside and measured.ended.state == "not_applicable":
+                    self._outside.append(remedy)
                 elif trial := judged(remedy, measured):
                     self.trials.append(trial)
                 else:
@@ -115,6 +138,34 @@ class _Rounds:
                 break
         self.not_tried += [remedy.untried(why[remedy.name]) for remedy in pending]
 
+    def run_apart(self) -> None:
+        """What can't be switched in a process that runs: in turns with the script as it is."""
+        usual: list[Apart] = []
+        for remedy in self._outside:
+            changed: list[Apart] = []
+            for turn in range(TURNS):
+                if len(usual) <= turn and not self._once(None, usual):
+                    break
+                if not self._once(remedy, changed):
+                    break
+            if trial := judged_apart(remedy, usual, changed):
+                self.trials.append(trial)
+            elif self.interrupted or self._left < LEAST_S:
+                why = "interrupted" if self.interrupted else self._spent
+                self.not_tried.append(remedy.untried(why))
+            else:
+                self.not_tried.append(remedy.untried(_ENDED))
+
+    def _once(self, remedy: Remedy | None, found: list[Apart]) -> bool:
+        """Add one process's figures to ``found``; whether another one can follow."""
+        if self.interrupted or self._left < LEAST_S:
+            return False
+        process = self._ask_apart(remedy, self._left)
+        self.interrupted = process.interrupted
+        apart = read_apart(process.raw)
+        found.append(apart)
+        return apart.step_ms is not None
+
 
 def _joined(good: Sequence[Trial]) -> Remedy | None:
     """All settings and one patch of ``good``, the fastest first; None where there is one only.
@@ -125,6 +176,8 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
     parts: list[Trial] = []
     patch: str | None = None
     for trial in good:
+        if trial.apart:
+            continue
         keys = {_key(setting): setting for setting in trial.settings}
         if keys.keys() & settings.keys() or (patch and trial.patch):
             continue
