@@ -161,7 +161,7 @@ class _Collector:
 def child_config(
     options: CollectOptions, target: Target, folder: Path, raw: Path, variables: list[str]
 ) -> dict[str, Any]:
-    """What every pass tells the child; ``folder`` is the run's, ``raw`` the pass's in it."""
+    """What every pass asks of the child; ``folder`` is the run's, ``raw`` the pass's in it."""
     return {
         "format": CHILD_FORMAT,
         "run": str(folder),

@@ -15,7 +15,7 @@ nothing but the hook below is imported until the script itself imports torch.
     compiles   compiles, resets, matched patterns; guards: what they cost
     taken      keeps a call of each callable, with copies of its inputs
     repeat     where the script ended too early, the plan goes on with calls that were kept
-    remedies   what `traceview try` switches, and the code that Dynamo compiles anew for it
+    remedies   what `traceview try` switches, and the code that Dynamo compiles again for it
     trial      with --compare-outputs: what they give, eager and compiled; replay runs them again
     ceilings   what the device can do, when the script has ended
     recorder   one JSON object a line, in the form of docs/run-folder.md

@@ -1,7 +1,7 @@
 """Remedies on trial: the script's own calls with something switched, in turns with calls as usual.
 
 While a trial is on, every function that Dynamo has compiled runs on a copy of its code. So torch
-compiles it anew, under the trial's settings, and what was compiled before is as it was when the
+compiles it again, under the trial's settings, and what was compiled before is as it was when the
 trial is off: torch keeps compiled code, and the count against its recompile limit, by code object.
 A patch of the user's file is tried the same way: the copy has the changed code.
 """

@@ -150,7 +150,7 @@ class _Comparison:
             return None
 
     def _try_remedy(self, remedy: Trial, drawn: Mapping[str, bool]) -> None:
-        """What a remedy that was tried gives; it is compiled anew, for the copies."""
+        """What a remedy that was tried gives; it is compiled again, for the copies."""
         how, self._trial = self._taken.how, remedy.name
         try:
             config = self._torch._inductor.config

@@ -61,7 +61,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 def block_seconds(left: float, trials: int) -> float:
-    """Seconds in the blocks of each of so many trials, of which compiling leaves a third."""
+    """Seconds in the blocks of each of several trials: compiling takes about two thirds."""
     return max(LEAST_BLOCKS_S, min(MOST_BLOCKS_S, left / 3 / max(1, trials)))
 
 
