@@ -204,11 +204,15 @@ class Trial:
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
+        return self.within(call)
+
+    def within(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
         if not around and not last:
-            return call  # type: ignore[no-any-return]
+            return call
 
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
                 args, kwargs = _channels_last((args, kwargs), self._torch)
             with ExitStack() as stack:
@@ -216,8 +220,8 @@ class Trial:
                     stack.enter_context(make())
                 return call(*args, **kwargs)
 
-        hide_from_dynamo(within)
-        return within
+        hide_from_dynamo(inside)
+        return inside
 
     def _guarded(self, gate: Gate) -> Callable[..., Any]:
         if _name_of(gate) in self.remedy.named("eager"):

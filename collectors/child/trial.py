@@ -42,8 +42,6 @@ _LOW = ("bfloat16", "float16")
 _FEW = 1000  # elements: below, noise weighs more, and torch allows 3 times eager's error
 #: Without a reference in float64 the difference itself is judged, of two errors instead of one.
 _ALONE = 3.0
-#: Of the result's size, where products in TF32 or bfloat16 are asked for: some units of bfloat16.
-BOUGHT = 1e-2
 #: Part of the elements of an integer tensor that may differ, on top of three times eager's own.
 _WHOLE_SHARE = 0.01
 Outputs = Mapping[str, Any]
@@ -105,8 +103,7 @@ class _Comparison:
         missing = self._reference()
         keys = {"reference": None if missing else "float64", "reference_why": missing}
         self._look("eager_again", None, self._in_time(replay.run))
-        # Remedies are to be told from eager, so they draw its random numbers.
-        drawn = {"fallback_random": True} if self._remedies and replay.draws else {}
+        drawn = self._eagers_numbers() if self._remedies and replay.draws else {}
         compiled = self._in_time(lambda: self._compiled(self._taken.how, **drawn))
         agreed = self._look("compiled", self._own, compiled)
         for remedy in self._remedies:
@@ -127,6 +124,11 @@ class _Comparison:
             if self._try("ladder", rung, given, **patch) is False:
                 break
         return keys
+
+    def _eagers_numbers(self) -> dict[str, bool]:
+        """Configuration under which compiled code draws what eager draws; it has to be new code."""
+        self._torch._dynamo.reset()
+        return {"fallback_random": True}
 
     def _reference(self) -> str | None:
         """Run in float64; why there is no such reference, or None."""
@@ -152,17 +154,25 @@ class _Comparison:
     def _try_remedy(self, remedy: Trial, drawn: Mapping[str, bool]) -> None:
         """What a remedy that was tried gives; it is compiled again, for the copies."""
         how, self._trial = self._taken.how, remedy.name
+        usual = self._eager
+        if drawn:
+            self._torch._dynamo.reset()
         try:
             config = self._torch._inductor.config
             with remedy.switched(), config.patch(compile_threads=1, **drawn):
                 found = self._in_time(
                     lambda: self._replay.run(lambda call: remedy.compiled(call, how))
                 )
+            if remedy.remedy.lowers_precision:  # what is left to agree with is eager in that one
+                with remedy.switched():
+                    self._eager = self._in_time(lambda: self._replay.run(remedy.within))
             if remedy.remedy.without_gradients:
                 found = {**_gradients(self._eager), **found}  # that there are none is meant
-            self._look("trial", self._own, found, bought=remedy.remedy.lowers_precision)
+            self._look("trial", self._own, found)
         except Exception as error:  # noqa: BLE001 - the remedy's own
             self._write("trial", self._own, {"output": None, "same": None, "why": _reason(error)})
+        finally:
+            self._eager = usual
 
     def _compiled(self, how: Mapping[str, Any], **patch: bool) -> Outputs:
         # The workers that compile next to the script have ended by now.
@@ -174,29 +184,24 @@ class _Comparison:
             raise NotCompared(f"the time limit of {BUDGET_S:.0f} s was reached")
         return act()
 
-    def _look(self, run: str, backend: Any, outputs: Outputs, *, bought: bool = False) -> bool:
-        """Write one row an output; whether all of them are within the tolerance.
-
-        ``bought``: a lower precision was asked for.
-        """
+    def _look(self, run: str, backend: Any, outputs: Outputs) -> bool:
+        """Write one row an output; whether all of them are within the tolerance."""
         agreed = True
         for name in dict.fromkeys((*self._eager, *outputs)):
-            row = self._row(name, outputs, bought)
+            row = self._row(name, outputs)
             if run == "eager_again":
                 self._spread[name] = row.get("rms_diff") or 0.0
             agreed = agreed and row["same"]
             self._write(run, backend, {"output": name, **row})
         return agreed
 
-    def _row(self, name: str, outputs: Outputs, bought: bool) -> dict[str, Any]:
+    def _row(self, name: str, outputs: Outputs) -> dict[str, Any]:
         before = self._replay.before  # what a run leaves as it was is no output of it
         eager, other = ({**before, **found}.get(name, _ABSENT) for found in (self._eager, outputs))
         if eager is _ABSENT or other is _ABSENT:
             where = "this run" if eager is _ABSENT else "eager"
             return {"same": False, "why": f"only in {where}"}
         exact, spread = self._exact.get(name), self._spread.get(name, 0.0)
-        if bought:
-            return bought_agreement(self._torch, eager, other, exact)
         return agreement(self._torch, eager, other, exact, spread)
 
     def _write(self, run: str, backend: Any, row: dict[str, Any]) -> None:
@@ -243,28 +248,6 @@ def agreement(
         if exact is not None:
             allowed += 3 * int((eager != exact.to(eager.dtype)).sum())
         return {**found, "differing": differ, "same": differ <= allowed, "why": None}
-
-
-def bought_agreement(torch: Any, eager: Any, other: Any, exact: Any) -> dict[str, Any]:
-    """The same where a lower precision was asked for: errors of that precision are meant.
-
-    The result may have another floating dtype. Its error is held against a hundredth of its size,
-    and against eager's own error where that is larger.
-    """
-    row = agreement(torch, eager, other, exact)
-    floats = all(
-        isinstance(each, torch.Tensor) and each.is_floating_point() for each in (eager, other)
-    )
-    if row["same"] or not floats or eager.shape != other.shape:
-        return row
-    row = agreement(torch, eager, other.to(eager.dtype), exact)
-    error = row["rmse"] if row["rmse"] is not None else row["rms_diff"]
-    limit = max(BOUGHT * max(row["scale"], TOLERANCE), 3 * (row["eager_rmse"] or 0.0))
-    return row | {
-        "dtype": _dtype(other),
-        "limit": limit,
-        "same": not row["differing"] and error <= limit,
-    }
 
 
 def _dtype(tensor: Any) -> str:
