@@ -38,7 +38,7 @@ import sys, time
 from pathlib import Path
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import Log, parse
+from traceview.reading.mapping import Log, parse
 imports_mb, start, before, damage, rows = peak_mb(), time.perf_counter(), cpu_s(), Damage(), 0
 out = Path(sys.argv[2])
 (source,) = find([sys.argv[1]]).sources

@@ -30,31 +30,22 @@ class Section(msgspec.Struct, frozen=True):
 
 def of_run(d: Diagnosis) -> dict[str, Section]:
     """Id and section of a run's page, in its order."""
-    x, seconds = d.explanation, d.compile_time.seconds
-    logs, groups = d.reading.records > 0, x.matching.groups
-    figures = [figure for one in d.counts.values() for figure in msgspec.structs.astuple(one)]
-    time = any((*d.accounting.values(), x.waterfall, x.details, *figures))
-    whole = "Outputs: eager against compiled"
-    agree = " ".join(dict.fromkeys(phrases.outputs_agree(one) for one in d.outputs)) or None
-    outputs = Section("Outputs", len(d.outputs), agree, heading=whole)
+    c, v = d.compile_time, d.verdict
+    cold = f"{fmt.seconds(c.seconds)} of compilation" if fmt.given(c.seconds) else None
+    warm = f"{fmt.seconds(c.warm_seconds)} warm" if fmt.given(c.warm_seconds) else None
+    compiled = _join(cold, warm, _many(d.compiles, "compile"))
+    logs, pairs = d.reading.records > 0, None
+    if d.pairs:
+        whole, interval = fmt.plural(len(d.pairs), "pair"), v.speedup_interval
+        pairs = _join(
+            f"{fmt.count(v.blocks)} of {whole} used" if v.blocks else whole,
+            f"95 % interval {fmt.ratio_interval(interval)}" if interval else None,
+        )
     return {
-        "time": Section("Where the time goes", None, _time(d), time),
-        "step": Section("Step timeline", None, _step(d), bool(x.timelines)),
-        "groups": Section("Eager and compiled kernels", len(groups), _groups(d), bool(groups)),
-        "limits": Section(
-            "Device limits", None, _limits(d), any((x.limits, x.step_limits, x.ceilings))
-        ),
-        **({"outputs": outputs} if d.outputs else {}),
-        "regions": _rows("Regions", d.regions, "compiled callable"),
-        "fusion": Section("Fusion", len(x.fusion), _fusion(d), bool(x.fusion or x.passes)),
-        "fused": Section("Fused kernels", len(d.fused), _fused(d), bool(d.fused)),
-        "kernels": Section("Top kernels", None, _kernels(d), bool(d.kernels)),
-        "graphs": Section("Graphs", len(d.graphs), _graphs(d), bool(d.graphs)),
-        "calls": Section(
-            "Guards and the call path", None, _calls(d), bool(x.call_path or x.guards)
-        ),
+        **_of_step(d),
+        **_of_code(d),
         "compile": Section(
-            "Compile time", None, _compile(d), bool(seconds is not None or d.compiles)
+            "Compile time", None, compiled, bool(c.seconds is not None or d.compiles)
         ),
         "recompiles": Section(
             "Recompiles",
@@ -68,9 +59,76 @@ def of_run(d: Diagnosis) -> dict[str, Section]:
             _seen(b.times for b in d.graph_breaks),
             logs or bool(d.graph_breaks),
         ),
-        "pairs": Section("Block pairs", None, _pairs(d), bool(d.pairs)),
+        "pairs": Section("Block pairs", None, pairs, bool(d.pairs)),
         **_about(d),
         "method": Section("How it was measured", None, words.blocks(d)),
+    }
+
+
+def _of_step(d: Diagnosis) -> dict[str, Section]:
+    """Where the time of a step goes, and what it gives."""
+    x, matching = d.explanation, d.explanation.matching
+    figures = [figure for one in d.counts.values() for figure in msgspec.structs.astuple(one)]
+    time = any((*d.accounting.values(), x.waterfall, x.details, *figures))
+    steps = [s for s in x.timelines if fmt.given(s.duration_ms)]
+    stances = ", ".join(f"{s.stance} {fmt.milliseconds(s.duration_ms)}" for s in steps)
+    step = f"{stances}, as profiled" if steps else None
+    matched = matching.eager_share
+    share = f"{fmt.percent(matched)} of eager matched" if fmt.given(matched) else None
+    groups = _join(_many(matching.groups, "group"), share) if matching.groups else None
+    limit = phrases.compiled_limit(d)
+    limits = limit.sentence if limit else None
+    limits = limits or _join(_many(x.limits, "kernel"), _many(x.ceilings, "measured limit"))
+    limited = any((x.limits, x.step_limits, x.ceilings))
+    whole = "Outputs: eager against compiled"
+    agree = " ".join(dict.fromkeys(phrases.outputs_agree(one) for one in d.outputs)) or None
+    outputs = Section("Outputs", len(d.outputs), agree, heading=whole)
+    return {
+        "time": Section("Where the time goes", None, _time(d), time),
+        "step": Section("Step timeline", None, step, bool(x.timelines)),
+        "groups": Section(
+            "Eager and compiled kernels", len(matching.groups), groups, bool(matching.groups)
+        ),
+        "limits": Section("Device limits", None, limits, limited),
+        **({"outputs": outputs} if d.outputs else {}),
+    }
+
+
+def _of_code(d: Diagnosis) -> dict[str, Section]:
+    """What was compiled, and the kernels that were made of it."""
+    x = d.explanation
+    fused, apart = phrases.by_outcome(x.fusion)
+    notes = f"{fmt.count(len(fused))} fused, {fmt.count(len(apart))} not fused"
+    fusion = _join(notes if x.fusion else None, _many(x.passes, "graph pass", "graph passes"))
+    timed = [k for k in d.fused if fmt.given(k.ms)]
+    slowest = max(timed, key=lambda k: k.ms or 0.0, default=None)
+    said = f"slowest {fmt.milliseconds(slowest.ms)} per step" if slowest else None
+    ranked = [k for k in d.kernels if k.stance in ("compiled", "eager") and fmt.given(k.share)]
+    top = max(ranked, key=lambda k: (k.stance == "compiled", k.share), default=None)
+    kernels = None
+    if top:
+        named = one_line(names.kernel(top.name), 60)
+        kernels = f"{named} takes {fmt.percent(top.share)} of the {top.stance} busy time"
+    ops = sum(g.op_count or 0 for g in d.graphs)
+    graphs = _join(_many(d.graphs, "graph"), fmt.plural(ops, "operation") if ops else None)
+    calls = _join(_many(x.call_path, "part", "parts of a call"), _many(x.guards, "guard"))
+    parts = [p for p in x.call_path if fmt.given(p.us_per_call)]
+    if parts:
+        most = max(parts, key=lambda p: p.us_per_call or 0.0)
+        part = names.word(names.CALL_PARTS, most.part)
+        calls = f"{part}: {fmt.figure(most.us_per_call)} µs per call"
+    return {
+        "regions": _rows("Regions", d.regions, "compiled callable"),
+        "fusion": Section("Fusion", len(x.fusion), fusion, bool(x.fusion or x.passes)),
+        "fused": Section(
+            "Fused kernels",
+            len(d.fused),
+            _join(_many(d.fused, "generated kernel"), said),
+            bool(d.fused),
+        ),
+        "kernels": Section("Top kernels", None, kernels, bool(d.kernels)),
+        "graphs": Section("Graphs", len(d.graphs), graphs, bool(d.graphs)),
+        "calls": Section("Guards and the call path", None, calls, bool(x.call_path or x.guards)),
     }
 
 
@@ -81,10 +139,13 @@ def of_job(d: Diagnosis, j: Job) -> dict[str, Section]:
     asked = sum(sum(row.counts.values()) for row in j.caches.rows)
     looked_up = fmt.plural(asked, "look-up") if asked else None
     waits = _join(_many(j.stragglers, "straggler"), _many(j.waits, "compile", "compiles"))
+    slowest = None
+    if j.frames:
+        slowest = f"{one_line(j.frames[0].name, 60)} {fmt.seconds(j.frames[0].rank_seconds)}"
     return {
         "ranks": _rows("Ranks", j.ranks, "rank", counted=False, heading="Ranks and phases"),
         "frames": Section(
-            "Functions", len(j.frames), _slowest(j), heading="Functions by compile seconds"
+            "Functions", len(j.frames), slowest, heading="Functions by compile seconds"
         ),
         "waits": Section("Waits and stragglers", len(j.stragglers), waits),
         "caches": Section("Caches", None, looked_up),
@@ -129,7 +190,7 @@ def of_job(d: Diagnosis, j: Job) -> dict[str, Section]:
 
 def _of_one_rank(d: Diagnosis) -> dict[str, Section]:
     """What a post-mortem's page shares with a run's, where there is anything."""
-    found = of_run(d)
+    found = _of_code(d)
     regions = ("regions",) if d.regions else ()
     kernels = ("fused", "kernels", "graphs") if d.fused or d.kernels or d.graphs else ()
     return {id_: found[id_] for id_ in (*regions, *kernels)}
@@ -184,76 +245,6 @@ def _time(d: Diagnosis) -> str | None:
     return f"{step}; largest: {largest}"
 
 
-def _step(d: Diagnosis) -> str | None:
-    steps = [s for s in d.explanation.timelines if fmt.given(s.duration_ms)]
-    said = [f"{s.stance} {fmt.milliseconds(s.duration_ms)}" for s in steps]
-    return f"{', '.join(said)}, as profiled" if said else None
-
-
-def _groups(d: Diagnosis) -> str | None:
-    found = d.explanation.matching
-    matched = found.eager_share
-    share = f"{fmt.percent(matched)} of eager matched" if fmt.given(matched) else None
-    return _join(_many(found.groups, "group"), share) if found.groups else None
-
-
-def _limits(d: Diagnosis) -> str | None:
-    x = d.explanation
-    step = phrases.compiled_limit(d)
-    sentence = step.sentence if step else None
-    return sentence or _join(_many(x.limits, "kernel"), _many(x.ceilings, "measured limit"))
-
-
-def _fusion(d: Diagnosis) -> str | None:
-    x = d.explanation
-    fused, apart = phrases.by_outcome(x.fusion)
-    return _join(
-        f"{fmt.count(len(fused))} fused, {fmt.count(len(apart))} not fused" if x.fusion else None,
-        _many(x.passes, "graph pass", "graph passes"),
-    )
-
-
-def _fused(d: Diagnosis) -> str | None:
-    timed = [k for k in d.fused if fmt.given(k.ms)]
-    slowest = max(timed, key=lambda k: k.ms or 0.0, default=None)
-    said = f"slowest {fmt.milliseconds(slowest.ms)} per step" if slowest else None
-    return _join(_many(d.fused, "generated kernel"), said)
-
-
-def _kernels(d: Diagnosis) -> str | None:
-    for stance in ("compiled", "eager"):
-        rows = [k for k in d.kernels if k.stance == stance and fmt.given(k.share)]
-        if rows:
-            top = max(rows, key=lambda k: k.share)
-            return (
-                f"{one_line(names.kernel(top.name), 60)} takes {fmt.percent(top.share)} of the"
-                f" {stance} busy time"
-            )
-    return None
-
-
-def _graphs(d: Diagnosis) -> str | None:
-    ops = sum(g.op_count or 0 for g in d.graphs)
-    return _join(_many(d.graphs, "graph"), fmt.plural(ops, "operation") if ops else None)
-
-
-def _calls(d: Diagnosis) -> str | None:
-    x = d.explanation
-    timed = [p for p in x.call_path if fmt.given(p.us_per_call)]
-    if timed:
-        top = max(timed, key=lambda p: p.us_per_call or 0.0)
-        part = names.word(names.CALL_PARTS, top.part)
-        return f"{part}: {fmt.figure(top.us_per_call)} µs per call"
-    return _join(_many(x.call_path, "part", "parts of a call"), _many(x.guards, "guard"))
-
-
-def _compile(d: Diagnosis) -> str | None:
-    c = d.compile_time
-    cold = f"{fmt.seconds(c.seconds)} of compilation" if fmt.given(c.seconds) else None
-    warm = f"{fmt.seconds(c.warm_seconds)} warm" if fmt.given(c.warm_seconds) else None
-    return _join(cold, warm, _many(d.compiles, "compile"))
-
-
 def _recompiled(times: int, functions: Sized) -> str | None:
     said = f"{fmt.plural(times, 'recompile')} of {fmt.plural(len(functions), 'function')}"
     return said if functions else None
@@ -263,21 +254,3 @@ def _seen(times: Iterable[int]) -> str | None:
     found = list(times)
     said = f"{fmt.plural(len(found), 'place')}, seen {fmt.plural(sum(found), 'time')}"
     return said if found else None
-
-
-def _pairs(d: Diagnosis) -> str | None:
-    v = d.verdict
-    if not d.pairs:
-        return None
-    used = f"{fmt.count(v.blocks)} of {fmt.plural(len(d.pairs), 'pair')} used" if v.blocks else None
-    interval = v.speedup_interval
-    return _join(
-        used or _many(d.pairs, "pair"),
-        f"95 % interval {fmt.ratio_interval(interval)}" if interval else None,
-    )
-
-
-def _slowest(j: Job) -> str | None:
-    if not j.frames:
-        return None
-    return f"{one_line(j.frames[0].name, 60)} {fmt.seconds(j.frames[0].rank_seconds)}"

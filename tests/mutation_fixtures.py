@@ -10,7 +10,7 @@ from mutations import Mutated, mutate, split
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import Log, parse
+from traceview.reading.mapping import Log, parse
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 RUN = FIXTURES / "runs" / "good-gb_item.tar.xz"

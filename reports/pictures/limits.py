@@ -59,8 +59,23 @@ def roofline(diagnosis: Diagnosis) -> Markup:
     left, right = math.floor(math.log10(min(xs) / 2)), math.ceil(math.log10(max(xs) * 2))
     low = max(min(ys) / 2, max(ys) * 1e-6)
     plot = _Plot(LogScale(10.0**left, 10.0**right, 100.0), LogScale(low, max(ys) * 2.5, _HEIGHT))
+    parts: list[Markup] = []
+    for value in plot.x.round_values():
+        x = plot.x.at(value)
+        anchor = "start" if x < 3 else "end" if x > 97 else "middle"
+        parts.append(svg.line(x, 0, x, _HEIGHT, "grid"))
+        parts.append(svg.text(x, _HEIGHT + 15, fmt.short(value), "tick", anchor))
+    heights = plot.y.round_values()
+    for value in heights:
+        y = _HEIGHT - plot.y.at(value)
+        unit = " TFLOP/s" if value == heights[-1] else ""
+        parts.append(svg.line(0, y, 100, y, "grid"))
+        parts.append(
+            svg.text(0.4, y - 3 if y > 16 else y + 13, fmt.short(value) + unit, "tick halo")
+        )
+    parts.append(svg.text(50, _HEIGHT + 32, "floating-point operations per byte", "tick", "middle"))
     lines, said = _ceilings(plot, rates, tops)
-    parts = [*_grid(plot), *lines, *_dots(plot, points), *said]
+    parts += [*lines, *_dots(plot, points), *said]
     spoken = "; ".join(_said(point) for point in points[:40])
     ceilings = ", ".join(phrases.ceiling(c) for c in (*rates, *tops)) or "no ceiling was measured"
     return svg.picture(
@@ -88,21 +103,6 @@ def _in_unit(diagnosis: Diagnosis, unit: str) -> list[Ceiling]:
     found = (c for c in diagnosis.explanation.ceilings if c.unit == unit)
     known = (c for c in found if svg.drawable(c.value) and c.value > 0)
     return sorted(known, key=lambda c: -c.value)[:_CEILINGS]
-
-
-def _grid(plot: _Plot) -> Iterable[Markup]:
-    for value in plot.x.round_values():
-        x = plot.x.at(value)
-        anchor = "start" if x < 3 else "end" if x > 97 else "middle"
-        yield svg.line(x, 0, x, _HEIGHT, "grid")
-        yield svg.text(x, _HEIGHT + 15, fmt.short(value), "tick", anchor)
-    rates = plot.y.round_values()
-    for value in rates:
-        y = _HEIGHT - plot.y.at(value)
-        unit = " TFLOP/s" if value == rates[-1] else ""
-        yield svg.line(0, y, 100, y, "grid")
-        yield svg.text(0.4, y - 3 if y > 16 else y + 13, fmt.short(value) + unit, "tick halo")
-    yield svg.text(50, _HEIGHT + 32, "floating-point operations per byte", "tick", "middle")
 
 
 def _ceilings(

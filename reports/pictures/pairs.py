@@ -7,7 +7,7 @@ the left and what replaced them at the right.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeGuard
 
 import msgspec
@@ -57,7 +57,20 @@ def pairs(diagnosis: Diagnosis) -> Markup:
         return 2 + 96 * (value - low) / (high - low)
 
     bottom = _TOP + _PITCH * len(dots) + 4
-    parts = list(_marks(at, low, high, middle, ends, bottom))
+    top = _TOP - 6
+    parts: list[Markup] = []
+    if ends is not None:
+        width = max(0.3, at(ends[1]) - at(ends[0]))
+        parts.append(svg.rect(at(ends[0]), width, top, bottom - top, "band"))
+    if low <= 1.0 <= high:
+        parts.append(svg.line(at(1.0), top, at(1.0), bottom, "one"))
+        if middle is None or abs(at(1.0) - at(middle)) > 14:
+            parts.append(svg.text(at(1.0), 13, "1×", "tick", anchor="middle"))
+    if middle is not None:
+        x = at(middle)
+        anchor = "start" if x < 15 else "end" if x > 85 else "middle"
+        parts.append(svg.line(x, top, x, bottom, "median"))
+        parts.append(svg.text(x, 13, f"median {middle:.2f}×", "rowlabel", anchor=anchor))
     for row, dot in enumerate(dots):
         kind, y = "dot" if dot.used else "dot unused", _TOP + 8 + row * _PITCH
         parts.append(svg.titled(dot.words, svg.circle(at(dot.value), y, 4.5, kind)))
@@ -71,31 +84,6 @@ def off_axis(diagnosis: Diagnosis) -> int:
     """How many left-out pairs lie too far away to be drawn."""
     dots = _dots(diagnosis)
     return len(dots) - len(_near_axis(dots))
-
-
-def _marks(
-    at: Callable[[float], float],
-    low: float,
-    high: float,
-    middle: float | None,
-    ends: tuple[float, float] | None,
-    bottom: float,
-) -> list[Markup]:
-    parts: list[Markup] = []
-    top = _TOP - 6
-    if ends is not None:
-        width = max(0.3, at(ends[1]) - at(ends[0]))
-        parts.append(svg.rect(at(ends[0]), width, top, bottom - top, "band"))
-    if low <= 1.0 <= high:
-        parts.append(svg.line(at(1.0), top, at(1.0), bottom, "one"))
-        if middle is None or abs(at(1.0) - at(middle)) > 14:
-            parts.append(svg.text(at(1.0), 13, "1×", "tick", anchor="middle"))
-    if middle is not None:
-        x = at(middle)
-        anchor = "start" if x < 15 else "end" if x > 85 else "middle"
-        parts.append(svg.line(x, top, x, bottom, "median"))
-        parts.append(svg.text(x, 13, f"median {middle:.2f}×", "rowlabel", anchor=anchor))
-    return parts
 
 
 def _dots(diagnosis: Diagnosis) -> list[_Dot]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.ddp_buckets import ddp_buckets
+from traceview.derive.compiler.passes import ddp_buckets
 from traceview.tables import Tables, from_rows
 
 TEXT = """class GraphModule(torch.nn.Module):

@@ -41,8 +41,8 @@ def timed(number, speedup, **more):
 
 def said(found, outcome="helped"):
     focus = Focus.of(found)
-    return about_others(
-        found, focus, Verdict(outcome), regions(found, focus), unreached(found, focus)
+    return " ".join(
+        about_others(found, focus, Verdict(outcome), regions(found, focus), unreached(found, focus))
     )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import Log, parse
+from traceview.reading.mapping import Log, parse
 
 #: Where a row stands in the file: lines move when others are lost.
 PLACES = {"raw_line", "raw_file", "pass", "phase_id", "parent_id"}

@@ -82,7 +82,7 @@ import sys, resource
 from pathlib import Path
 from traceview.inputs import find
 from traceview.parse.damage import Damage
-from traceview.reading.parsers import Log, parse
+from traceview.reading.mapping import Log, parse
 damage = Damage()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 (source,) = find([sys.argv[1]]).sources

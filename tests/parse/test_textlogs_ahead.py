@@ -17,8 +17,8 @@ from traceview.parse.damage import Damage
 from traceview.parse.messages.ahead import pieces_ahead
 from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Foreign, Lines, Wanted
-from traceview.reading import parsers
-from traceview.reading.parsers import Log, parse
+from traceview.reading import mapping
+from traceview.reading.mapping import Log, parse
 
 WANTED = Wanted(frozenset(("fusion", "output_code", "graph_breaks")), (b"AUTOTUNE ",))
 
@@ -103,7 +103,7 @@ def test_tables_and_damage_of_a_large_file_are_those_of_a_small_one(log, monkeyp
     (found,) = find([str(written(log))]).sources
     small, large = Log(found, "p", one), Log(found, "p", other)
     here = tables(parse(small))
-    monkeypatch.setattr(parsers, "AHEAD_BYTES", 0)
+    monkeypatch.setattr(mapping, "AHEAD_BYTES", 0)
     monkeypatch.setattr(Source, "open", refused)
     there = tables(parse(large))
     assert here.keys() == there.keys()

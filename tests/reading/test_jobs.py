@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.reading.homes import Places
+from traceview.reading.jobs import Places
 from traceview.reading.parts import Part, Seen
 
 SECOND = 1e6

@@ -30,14 +30,21 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
     results = [gate.judged(result) for result in gate.results()]
     order = {"violated": 0, "not_checked": 1, "passed": 2}
     results.sort(key=lambda result: order[result.status])
-    cwd = run.diagnosis.environment.get("cwd")
+    environment = run.diagnosis.environment
+    argv, cwd = environment.get("argv"), environment.get("cwd")
+    cwd = cwd if isinstance(cwd, str) else None
+    name = argv[0] if isinstance(argv, list) and argv else None
+    script = None
+    if isinstance(name, str) and name.endswith(".py"):
+        path = name if cwd is None else str(PurePosixPath(cwd, name))
+        script = run.place(path, 1, None)
     return Checked(
         passed=not any(result.status == "violated" for result in results),
         run=run.subject(),
         baseline=baseline.subject() if baseline else None,
         results=tuple(results),
-        cwd=cwd if isinstance(cwd, str) else None,
-        script=_script(run),
+        cwd=cwd,
+        script=script,
     )
 
 
@@ -239,14 +246,3 @@ class _Gate(msgspec.Struct, frozen=True):
             chains = [one for one in d.recompiles if one.limit_hit or key == "recompiles"]
             spots = [(chain.file, chain.line, chain.name) for chain in chains]
         return tuple(filter(None, (self.run.place(*spot) for spot in spots)))[:MOST_PLACES]
-
-
-def _script(run: Side) -> Place | None:
-    """The script that ran: the place of results that have none of their own."""
-    environment = run.diagnosis.environment
-    argv, cwd = environment.get("argv"), environment.get("cwd")
-    name = argv[0] if isinstance(argv, list) and argv else None
-    if not isinstance(name, str) or not name.endswith(".py"):
-        return None
-    path = str(PurePosixPath(cwd, name)) if isinstance(cwd, str) else name
-    return run.place(path, 1, None)

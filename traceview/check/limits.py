@@ -74,7 +74,14 @@ def limits_of(asked: Mapping[str, Any], where: str) -> Limits:
     }
     known = (*NAMED, "max", "min", "max-growth", "max-findings", "no", *_PLAIN)
     _known(asked, known, "check has no limit called", where)
-    figures = {way: _figures(asked, way, where) for way in ("max", "min", "max-growth")}
+    figures: dict[str, dict[str, float]] = {}
+    for way in ("max", "min", "max-growth"):
+        rows = asked.get(way, {})
+        if not isinstance(rows, Mapping):
+            remedy = f"Write {way} = {{ kernels_per_step = 120 }}."
+            raise _wrong(f"{way} must be a table of figures", remedy, where)
+        _known(rows, [kind.key for kind in kinds()], f"{way} has no figure called", where)
+        figures[way] = {key: number(value, f"{way} {key}", where) for key, value in rows.items()}
     for name, (key, way) in NAMED.items():
         if name in asked:
             figures[way][key] = number(asked[name], name, where)
@@ -148,16 +155,6 @@ def pairs_of(words: Iterable[str], option: str) -> dict[str, str]:
             )
         found[name.strip()] = value
     return found
-
-
-def _figures(asked: Mapping[str, Any], option: str, where: str) -> dict[str, float]:
-    rows = asked.get(option, {})
-    if not isinstance(rows, Mapping):
-        fact = f"{option} must be a table of figures"
-        raise _wrong(fact, f"Write {option} = {{ kernels_per_step = 120 }}.", where)
-    known = [kind.key for kind in kinds()]
-    _known(rows, known, f"{option} has no figure called", where)
-    return {key: number(value, f"{option} {key}", where) for key, value in rows.items()}
 
 
 def _known(names: Iterable[str], known: Iterable[str], fact: str, where: str) -> None:

@@ -158,7 +158,26 @@ def sentences(
     what: Outcome, sides: Sides, figures: dict[str, FigurePair], causes: Sequence[CausePair]
 ) -> Iterator[str]:
     """The most important changes: the step (the headline), compiling, the findings."""
-    yield from filter(None, _of_step(what, sides, figures))
+    step, eager = figures["compiled_ms"], figures["eager_ms"]
+    new, old = (milliseconds(ms or 0.0) for ms in (step.after, step.before))
+    took = f"a compiled step takes {new} instead of {old} ({_percent(step)})"
+    match what:
+        case "failed":
+            yield "B failed and A did not."
+            if sentence := sides.after.diagnosis.verdict.sentence:
+                yield sentence
+        case "not_measured":
+            yield "Steps can't be compared: no compiled step was timed in both runs."
+        case "no_difference_shown" if step.ratio_interval is None:
+            yield f"No difference is claimed: {took}; {step.basis}."
+        case "no_difference_shown":
+            yield f"No difference shown: {took}, which is within noise."
+        case "other_conditions":
+            both = f"an eager step changed as well ({_percent(eager)})"
+            yield f"Other conditions: {took}, but {both}."
+            yield "The machine or the work differs."
+        case _:
+            yield f"B is {what} than A: {took}."
     for key in ("compile_seconds", "graph_breaks", "recompiles", "kernels_per_step"):
         pair = figures[key]
         if pair.change in ("better", "worse"):
@@ -205,28 +224,6 @@ def notes(sides: Sides, files: Files) -> Iterator[str]:
             f"Made by traceview {before.traceview or '?'} and {after.traceview or '?'}: a finding "
             "may be new because its rule is."
         )
-
-
-def _of_step(what: Outcome, sides: Sides, figures: dict[str, FigurePair]) -> Iterator[str]:
-    step, eager = figures["compiled_ms"], figures["eager_ms"]
-    new, old = (milliseconds(ms or 0.0) for ms in (step.after, step.before))
-    took = f"a compiled step takes {new} instead of {old} ({_percent(step)})"
-    match what:
-        case "failed":
-            yield "B failed and A did not."
-            yield sides.after.diagnosis.verdict.sentence
-        case "not_measured":
-            yield "Steps can't be compared: no compiled step was timed in both runs."
-        case "no_difference_shown" if step.ratio_interval is None:
-            yield f"No difference is claimed: {took}; {step.basis}."
-        case "no_difference_shown":
-            yield f"No difference shown: {took}, which is within noise."
-        case "other_conditions":
-            both = f"an eager step changed as well ({_percent(eager)})"
-            yield f"Other conditions: {took}, but {both}."
-            yield "The machine or the work differs."
-        case _:
-            yield f"B is {what} than A: {took}."
 
 
 def _percent(pair: FigurePair) -> str:

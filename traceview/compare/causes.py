@@ -30,10 +30,33 @@ def causes(sides: Sides, files: Files) -> tuple[CausePair, ...]:
         [_site(sides.after, finding) for finding, _ in new],
         files,
     )
-    found = [
-        _pair(sides, files, None if i is None else old[i], None if j is None else new[j], how)
-        for i, j, how in matched
-    ]
+    found = []
+    for i, j, how in matched:
+        before, cause = (None, None) if i is None else old[i]
+        after, cause = (None, cause) if j is None else new[j]
+        shown = after or before
+        assert shown is not None
+        change, why = _change(sides, before, after)
+        was = sides.before.place_of(before) if before else None
+        now = sides.after.place_of(after) if after else None
+        pair = CausePair(
+            rule=shown.rule,
+            code=shown.code,
+            title=shown.title,
+            what_to_do=shown.what_to_do,
+            before=was,
+            after=now,
+            before_severity=before.severity if before else None,
+            after_severity=after.severity if after else None,
+            before_cost=whole_cost(before) if before else None,
+            after_cost=whole_cost(after) if after else None,
+            change=change,
+            moved=moved(files, was, now),
+            matched_by=how,
+            why=why,
+            symptom_of=f"{cause.code} {cause.title}" if cause else None,
+        )
+        found.append(pair)
 
     def order(pair: CausePair) -> tuple[int, bool, int, float, str, str, int]:
         cost = pair.after_cost or pair.before_cost or Cost()
@@ -71,33 +94,6 @@ def _site(side: Side, finding: Finding) -> Site:
     if at is None:
         return Site.of(side, finding.rule, None, None, None, finding.title)
     return Site.of(side, finding.rule, at.file, at.line, at.function, finding.title)
-
-
-def _pair(
-    sides: Sides, files: Files, old: Line | None, new: Line | None, how: str | None
-) -> CausePair:
-    before, after = old[0] if old else None, new[0] if new else None
-    shown, cause = next(line for line in (new, old) if line)
-    change, why = _change(sides, before, after)
-    was = sides.before.place_of(before) if before else None
-    now = sides.after.place_of(after) if after else None
-    return CausePair(
-        rule=shown.rule,
-        code=shown.code,
-        title=shown.title,
-        what_to_do=shown.what_to_do,
-        before=was,
-        after=now,
-        before_severity=before.severity if before else None,
-        after_severity=after.severity if after else None,
-        before_cost=whole_cost(before) if before else None,
-        after_cost=whole_cost(after) if after else None,
-        change=change,
-        moved=moved(files, was, now),
-        matched_by=how,
-        why=why,
-        symptom_of=f"{cause.code} {cause.title}" if cause else None,
-    )
 
 
 def moved(files: Files, before: Place | None, after: Place | None) -> bool:

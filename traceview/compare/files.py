@@ -67,11 +67,12 @@ class Files:
     def _by_end(self, left: Iterable[str], right: Iterable[str]) -> list[tuple[str, str]]:
         """Files of the same base name, those whose paths have the longest common end first."""
         by_base = grouped(right, by=lambda new: PurePosixPath(new).name)
-        ends = [
-            (_common_end(old, new), old, new)
-            for old in left
-            for new in by_base[PurePosixPath(old).name][:MOST_COMPARED]
-        ]
+        ends = []
+        for old in left:
+            for new in by_base[PurePosixPath(old).name][:MOST_COMPARED]:
+                parts = zip(reversed(old.split("/")), reversed(new.split("/")), strict=False)
+                common = takewhile(lambda pair: pair[0] == pair[1], parts)
+                ends.append((sum(1 for _ in common), old, new))
         return [
             (old, new)
             for _, old, new in sorted(ends, key=lambda end: -end[0])
@@ -120,9 +121,3 @@ def similarity(before: Sequence[str], after: Sequence[str]) -> float:
     """The part of both files' lines (blank ones apart) that the other one has too, 0 to 1."""
     one, other = ({line.strip() for line in lines} - {""} for lines in (before, after))
     return 2 * len(one & other) / (len(one) + len(other)) if one and other else 0.0
-
-
-def _common_end(one: str, other: str) -> int:
-    """How many of the last parts of two paths are the same."""
-    parts = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], parts))

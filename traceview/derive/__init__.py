@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from traceview.derive.callables import callable_speedups, focused
 from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
-from traceview.derive.ddp_buckets import ddp_buckets
+from traceview.derive.compiler.passes import ddp_buckets
 from traceview.derive.effects import effect_tables
 from traceview.derive.facts import add_facts, add_log_facts
 from traceview.derive.facts.clean_parts import clean_parts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
-from traceview.derive.limits import limit_tables
-from traceview.derive.limits.shape_gains import shape_gains
+from traceview.derive.limits import limit_tables, shape_gains
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables

@@ -107,20 +107,17 @@ def thin(values: Sequence[T], most: int = MOST_VALUES) -> list[T]:
 
 
 def _interval(draw: Callable[[], float], count: float) -> Interval:
-    """From draws of a sample whose values count as ``count``."""
+    """From draws of a sample whose values count as ``count``.
+
+    Student's t is within 0.1 % from five degrees of freedom on: M. Abramowitz and I. A. Stegun,
+    Handbook of Mathematical Functions (1964), 26.7.5.
+    """
     draws = sorted(draw() for _ in range(RESAMPLES))
     degrees = max(count, 6.0) - 1
-    expanded = sqrt((degrees + 1) / degrees) * _student(degrees)
-    tail = NormalDist().cdf(-expanded)
-    return draws[int(tail * RESAMPLES)], draws[int((1 - tail) * RESAMPLES) - 1]
-
-
-def _student(degrees: float) -> float:
-    """The quantile of Student's t for `LEVEL`; within 0.1 % from five degrees of freedom on.
-
-    M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 26.7.5.
-    """
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / degrees + second / degrees**2 + third / degrees**3
+    student = z + first / degrees + second / degrees**2 + third / degrees**3
+    expanded = sqrt((degrees + 1) / degrees) * student
+    tail = NormalDist().cdf(-expanded)
+    return draws[int(tail * RESAMPLES)], draws[int((1 - tail) * RESAMPLES) - 1]

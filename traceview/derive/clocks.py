@@ -182,7 +182,8 @@ def clocks_of(scope: Scope, names: dict[str, str]) -> Clocks:
             if function in TIMEIT_CALLS:
                 found.timed.append(Timed(str(function), site, node))
             elif _is_benchmark(node, scope):
-                warms = isinstance(node.func, ast.Name) or "warmup_rounds" in _keywords(node)
+                words = {word.arg for word in node.keywords}
+                warms = isinstance(node.func, ast.Name) or "warmup_rounds" in words
                 found.timed.append(Timed("pytest-benchmark", site, node, warms))
             elif (event := _receiver(node, "record")) is not None:
                 started = [Start(event, EVENT, site)]
@@ -219,10 +220,6 @@ def _is_benchmark(node: ast.Call, scope: Scope) -> bool:
         function = function.value
     named = isinstance(function, ast.Name) and function.id == BENCHMARK
     return named and any(argument.arg == BENCHMARK for argument in arguments)
-
-
-def _keywords(node: ast.Call) -> set[str | None]:
-    return {word.arg for word in node.keywords}
 
 
 def only_queues(tree: ast.Module, timed: Timed) -> bool:

@@ -254,31 +254,23 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
         for file, tree in trees.items():
             if PurePath(file).name != PurePath(found["file"]).name or tree is None:
                 continue
+            called = {
+                _name(node.func)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and covers(node, line)
+            }
             functions = [
                 {"function": node.name, "in_file": other, "first_line": node.lineno}
                 | {"last_line": node.end_lineno}
-                for name in _called(tree, line)
                 for other, theirs in trees.items()
                 for node in (ast.walk(theirs) if theirs else ())
-                if isinstance(node, Function) and node.name == name and _is_cached(node)
+                if isinstance(node, Function)
+                and node.name in called
+                # a decorator of functools's is on it
+                and any(
+                    _name(getattr(decorator, "func", decorator)) in ("lru_cache", "cache")
+                    for decorator in node.decorator_list
+                )
             ]
             rows += [{**head, "file": file, "line": line} | one for one in functions or [{}]]
     return from_rows("cached_calls", rows)
-
-
-def _called(tree: ast.Module, line: int) -> set[str]:
-    """Names of what is called in statements that ``line`` is written on."""
-    return {
-        _name(node.func)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and covers(node, line)
-    }
-
-
-def _is_cached(function: Function) -> bool:
-    """Whether a decorator of functools's is on it."""
-    for decorator in function.decorator_list:
-        made = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if _name(made) in ("lru_cache", "cache"):
-            return True
-    return False

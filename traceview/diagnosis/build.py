@@ -63,7 +63,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
                 None,
                 (
                     compiled_by_us(tables, focus),
-                    about_others(tables, focus, verdict, callables, lines),
+                    *about_others(tables, focus, verdict, callables, lines),
                 ),
             )
         ),

@@ -55,18 +55,8 @@ def about_others(
     verdict: Verdict,
     callables: Sequence[Region],
     lines: Sequence[CompileLine],
-) -> str:
-    """What the verdict is about, where there are several callables, and what it leaves out."""
-    return " ".join(_sentences(tables, focus, verdict, callables, lines))
-
-
-def _sentences(
-    tables: Tables,
-    focus: Focus,
-    verdict: Verdict,
-    callables: Sequence[Region],
-    lines: Sequence[CompileLine],
 ) -> Iterator[str]:
+    """What the verdict is about, where there are several callables, and what it leaves out."""
     rows = focus.rows(tables["callable_speedups"])
     timed = [row for row in rows if row["timed"]]
     measured = verdict.outcome in ("helped", "neutral", "hurt")

@@ -60,19 +60,16 @@ def from_json(data: dict[str, Any]) -> Diagnosis:
         diagnosis = msgspec.convert(kept, Diagnosis)
     except (msgspec.ValidationError, ValueError) as error:
         raise _foreign(str(error)) from error
-    return diagnosis if found == FORMAT else _of_format_1(diagnosis)
-
-
-def _of_format_1(diagnosis: Diagnosis) -> Diagnosis:
-    """``diagnosis`` with the parts of its verdict that format 1 lacks; it names no finding."""
-    verdict = diagnosis.verdict
+    if found == FORMAT:
+        return diagnosis
+    # What its verdict lacks; it names no finding.
+    verdict, job = diagnosis.verdict, diagnosis.job
     eager, compiled = verdict.eager_ms, verdict.compiled_ms
     change = None if eager is None or compiled is None else compiled - eager
     effects = [effect for effect in diagnosis.explanation.waterfall if change is not None]
     rows = [{"effect": effect.effect, "what": "", "ms": effect.ms} for effect in effects]
     why = difference(rows, {e.effect: e.confidence for e in effects}, change, {})
     left = None if change is None else change - sum(reason.ms or 0.0 for reason in why)
-    job = diagnosis.job
     return replace(
         diagnosis,
         job=replace(job, headline=job.sentence.rstrip(".")) if job else None,

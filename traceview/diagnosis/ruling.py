@@ -134,11 +134,13 @@ def placed(finding: Finding, read: Reader, folder: str) -> Finding:
     Rules write ``- old`` and ``+ new`` without indentation. It stays as it is where the run has no
     copy of the file or the line is not in it; a change that would leave no Python is not shown.
     """
-    change, place = _change(finding.snippet), finding.location
+    snippet, place = finding.snippet, finding.location
+    first, *others = snippet.text.split("\n") if snippet and snippet.language == "diff" else [""]
+    change = first.startswith("- ") and others and all(row.startswith("+ ") for row in others)
     text = read(place.file) if change and place else None
-    if change is None or place is None or text is None:
+    if place is None or text is None:
         return finding
-    old, new = change
+    old, new = first[2:], [row[2:] for row in others]
     # Lines as Python and ``patch`` count them: form feeds end none.
     *whole, last = text.split("\n")
     before = [f"{line}\n" for line in whole] + ([last] if last else [])
@@ -166,13 +168,3 @@ def placed(finding: Finding, read: Reader, folder: str) -> Finding:
     rows = unified_diff(before, after, name, name, n=_AROUND)
     diff = "".join(row if row.endswith("\n") else row + _NO_NEWLINE for row in rows)
     return replace(finding, snippet=Snippet("diff", diff.rstrip("\n")))
-
-
-def _change(snippet: Snippet | None) -> tuple[str, list[str]] | None:
-    """(the old line, the new ones) of ``- old``, ``+ new``, …; None for anything else."""
-    if snippet is None or snippet.language != "diff":
-        return None
-    first, *others = snippet.text.split("\n")
-    if not first.startswith("- ") or not others or not all(row.startswith("+ ") for row in others):
-        return None
-    return first[2:], [row[2:] for row in others]

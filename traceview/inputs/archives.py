@@ -122,8 +122,13 @@ def zip_members(stream: Ahead) -> Iterator[tuple[str, Stream]]:
         if not name.endswith("/"):
             yield name, member
         member.finish()
-        if flags & _SIZE_BEHIND:
-            _step_over_descriptor(stream)
+        # Checksum and sizes behind it: 4 or 8 bytes each, with or without a mark in front.
+        head = stream.peek(24 + 4) if flags & _SIZE_BEHIND else b""
+        marked = head.startswith(_DESCRIPTOR)
+        for length in (16, 24, 12, 20) if marked else (12, 20):
+            if head[length : length + 2] == b"PK":
+                stream.exactly(length)
+                break
 
 
 class _PackedMember(Unpacked):
@@ -185,17 +190,6 @@ def _zip64_size(extra: bytes, *, first: bool) -> int:
             at = 8 if first else 0
             return int.from_bytes(field[at : at + 8], "little")
     return _UNKNOWN
-
-
-def _step_over_descriptor(stream: Ahead) -> None:
-    """Checksum and sizes behind a member: 4 or 8 bytes each, with or without a mark in front."""
-    head = stream.peek(24 + 4)
-    for size in (16, 24, 12, 20):
-        if size in (16, 24) and not head.startswith(_DESCRIPTOR):
-            continue
-        if head[size : size + 2] == b"PK":
-            stream.exactly(size)
-            return
 
 
 Archive = Literal["", "tar", "zip"]

@@ -210,21 +210,20 @@ def _shapes(head: bytes) -> str:
         done = start
         prefix = _TORCHS_OWN.sub(b"", head[start : stamp.start()])
         if len(prefix) <= _LONGEST:
-            shapes[_shape(prefix.decode("latin-1"))] += 1
+            # Words and numbers are made general; the rank is a group.
+            text = prefix.decode("latin-1")
+            rank = next(filter(None, (pattern.search(text) for pattern in _RANKS)), None)
+            if rank is None:
+                shape = _general(text)
+            else:
+                first, last = rank.span(1) if rank.re.groups else rank.span()
+                shape = _general(text[:first]) + r"(\d{1,6})" + _general(text[last:])
+            shapes[shape] += 1
     least = _LEAST_SHARE * sum(shapes.values())
     common = [shape for shape, times in shapes.most_common(_SHAPES) if times >= least]
     if not common or common[0] == "":
         return ""
     return "|".join(sorted(filter(None, common), key=len, reverse=True))
-
-
-def _shape(prefix: str) -> str:
-    """Words and numbers of ``prefix`` made general; the rank is a group."""
-    rank = next(filter(None, (pattern.search(prefix) for pattern in _RANKS)), None)
-    if rank is None:
-        return _general(prefix)
-    start, end = rank.span(1) if rank.re.groups else rank.span()
-    return _general(prefix[:start]) + r"(\d{1,6})" + _general(prefix[end:])
 
 
 def _general(text: str) -> str:

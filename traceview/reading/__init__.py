@@ -1,14 +1,11 @@
 """Reading a pile of logs: a map over them (one part a log), and a small reduce.
 
 executors   where the map runs
-mapping     the map: a log to a part
-parsers     kind of log to its parser
+mapping     the map: a log to a part, by the parser of its kind
 parts       what a part is on disk
 processes   which processes a log is of
-jobs        which processes were started together, which starts are attempts of one job
-homes       the pass and the rank of every log's rows
-placing     parts to partitioned tables
-reduce      all of it put together, with tables inputs and jobs
+jobs        which processes were started together as attempts of one job; pass and rank of all rows
+reduce      all of it put together: partitioned tables, with tables inputs and jobs
 opening     the tables as derive and rules get them
 """
 

@@ -1,19 +1,37 @@
-"""The map: one log to one part, in whatever process an executor runs it."""
+"""The map: one log to one part, in whatever process an executor runs it.
+
+Each kind of log has its parser, which gives tables, whole or in batches.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+import polars as pl
 
-from traceview.inputs import READ_ERRORS, Source, damage_of
+from traceview.derive.job.divergence import Digests
+from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
+from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
+from traceview.parse.files import rank_in_name
+from traceview.parse.messages.ahead import pieces_ahead
+from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.shapes import End, Piece, Wanted
 from traceview.parse.store import Writer, in_pieces
 from traceview.reading import parts
-from traceview.reading.parsers import Log, parse
 from traceview.reading.processes import Processes
+
+Batches = Iterator[tuple[str, pl.DataFrame]]
+#: A text log from this size on takes two processes; packed, it is a tenth.
+AHEAD_BYTES = 16 << 20
+_PACKED_TIMES = 10
+_STANCE = re.compile(r"(?:^|/)(eager|compiled)-\d+(?:-\d+)?(-lines)?\.json")
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -81,3 +99,113 @@ def _begun(task: Task) -> tuple[parts.Part, Path]:
     part = parts.Part(task.part, source.name, source.url, source.kind, source.stamp, folder=above)
     part.size = source.size
     return part, folder
+
+
+class Log:
+    """A log while it is read; ``part`` stands in its keys where other runs have the pass.
+
+    ``told`` are the bytes that another process has counted, once it has come to the end.
+    """
+
+    def __init__(self, source: Source, part: str, damage: Damage) -> None:
+        self.source, self.part, self.damage = source, part, damage
+        self._counted: Counted | None = None
+        self.told: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def open(self) -> Stream:
+        """The source, opened; a file whose bytes are the log's own is not counted: it can seek."""
+        stream = self.source.open()
+        if self.source.path is None:
+            stream = self._counted = Counted(stream)
+        return stream
+
+    def pieces(self, wanted: Wanted) -> Iterator[Piece]:
+        """A text log taken apart; a large one by another process, which also counts its bytes."""
+        size = (self.source.size or 0) * (_PACKED_TIMES if self.source.packed else 1)
+        if self.source.local is not None and size >= AHEAD_BYTES:
+            for piece in pieces_ahead(self.source, wanted):
+                if isinstance(piece, End):
+                    self.told = piece.bytes_read
+                yield piece
+        else:
+            with self.open() as stream:
+                yield from pieces(stream, wanted)
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """A file that has the log's own bytes: the log itself, or a copy."""
+        if self.source.path is not None:
+            yield self.source.path
+            return
+        with tempfile.NamedTemporaryFile() as copy:
+            try:
+                with self.open() as stream:
+                    while block := stream.read(1 << 20):
+                        copy.write(block)
+            except READ_ERRORS as error:  # what came before it is read
+                kind, what = damage_of(error)
+                self.damage.count(self.name, kind, None, what)
+            copy.flush()
+            yield Path(copy.name)
+
+    @property
+    def bytes_read(self) -> int | None:
+        """Unpacked bytes that were read; of a file, all that it has."""
+        if self.told is not None:
+            return self.told
+        if self._counted is not None:
+            return self._counted.given
+        return self.source.path.stat().st_size if self.source.path is not None else None
+
+
+def parse(log: Log) -> Batches:
+    """Tables of one log."""
+    match log.source.kind:
+        case "structured":
+            # With digests that compare compiles across ranks, made while texts are there.
+            digests, path = Digests(), log.source.path
+            with ExitStack() as opened:
+                if path is not None:
+                    read = structured.read_path(path, log.name, log.damage, pass_name=log.part)
+                else:
+                    stream = opened.enter_context(log.open())
+                    read = structured.read_stream(stream, log.name, log.damage, pass_name=log.part)
+                for name, frame in read:
+                    digests.see(name, frame)
+                    yield name, frame
+            yield "compile_digests", digests.frame()
+        case "textlog" | "stderr":
+            read = textlogs.read_pieces(log.pieces, log.name, log.damage, pass_name=log.part)
+            yield from read
+        case "kineto":
+            yield from _kineto(log)
+        case "chromium":
+            with log.open() as stream:
+                yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
+        case "events":
+            with log.local() as path:
+                yield from collected.read_file(path, log.name, log.damage).items()
+
+
+def _kineto(log: Log) -> Batches:
+    named = _STANCE.search(log.name)
+    if named is not None and named[2]:
+        return  # a step with the user's lines marked: its times say nothing
+    stance = named[1] if named else None
+    local = None if log.source.prefix else log.source.local
+    with kineto.rest_begun(local) as rest, log.open() as stream:
+        yield from kineto.read_stream(
+            stream,
+            log.name,
+            log.damage,
+            pass_name=log.part,
+            rank=rank_in_name(log.name),
+            stance=stance,
+            rest=rest,
+        )
+        if rest and log.source.path is None:
+            log.told = rest.bytes_read

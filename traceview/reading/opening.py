@@ -75,7 +75,19 @@ def open_tables(run: Run) -> Tables:
     if aside:
         result.put("traces", chosen_traces(traces))
         result.put("notes", pl.concat([result["notes"], notes_of(traces)]))
-    _join_texts(result)
+    # Where a text log has more than the structured log of the same process, it is believed.
+    is_text = pl.col("raw_file").is_in(
+        result["inputs"].filter(pl.col("kind").is_in(_TEXTS))["name"].unique().to_list()
+    )
+    if result.has("cudagraph_events"):
+        events = result["cudagraph_events"]
+        told = events.filter(is_text).select(_PROCESS).to_series().drop_nulls().unique()
+        repeated = ~is_text & _PROCESS.is_in(told.to_list())
+        result.put("cudagraph_events", events.filter(~repeated.fill_null(False)))
+    if result.has("autotune_choices"):
+        choices = result["autotune_choices"]
+        joined = autotune(choices.filter(~is_text), choices.filter(is_text))
+        result.put("autotune_choices", joined)
     return result
 
 
@@ -187,22 +199,6 @@ def _scan(
     if ranks is not None:
         scan = scan.join(ranks.lazy(), on=["pass", "rank"], how="semi", nulls_equal=True)
     return scan.select(*schema)
-
-
-def _join_texts(tables: Tables) -> None:
-    """Where a text log has more than the structured log of the same process, it is believed."""
-    is_text = pl.col("raw_file").is_in(
-        tables["inputs"].filter(pl.col("kind").is_in(_TEXTS))["name"].unique().to_list()
-    )
-    if tables.has("cudagraph_events"):
-        events = tables["cudagraph_events"]
-        told = events.filter(is_text).select(_PROCESS).to_series().drop_nulls().unique()
-        repeated = ~is_text & _PROCESS.is_in(told.to_list())
-        tables.put("cudagraph_events", events.filter(~repeated.fill_null(False)))
-    if tables.has("autotune_choices"):
-        choices = tables["autotune_choices"]
-        joined = autotune(choices.filter(~is_text), choices.filter(is_text))
-        tables.put("autotune_choices", joined)
 
 
 # Profiler traces of one rank and stance, of which one is looked at. Rows name no trace: their times

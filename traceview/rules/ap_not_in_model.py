@@ -125,7 +125,14 @@ def check(
     for row in first_rank(rows(tables, "outside_work")):
         key = row["kind"], None if row["kind"] == "loading" else row["what"]
         parts.setdefault(key, []).append(row)
-    found = [_part(step, mine) for mine in parts.values()]
+    found = []
+    for (kind, _), mine in parts.items():
+        lines = dict.fromkeys((row["file"], row["line"]) for row in mine)
+        of_ms = sum(row["ms"] or 0.0 for row in mine)
+        ms = step * sum(row["share"] or 0.0 for row in mine)
+        waits = sum(row["waits_ms"] or 0.0 for row in mine)
+        places = tuple(Location(file, line) for file, line in lines if file and line is not None)
+        found.append(Part(kind, ms, places, mine[0]["what"], ms * waits / of_ms if of_ms else 0.0))
     found.sort(key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
     found = [part for part in found if part.kind != _OPERATORS]
@@ -139,20 +146,6 @@ def check(
         left = step * (1 - (inside or 1.0)) - outside
         if min(sum(part.ms for part in eager), left) >= least:
             yield from _eager(tables, eager, step, inside, warn_share)
-
-
-def _part(step: float, rows_: list[Row]) -> Part:
-    lines = dict.fromkeys((row["file"], row["line"]) for row in rows_)
-    of_ms = sum(row["ms"] or 0.0 for row in rows_)
-    ms = step * sum(row["share"] or 0.0 for row in rows_)
-    waits = sum(row["waits_ms"] or 0.0 for row in rows_)
-    return Part(
-        rows_[0]["kind"],
-        ms,
-        tuple(Location(file, line) for file, line in lines if file and line is not None),
-        next((row["what"] for row in rows_), None),
-        ms * waits / of_ms if of_ms else 0.0,
-    )
 
 
 def _eager(

@@ -44,7 +44,6 @@ from traceview.rules.kit import (
     Finding,
     Location,
     Owners,
-    Row,
     Snippet,
     Tables,
     about,
@@ -89,6 +88,13 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if row["returned"]:
             text += "; the code after it handles twice the bytes as well"
         is_are = "is" if len(names) == 1 else "are"
+        more = plural(row["operations"], "result")
+        said = f"compile {row['compile_id']}: {more} of its graph would be narrower"
+        evidence = [from_row(said, "promotions", row)]
+        if ms is not None:
+            share = f", {percent(min(1.0, ms / step))} of it" if step else ""
+            spent = f"generated kernels that handle float64: {milliseconds(ms)} a step{share}"
+            evidence.append(Evidence(spent, "promotions"))
         yield Finding(
             code=CODE,
             rule="ap-promoted-float64",
@@ -110,7 +116,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             confidence="derived",
             location=place,
             about=about(code),
-            evidence=tuple(_proof(row, step)),
+            evidence=tuple(evidence),
             what_to_do=(
                 f"Make {'it' if len(names) == 1 else 'them'} float32 once, where the values come "
                 "from: numpy's default is float64. Where the digits are needed, cast the result."
@@ -118,13 +124,3 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             snippet=Snippet("python", _CAST),
             also_at=(read,) if read and place != read else (),
         )
-
-
-def _proof(row: Row, step: float | None) -> Iterator[Evidence]:
-    more = plural(row["operations"], "result")
-    text = f"compile {row['compile_id']}: {more} of its graph would be narrower"
-    yield from_row(text, "promotions", row)
-    if row["ms"] is not None:
-        share = f", {percent(min(1.0, row['ms'] / step))} of it" if step else ""
-        text = f"generated kernels that handle float64: {milliseconds(row['ms'])} a step{share}"
-        yield Evidence(text, "promotions")

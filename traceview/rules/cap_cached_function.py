@@ -63,7 +63,16 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _finding(tables: Tables, row: Row, place: Location) -> Finding:
-    kernels = [] if _in_eager(tables, row) else _kernels(tables, row)
+    ran = first_rank(rows(tables, "matched_kernels", stance="eager"))
+    lines = (Location(kernel["file"], kernel["line"]) for kernel in ran if kernel["line"])
+    kernels = []
+    if not any(_within(row, line) for line in lines):  # eager steps ran no operator of it
+        kernels = [
+            kernel
+            for kernel in first_rank(rows(tables, "kernel_groups", stance="compiled"))
+            if kernel["ms"] and any(_within(row, location(at)) for at in kernel["user_lines"] or ())
+        ]
+    kernels.sort(key=lambda kernel: -kernel["ms"])
     ms = sum(kernel["ms"] for kernel in kernels) or None
     ids = {kernel["compile_id"] for kernel in kernels}
     compiles = (one for one in rows(tables, "compiles") if one["compile_id"] in ids)
@@ -117,24 +126,4 @@ def _within(row: Row, place: Location | None) -> bool:
         and place.file == row["in_file"]
         and place.line is not None
         and row["first_line"] <= place.line <= row["last_line"]
-    )
-
-
-def _kernels(tables: Tables, row: Row) -> list[Row]:
-    """Generated kernels with a line of the function, the slowest first."""
-    found = [
-        kernel
-        for kernel in first_rank(rows(tables, "kernel_groups", stance="compiled"))
-        if kernel["ms"] and any(_within(row, location(at)) for at in kernel["user_lines"] or ())
-    ]
-    return sorted(found, key=lambda kernel: -kernel["ms"])
-
-
-def _in_eager(tables: Tables, row: Row) -> bool:
-    """Whether eager steps ran an operator of the function's."""
-    kernels = first_rank(rows(tables, "matched_kernels", stance="eager"))
-    return any(
-        _within(row, Location(kernel["file"], kernel["line"]))
-        for kernel in kernels
-        if kernel["line"]
     )

@@ -33,7 +33,6 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
-    Row,
     Snippet,
     Tables,
     rows,
@@ -64,7 +63,15 @@ def check(tables: Tables) -> Iterator[Finding]:
     raised = f"The script raises {own['error_type']} at {short(place)}"
     message = shorten((own["error_message"] or "").strip().partition("\n")[0], 300)
     title, after = f"{raised} before it calls anything compiled", "torch.compile is not involved"
-    evidence = [*_traceback(tables, own), _failures.error(own, message)]
+    # The user's own lines that the exception passed, outermost first.
+    known = tables["source_lines"].select("file", "line", "text").iter_rows()
+    texts = {(file, line): text.strip() for file, line, text in known}
+    evidence = []
+    for at in frames(own["error_stack"])[-_MOST_FRAMES:]:
+        where = f"{short(Location(at.file, at.line or 0))} in {at.function}"
+        text = texts.get((at.file, at.line))
+        evidence.append(Evidence(f"{where}: {text}" if text else where, "runs"))
+    evidence.append(_failures.error(own, message))
     if run is not own:
         title = f"{raised} in eager as well"
         after = "run again without compiling anything, the script ended with the same error"
@@ -90,15 +97,3 @@ def check(tables: Tables) -> Iterator[Finding]:
         ),
         snippet=Snippet("python", _EXPLAIN) if explained else None,
     )
-
-
-def _traceback(tables: Tables, run: Row) -> Iterator[Evidence]:
-    """The user's own lines that the exception of ``run`` passed, outermost first."""
-    texts = {
-        (row["file"], row["line"]): row["text"].strip()
-        for row in tables["source_lines"].iter_rows(named=True)
-    }
-    for at in frames(run["error_stack"])[-_MOST_FRAMES:]:
-        where = f"{short(Location(at.file, at.line or 0))} in {at.function}"
-        text = texts.get((at.file, at.line))
-        yield Evidence(f"{where}: {text}" if text else where, "runs")

@@ -66,7 +66,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         for node in read_nodes(graph["text"] or "")
         if (kind := training_only(node))
     ]
-    by_region = grouped(found, by=lambda one: _region(tables, one[0]))
+    by_region = grouped(
+        found, by=lambda one: (region_of(tables, one[0]["compile_key"]) or {}).get("region_id")
+    )
     for region_id, layers in by_region.items():
         region = first(tables, "regions", region_id=region_id) if region_id is not None else None
         kinds = sorted({kind for _, _, kind in layers})
@@ -74,6 +76,11 @@ def check(tables: Tables) -> Iterator[Finding]:
             place for _, node, _ in layers if node.place and (place := if_users(*node.place[:3]))
         ]
         name = region["name"] if region else "The compiled module"
+        evidence = []
+        for graph, node, _ in layers[:2]:
+            where = f" at {short(Location(node.place.file, node.place.line))}" if node.place else ""
+            called = f"{node.target.rpartition('.')[2]}(…, training=True){where}"
+            evidence.append(from_row(f"{called} in the graph", "graphs", graph))
         yield Finding(
             code=CODE,
             rule="cap-train-mode",
@@ -89,10 +96,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=compile_call(region) or next(iter(places), None),
             also_at=tuple(dict.fromkeys(places))[:3],
             evidence=(
-                *(
-                    from_row(f"{_call(node)} in the graph", "graphs", graph)
-                    for graph, node, _ in layers[:2]
-                ),
+                *evidence,
                 Evidence("no backward was compiled, the script asks for none", "backward_calls"),
             ),
             what_to_do=(
@@ -102,13 +106,3 @@ def check(tables: Tables) -> Iterator[Finding]:
             snippet=Snippet("python", "model.eval()"),
             about=about_calls(tables, region),
         )
-
-
-def _region(tables: Tables, graph: Row) -> int | None:
-    region = region_of(tables, graph["compile_key"])
-    return region["region_id"] if region else None
-
-
-def _call(node: Node) -> str:
-    where = f" at {short(Location(node.place.file, node.place.line))}" if node.place else ""
-    return f"{node.target.rpartition('.')[2]}(…, training=True){where}"

@@ -99,32 +99,25 @@ def silence(
             silenced.append(Silenced(finding.rule, finding.code, finding.title, at.file, at.line))
         else:
             kept.append(finding)
-    unused = (row for comment in comments for row in _unused(comment, used, rules, checked))
-    return tuple(kept), tuple(silenced), tuple(islice(unused, _MOST_UNUSED))
-
-
-def _unused(
-    comment: _Ignore,
-    used: Collection[tuple[_Ignore, str]],
-    rules: Collection[Rule],
-    checked: Collection[str],
-) -> Iterator[UnusedIgnore]:
-    for word in comment.words or (ALL,):
-        if (comment, word) in used:
-            continue
-        text = "# traceview: ignore" + (f"[{word}]" if word != ALL else "")
-        named = [rule for rule in rules if word.lower() in (rule.name, rule.code.lower())]
-        if word != ALL and not named:
-            family = matching(rules, word)
-            remedy = "Name its rules instead." if family else did_you_mean(rules, word)
-            why = f"names no rule. {remedy}"
-        elif word == ALL:
-            why = "silences nothing that was checked in this run."
-        elif named[0].name in checked:
-            why = "silences nothing in this run: take it away."
-        else:
-            continue
-        yield UnusedIgnore(comment.file, comment.line, text, why)
+    unused: list[UnusedIgnore] = []
+    for comment in comments:
+        for word in comment.words or (ALL,):
+            if (comment, word) in used:
+                continue
+            text = "# traceview: ignore" + (f"[{word}]" if word != ALL else "")
+            named = [rule for rule in rules if word.lower() in (rule.name, rule.code.lower())]
+            if word != ALL and not named:
+                family = matching(rules, word)
+                remedy = "Name its rules instead." if family else did_you_mean(rules, word)
+                why = f"names no rule. {remedy}"
+            elif word == ALL:
+                why = "silences nothing that was checked in this run."
+            elif named[0].name in checked:
+                why = "silences nothing in this run: take it away."
+            else:
+                continue
+            unused.append(UnusedIgnore(comment.file, comment.line, text, why))
+    return tuple(kept), tuple(silenced), tuple(unused[:_MOST_UNUSED])
 
 
 def _comments(file: str, text: str | None) -> Iterator[_Ignore]:

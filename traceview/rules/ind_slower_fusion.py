@@ -88,47 +88,44 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         left = row["slower_ms"] - row["explained_ms"]
         # What one group loses and another gains may be work that was matched to the wrong one.
         lost = min(row["slower_ms"], row["effect_ms"])
-        if step and lost >= least_share * step and left > row["explained_ms"]:
-            yield _finding(tables, row, left)
-
-
-def _finding(tables: Tables, row: Row, left: float) -> Finding:
-    places = [place for text in row["user_lines"] or () if (place := location(text))]
-    where = f" at {short(places[0])}" if places else ""
-    one = row["kernels"] == 1
-    took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
-    in_double = row["float64"] is True
-    more = "" if one else f" and {row['kernels'] - 1} more"
-    return Finding(
-        code=CODE,
-        rule="ind-slower-fusion",
-        severity=severity(tables, left) if outcome(tables) == "hurt" else "info",
-        title=(
-            f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} of a "
-            f"step, the eager operators that {'it' if one else 'they'} replaced {before}"
-        ),
-        explanation=" ".join(_shows(row)),
-        cost=Cost(left, None, "generated kernels less the eager operators that they replaced"),
-        confidence="derived",
-        location=places[0] if places else None,
-        about=about(*of_keys(tables, {row["compile_key"]})),
-        evidence=(
-            from_row(
-                f"{row['kernel_name']}{more}: {took}",
-                "slow_fusions",
-                row,
+        if not step or lost < least_share * step or left <= row["explained_ms"]:
+            continue
+        places = [place for text in row["user_lines"] or () if (place := location(text))]
+        where = f" at {short(places[0])}" if places else ""
+        one = row["kernels"] == 1
+        took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
+        in_double = row["float64"] is True
+        more = "" if one else f" and {row['kernels'] - 1} more"
+        yield Finding(
+            code=CODE,
+            rule="ind-slower-fusion",
+            severity=severity(tables, left) if outcome(tables) == "hurt" else "info",
+            title=(
+                f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} "
+                f"of a step, the eager operators that {'it' if one else 'they'} replaced {before}"
             ),
-            Evidence(f"in eager: {row['operators']:,.3g} operators, {before}", "match_groups"),
-        ),
-        what_to_do=(
-            "Cast the float64 input to float32 before the call, if that is precise enough. "
-            if in_double
-            else ""
+            explanation=" ".join(_shows(row)),
+            cost=Cost(left, None, "generated kernels less the eager operators that they replaced"),
+            confidence="derived",
+            location=places[0] if places else None,
+            about=about(*of_keys(tables, {row["compile_key"]})),
+            evidence=(
+                from_row(
+                    f"{row['kernel_name']}{more}: {took}",
+                    "slow_fusions",
+                    row,
+                ),
+                Evidence(f"in eager: {row['operators']:,.3g} operators, {before}", "match_groups"),
+            ),
+            what_to_do=(
+                "Cast the float64 input to float32 before the call, if that is precise enough. "
+                if in_double
+                else ""
+            )
+            + "Or leave these lines in eager, and compare: the rest is then compiled around them.",
+            snippet=_DISABLED,
+            also_at=tuple(places[1:4]),
         )
-        + "Or leave these lines in eager, and compare: the rest is then compiled around them.",
-        snippet=_DISABLED,
-        also_at=tuple(places[1:4]),
-    )
 
 
 def _shows(row: Row) -> Iterator[str]:

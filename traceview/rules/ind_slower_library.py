@@ -128,42 +128,37 @@ def check(
             found.setdefault((cause, row["file"], row["line"]), []).append(row)
     for (cause, file, line), pairs in found.items():
         ms = sum(row["ms"] for row in pairs)
-        if step and ms >= least_share * step:
-            place = Location(file, line) if file and line is not None else None
-            yield _finding(tables, cause, place, pairs, ms / step)
-
-
-def _finding(
-    tables: Tables, cause: str, place: Location | None, pairs: list[Row], share: float
-) -> Finding:
-    why, what_to_do, snippet = _CAUSES[cause]
-    before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
-    names = list(dict.fromkeys(category(row["kind"]) for row in pairs))
-    kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
-    where = f" at {short(place)}" if place else ""
-    return Finding(
-        code=CODE,
-        rule="ind-slower-library",
-        severity=severity(tables, after - before),
-        title=(
-            f"{names[0].capitalize()}{where}: {milliseconds(after)} compiled, "
-            f"{milliseconds(before)} in eager; {why}"
-        ),
-        explanation=(
-            f"The same work is {percent(share)} of the compiled step slower than in eager: "
-            f"{plural(len(pairs), 'shape')}, paired by line and shape."
-        ),
-        cost=Cost(after - before, None, "compiled less eager time of the same work"),
-        confidence="derived",
-        location=place,
-        evidence=tuple(
-            Evidence(text, "library_pairs") for row in pairs[:2] for text in _sides(row)
-        ),
-        what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
-        snippet=snippet,
-        remedy=_settings(cause, {row["kind"] for row in pairs}),
-        weighs=True,
-    )
+        if not step or ms < least_share * step:
+            continue
+        place = Location(file, line) if file and line is not None else None
+        why, what_to_do, snippet = _CAUSES[cause]
+        before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
+        names = list(dict.fromkeys(category(row["kind"]) for row in pairs))
+        kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
+        where = f" at {short(place)}" if place else ""
+        yield Finding(
+            code=CODE,
+            rule="ind-slower-library",
+            severity=severity(tables, after - before),
+            title=(
+                f"{names[0].capitalize()}{where}: {milliseconds(after)} compiled, "
+                f"{milliseconds(before)} in eager; {why}"
+            ),
+            explanation=(
+                f"The same work is {percent(ms / step)} of the compiled step slower than in eager: "
+                f"{plural(len(pairs), 'shape')}, paired by line and shape."
+            ),
+            cost=Cost(after - before, None, "compiled less eager time of the same work"),
+            confidence="derived",
+            location=place,
+            evidence=tuple(
+                Evidence(text, "library_pairs") for row in pairs[:2] for text in _sides(row)
+            ),
+            what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
+            snippet=snippet,
+            remedy=_settings(cause, {row["kind"] for row in pairs}),
+            weighs=True,
+        )
 
 
 def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:

@@ -40,7 +40,6 @@ from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
 from traceview.rules.kit import (
     Finding,
-    Row,
     Spot,
     Tables,
     compile_call,
@@ -71,7 +70,13 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             differ = _ADDRESS.sub("", old) != _ADDRESS.sub("", new)
             if not (differ or _INDUCTOR in old or _INDUCTOR in new):
                 same.append(row)
-        region, calls = _region(tables, found)
+        # The line that called torch.compile on the function most often, and how often it did.
+        regions = _recompiles.own_regions(tables, found)
+        made: Counter[tuple[str | None, int | None]] = Counter()
+        for row in regions:
+            made[row["call_file"], row["call_line"]] += row["compile_calls"] or 1
+        line, calls = made.most_common(1)[0] if made else (None, 0)
+        region = next((r for r in regions if (r["call_file"], r["call_line"]) == line), None)
         # Older torch does not describe backends.
         described = bool(same) and same[0]["old"] is not None
         is_callable = region is not None and bool(region["backend_is_callable"])
@@ -106,15 +111,3 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "and call torch.compile once, before the loop."
             ),
         )
-
-
-def _region(tables: Tables, cause: Cause) -> tuple[Row | None, int]:
-    """The line that called torch.compile on the function most often, and how often it did."""
-    regions = _recompiles.own_regions(tables, cause)
-    made: Counter[tuple[str | None, int | None]] = Counter()
-    for row in regions:
-        made[row["call_file"], row["call_line"]] += row["compile_calls"] or 1
-    if not made:
-        return None, 0
-    place, calls = made.most_common(1)[0]
-    return next(row for row in regions if (row["call_file"], row["call_line"]) == place), calls

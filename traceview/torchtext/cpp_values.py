@@ -29,7 +29,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import prod
@@ -163,17 +163,6 @@ def _of_several_lines(lines: Sequence[str]) -> str:
     return re.sub(r" \+ x\d+_inner\b", "", load["load"])
 
 
-def _loads(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Start, end, pointer and index of every load in ``text``."""
-    for match in _LOAD.finditer(text):
-        depth, end = 1, match.end()
-        while depth and end < len(text):
-            depth += {"(": 1, ")": -1}.get(text[end], 0)
-            end += 1
-        index = text[match.end() : end - 1]
-        yield match.start(), end + text.startswith("]", end), match["pointer"], index
-
-
 def _value(
     text: str, values: dict[str, _Value], keys: dict[str, str], loops: frozenset[str]
 ) -> _Value:
@@ -181,7 +170,14 @@ def _value(
     varies = "[&]" in text
     text = f"{text} {len(keys)}" if varies else text
     used = [values[name] for name in _NAME.findall(text) if name in values]
-    loads = list(_loads(text))
+    loads: list[tuple[int, int, str, str]] = []  # start, end, pointer and index of each
+    for match in _LOAD.finditer(text):
+        depth, end = 1, match.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        index = text[match.end() : end - 1]
+        loads.append((match.start(), end + text.startswith("]", end), match["pointer"], index))
     # A place that is always the same does not decide which value it is.
     indices = frozenset(index for *_, index in loads if _VARIABLE.search(index))
     variables = frozenset(_VARIABLE.findall(text))

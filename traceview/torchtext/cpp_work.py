@@ -73,8 +73,9 @@ def work_of(source: str) -> Work | None:
             vector = VECTOR_FUNCTION.search(line)
             each = INSTRUCTIONS_EACH if called or vector else 1
             found.instructions += times * each
-            # No loop around it takes more than one element.
-            if "Vectorized" not in line and not vector and _single(inside, steps):
+            # The innermost of the loops around it takes one element a turn.
+            single = steps.get(next(reversed(inside)), 1) == 1
+            if "Vectorized" not in line and not vector and single:
                 found.single += times * each
             if _LOOKED_UP.search(line):
                 found.looked_up += times
@@ -86,8 +87,3 @@ def work_of(source: str) -> Work | None:
             if sign == "}":
                 scopes = [scope for scope in scopes if scope[0] < depth]
     return found if found.instructions else None
-
-
-def _single(inside: dict[str, int], steps: dict[str, int]) -> bool:
-    """Whether the innermost of the loops ``inside`` takes one element a turn."""
-    return steps.get(next(reversed(inside)), 1) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.limits.shape_gains import shape_gains
+from traceview.derive.limits import shape_gains
 from traceview.tables import Tables, from_rows
 
 

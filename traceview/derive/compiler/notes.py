@@ -56,7 +56,26 @@ def fusion_notes(tables: Tables, lowered: Iterable[Lowered]) -> list[Row]:
             known["kernels"] = list(dict.fromkeys((*known["kernels"], *note["kernels"])))
             known["bytes_saved"] = added((known["bytes_saved"], note["bytes_saved"]))
         notes += kept.values()
-    notes += _hints(tables)
+    for row in tables["perf_hints"].iter_rows(named=True):
+        if row["kind"] not in _SAID:
+            continue  # padding on a CPU is always skipped, and always said
+        what = (row["message"] or "").partition(": ")[2] if row["kind"] == "fallback_kernel" else ""
+        words = _HINTS.get(row["kind"], row["message"] or "")
+        hint = {
+            **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
+            "kind": "fallback" if row["kind"] == "fallback_kernel" else "hint",
+            "text": f"{what}: {words}" if what else words,
+            "reason": row["message"],
+            "kernels": [what] if what else [],
+            "ops": [op_name(what)] if what.startswith("torch.ops.") else [],
+            "lines": [],
+            "bytes_saved": None,
+            "setting": "torch._inductor.config.triton.tile_reductions"
+            if row["kind"] == "non_contiguous_reduction"
+            else None,
+            "times": row["times"],
+        }
+        notes.append(hint)
     return sorted(notes, key=lambda note: -(note["bytes_saved"] or 0))
 
 
@@ -133,28 +152,6 @@ def _refused(graph: Lowered) -> Iterator[Row]:
         if not saved and len(note["kernels"]) == 1:
             continue  # two loops of one C++ kernel: not even a launch would be saved
         yield {**note, "setting": setting, "times": sum(r["times"] or 1 for r in rows)}
-
-
-def _hints(tables: Tables) -> Iterator[Row]:
-    for row in tables["perf_hints"].iter_rows(named=True):
-        if row["kind"] not in _SAID:
-            continue  # padding on a CPU is always skipped, and always said
-        what = (row["message"] or "").partition(": ")[2] if row["kind"] == "fallback_kernel" else ""
-        words = _HINTS.get(row["kind"], row["message"] or "")
-        yield {
-            **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
-            "kind": "fallback" if row["kind"] == "fallback_kernel" else "hint",
-            "text": f"{what}: {words}" if what else words,
-            "reason": row["message"],
-            "kernels": [what] if what else [],
-            "ops": [op_name(what)] if what.startswith("torch.ops.") else [],
-            "lines": [],
-            "bytes_saved": None,
-            "setting": "torch._inductor.config.triton.tile_reductions"
-            if row["kind"] == "non_contiguous_reduction"
-            else None,
-            "times": row["times"],
-        }
 
 
 def gemm_notes(graph: Lowered, tuned: pl.DataFrame) -> Iterator[Row]:

@@ -1,4 +1,7 @@
-"""Table ``graph_passes``: what each pass did to a compile's graphs, from the graphs' own texts."""
+"""Tables ``graph_passes`` and ``ddp_buckets``: what passes did to a compile's graphs.
+
+Both are read from the graphs' own texts.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ import polars as pl
 from traceview.compile_id import process_and_id
 from traceview.derive.compiler.lowered import Lowered
 from traceview.derive.compiler.traffic import Parse, added, apart
-from traceview.tables import Tables, grouped
-from traceview.torchtext.fx import Graph
+from traceview.tables import Tables, from_rows, grouped
+from traceview.torchtext.fx import Graph, read_graph, read_nodes, signature
 
 Row = dict[str, Any]
 Moved = Callable[[Graph], int | None]
@@ -141,3 +144,32 @@ def _counted(operations: Counter[str], most: int = 12) -> list[str]:
     shown = [f"{op} ×{times}" for op, times in ordered[:most]]
     rest = ordered[most:]
     return [*shown, f"{len(rest)} others ×{sum(n for _, n in rest)}"] if rest else shown
+
+
+def ddp_buckets(tables: Tables) -> pl.DataFrame:
+    """Table ``ddp_buckets``: what DDPOptimizer cut out of a graph, pieces in the forward's order.
+
+    A parameter is known by its name, as Dynamo makes it of where the parameter was found:
+    ``l_self_modules_up_parameters_weight_: "f32[512, 256]"``.
+    """
+    rows: list[dict[str, Any]] = []
+    met: Counter[tuple[str | None, int | None]] = Counter()
+    children = tables["graphs"].filter(pl.col("kind") == "ddp_split_child")
+    head = ("pass", "rank", "compile_key", "compile_id", "attempt", "raw_file", "raw_line")
+    for row in children.iter_rows(named=True):
+        attempt, text = (row["compile_key"], row["attempt"]), row["text"] or ""
+        parameters = [node for node in read_graph(text).inputs if "_parameters_" in node.name]
+        sizes = [node.bytes for node in parameters if node.bytes is not None]
+        has_signature = signature(text) is not None
+        whole = has_signature and len(sizes) == len(parameters)
+        rows.append(
+            {
+                **{key: row[key] for key in head},
+                "bucket": met[attempt],
+                "op_count": len(read_nodes(text)),
+                "parameters": len(parameters) if has_signature else None,
+                "parameter_bytes": sum(sizes) if whole else None,
+            }
+        )
+        met[attempt] += 1
+    return from_rows("ddp_buckets", rows)

@@ -7,7 +7,7 @@ name. Where all of a group's library work became generated kernels, the group is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from traceview.derive.effects.kernels import Kernel
@@ -36,13 +36,18 @@ def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
         kind = kernel.operator if shape is None else ""
         shapes = places.setdefault((kernel.group_id, kind, backward), {})
         shapes.setdefault(shape, ([], []))[compiled].append(kernel)
-    found = [
-        _row(place, *pair)
-        for place, shapes in places.items()
-        for pair in _pairs(shapes)
-        # What no graph holds is the same in both.
-        if not place[1] or any(kernel.compile_key[0] for kernel in pair[2][1])
-    ]
+    found: list[Row] = []
+    for place, shapes in places.items():
+        # (eager shape, compiled shape, kernels of both); what is left of each side is the same.
+        pairs = [(shape, shape, sides) for shape, sides in shapes.items() if all(sides)]
+        left = [[shape for shape, sides in shapes.items() if not sides[n]] for n in (1, 0)]
+        if len(left[0]) == len(left[1]) == 1 and None not in (*left[0], *left[1]):
+            (eager,), (other,) = left
+            pairs.append((eager, other, (shapes[eager][0], shapes[other][1])))
+        for pair in pairs:
+            # What no graph holds is the same in both.
+            if not place[1] or any(kernel.compile_key[0] for kernel in pair[2][1]):
+                found.append(_row(place, *pair))
     for (group_id, backward), sides in groups.items():
         library = [[kernel for kernel in side if kernel.category in _LIBRARY] for side in sides]
         if library[0] and sides[1] and not library[1]:
@@ -50,19 +55,6 @@ def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
             shape = known.pop() if len(known) == 1 else None
             found.append(_row((group_id, "", backward), shape, shape, sides))
     return sorted(found, key=lambda row: -row["ms"])
-
-
-def _pairs(shapes: dict[str | None, _Sides]) -> Iterator[tuple[str | None, str | None, _Sides]]:
-    """(eager shape, compiled shape, kernels of both) of the work at one place."""
-    left: tuple[list[str | None], list[str | None]] = ([], [])
-    for shape, sides in shapes.items():
-        if all(sides):
-            yield shape, shape, sides
-        else:
-            left[not sides[0]].append(shape)
-    if len(left[0]) == len(left[1]) == 1 and None not in (*left[0], *left[1]):
-        (eager,), (compiled,) = left
-        yield eager, compiled, (shapes[eager][0], shapes[compiled][1])
 
 
 def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _Sides) -> Row:

@@ -8,8 +8,7 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
-from traceview.derive.facts.busy_threads import busy_threads
-from traceview.derive.facts.host_stalls import host_stalls
+from traceview.derive.facts.host_stalls import busy_threads, host_stalls
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.promotions import promotions

@@ -1,8 +1,9 @@
-"""Table ``host_stalls``: what holds the host in compiled steps, apart from launching.
+"""Tables ``host_stalls`` and ``busy_threads``: what holds the host in compiled steps.
 
 Garbage collections, memory that is taken from the driver or given back to it, and the own code of
 operators that are not torch's: what lies between an operator's start and the operators and calls
-inside it. On a GPU, only as far as the device waits for it.
+inside it. On a GPU, only as far as the device waits for it. And the script's other Python threads,
+with who waits for Python's lock.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.derive import causes
+from traceview.derive.facts.rows import measured
 from traceview.parse.kineto.categories import USER_KERNEL, is_foreign
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
@@ -28,6 +30,8 @@ _KINDS = {
 _COLLECTION = "garbage collection"
 #: The oldest generation: all objects are looked at.
 _FULL = f"{marks.OUR_GC}2"
+_THREAD = ("pass", "rank", "name", "native_id")
+_LINE = ("file", "line", "function")
 
 
 def host_stalls(tables: Tables) -> pl.DataFrame | None:
@@ -98,3 +102,37 @@ def _operators(tables: Tables, names: list[str]) -> pl.DataFrame:
     )
     calls = called.select(what="name", call_file="file", call_line="line")
     return body.join(calls, on="what", how="full", coalesce=True)
+
+
+def busy_threads(tables: Tables) -> pl.DataFrame | None:
+    """Table ``busy_threads``; None where no look was recorded."""
+    if not tables.has("thread_looks"):
+        return None
+    looks = (
+        tables["thread_looks"].drop_nulls("name").sort("pass", "rank", "look", maintain_order=True)
+    )
+    threads = looks.group_by(_THREAD, maintain_order=True).agg(
+        ran_ms=pl.when(pl.col("ran_ms").count() > 0).then(pl.col("ran_ms").sum()),
+        ran_looks=(pl.col("ran_ms") > 0).sum(),
+        lock_wait_ms=pl.col("waited_ms").median(),
+        interval_ms=pl.col("interval_ms").median(),
+        looks=pl.len(),
+    )
+    # The function where it was seen most often, at the line seen most often there.
+    users = looks.filter(pl.col("file").is_not_null())
+    of_function = [*_THREAD, "file", "function"]
+    lines = (
+        users.with_columns(seen=pl.len().over(of_function), here=pl.len().over([*_THREAD, *_LINE]))
+        .sort("seen", "here", descending=True, maintain_order=True)
+        .unique(_THREAD, keep="first", maintain_order=True)
+    )
+    timed = measured(tables)
+    step = timed["compiled_ms"] if timed else None
+    shares = tables["step_shares"].select(
+        "pass", "rank", step_waits_ms=pl.col("waiting") * pl.lit(step, dtype=pl.Float64)
+    )
+    found = threads.join(
+        lines.select(*_THREAD, *_LINE, "seen"), on=_THREAD, how="left", nulls_equal=True
+    ).join(shares, on=["pass", "rank"], how="left", nulls_equal=True)
+    ordered = found.sort("ran_ms", descending=True, nulls_last=True, maintain_order=True)
+    return from_rows("busy_threads", ordered.drop("native_id").to_dicts())

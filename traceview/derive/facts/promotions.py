@@ -43,6 +43,16 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
         roots, wide = promoted(graph)
         if function in found or not roots:
             continue
+        # ms of a compiled step in its generated kernels that compute in float64
+        here = (pl.col("pass") == row["pass"]) & (pl.col("stance") == "compiled")
+        ran = tables["matched_kernels"].filter(GENERATED, here)
+        ms = 0.0
+        for kernel in ran.iter_rows(named=True):
+            origin = origins.of_kernel(kernel)
+            own = compiles.get((origin or {}).get("compile_key") or "", {})
+            same = all(own.get(key) == code.get(key) for key in ("co_filename", "co_firstlineno"))
+            if origin and same and uses_float64(origin["source_code"] or ""):
+                ms += kernel["ms"] or 0.0
         place = next((at for name in roots if (at := _read_at(graph, name))), None)
         file, _, line = (place or "").rpartition(":")
         found[function] = {
@@ -52,7 +62,7 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
             "line": int(line) if file else None,
             "operations": len(wide),
             "returned": any(graph.base(name)[0] in wide for name in graph.outputs),
-            **_time(tables, row, code, compiles, origins),
+            **({} if ran.is_empty() else {"ms": ms, "clock": ran["clock"][0]}),
         }
     return from_rows("promotions", found.values())
 
@@ -103,19 +113,3 @@ def _source(tables: Tables, row: Row, node: Node) -> str:
     wanted = _NO_WORD.sub("_", node.name).strip("_")
     same = (name for name in names if _NO_WORD.sub("_", name).strip("_") == wanted)
     return next(same, node.name)
-
-
-def _time(tables: Tables, row: Row, code: Row, compiles: dict[str, Row], origins: Origins) -> Row:
-    """ms of a compiled step in the function's generated kernels that compute in float64."""
-    here = (pl.col("pass") == row["pass"]) & (pl.col("stance") == "compiled")
-    ran = tables["matched_kernels"].filter(GENERATED, here)
-    if ran.is_empty():
-        return {}
-    ms = 0.0
-    for kernel in ran.iter_rows(named=True):
-        origin = origins.of_kernel(kernel)
-        own = compiles.get((origin or {}).get("compile_key") or "", {})
-        same = all(own.get(key) == code.get(key) for key in ("co_filename", "co_firstlineno"))
-        if origin and same and uses_float64(origin["source_code"] or ""):
-            ms += kernel["ms"] or 0.0
-    return {"ms": ms, "clock": ran["clock"][0]}

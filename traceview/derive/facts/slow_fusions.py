@@ -46,6 +46,10 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         slowest = kernels[0]
         origin = origins.of_kernel(slowest) or {}
         eager = [row for row in members[key] if row["stance"] == "eager"]
+        spent: dict[str, float] = defaultdict(float)
+        for row in eager:
+            spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
+        lines = origin.get("user_lines") or []
         result.append(
             {
                 **dict(zip(where, key, strict=True)),
@@ -54,7 +58,7 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
                 "kernel_name": slowest["name"],
                 "kernels": len({row["name"] for row in kernels}),
                 "operators": sum(row["count"] or 0.0 for row in eager),
-                "user_lines": _lines(eager, origin.get("user_lines") or []),
+                "user_lines": sorted(lines, key=lambda line: -spent[line]),
                 "eager_ms": before,
                 "compiled_ms": after,
                 "slower_ms": after - before,
@@ -65,14 +69,6 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("slow_fusions", result)
-
-
-def _lines(eager: list[Row], lines: list[str]) -> list[str]:
-    """``lines`` of a kernel, those first where eager spends most."""
-    spent: dict[str, float] = defaultdict(float)
-    for row in eager:
-        spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
-    return sorted(lines, key=lambda line: -spent[line])
 
 
 def _shown(source: str) -> Row:

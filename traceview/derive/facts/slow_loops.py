@@ -158,16 +158,13 @@ class _Group:
     def operators(self, function: str) -> list[Row]:
         """Eager executions of a function: those of the group, else of the whole step."""
         words = _DRAWS.get(function, (function,))
-        return [
-            row | {"ms": (row["ms"] or 0.0) * self._timed}
-            for row in self._eager
-            if _word(row["cpu_op"] or row["name"]) in words
-        ]
-
-
-def _word(operator: str) -> str:
-    """``normal`` of ``aten::normal_``, ``erfinv`` of ``aten::special_erfinv``."""
-    return operator.rpartition("::")[2].removeprefix("special_").rstrip("_")
+        found = []
+        for row in self._eager:
+            # ``normal`` of ``aten::normal_``, ``erfinv`` of ``aten::special_erfinv``
+            word = (row["cpu_op"] or row["name"]).rpartition("::")[2]
+            if word.removeprefix("special_").rstrip("_") in words:
+                found.append(row | {"ms": (row["ms"] or 0.0) * self._timed})
+        return found
 
 
 def _priced(rows: list[Row], group: _Group) -> None:

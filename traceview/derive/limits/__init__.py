@@ -3,8 +3,6 @@
 kernels    rows of kernel_limits; ``steps``: those of step_limits, with what is left to fuse
 generated  work of generated code; ``operators`` and ``products``: of library operators; ``work``
 ceilings   what the device can do, and how far a kernel is from it
-
-shape_gains    what other ways to do the heaviest library work save, as measured
 """
 
 from __future__ import annotations
@@ -20,11 +18,13 @@ from traceview.derive.limits.generated import GeneratedCode
 from traceview.derive.limits.kernels import kernel_work_rows
 from traceview.derive.limits.steps import step_limit
 from traceview.derive.windows import Window
+from traceview.parse.kineto.categories import operator_category
 from traceview.tables import Tables, from_rows
 
-__all__ = ["limit_tables"]
+__all__ = ["limit_tables", "shape_gains"]
 
 Row = dict[str, Any]
+_AS_IT_IS = "as it is"
 
 
 def limit_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
@@ -52,3 +52,29 @@ def limit_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFr
         "kernel_limits": from_rows("kernel_limits", kernels),
         "step_limits": from_rows("step_limits", steps),
     }
+
+
+def shape_gains(tables: Tables) -> pl.DataFrame:
+    """What other ways to do the step's heaviest library work save; empty where nothing was timed.
+
+    Both ways were timed on the step's own shapes after its end. A dtype or a precision is a choice
+    for all of a model's products, so all shapes of a kind count together.
+    """
+    trials = tables["shape_trials"]
+    names = trials["op"].unique().drop_nulls().to_list()
+    kinds = {name: operator_category(name) for name in names}
+    key = ["pass", "rank", "op", "shape", "dtype", "count", "clock"]
+    base = trials.filter(way=_AS_IT_IS).select(*key, base="value")
+    both = (
+        trials.filter(pl.col("way") != _AS_IT_IS)
+        .join(base, on=key, nulls_equal=True)
+        .with_columns(kind=pl.col("op").replace_strict(kinds, default=None, return_dtype=pl.String))
+    )
+    times = pl.col("count") / 1e3
+    found = both.group_by("pass", "rank", "kind", "way", "dtype", "clock", maintain_order=True).agg(
+        pl.len().cast(pl.Int32).alias("shapes"),
+        (pl.col("base") * times).sum().alias("base_ms"),
+        (pl.col("value") * times).sum().alias("ms"),
+    )
+    rows = found.with_columns(share=1 - pl.col("ms") / pl.col("base_ms")).to_dicts()
+    return from_rows("shape_gains", rows)

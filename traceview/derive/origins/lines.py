@@ -149,7 +149,32 @@ def traced_lines(
 
     ``calls`` has the place where a region is called: that of nodes without a line of the user's.
     """
-    known = _references(tables, window, compiled_ops, calls)
+    # What compiled steps run in order: nodes of the graphs they enter, operators between. Steps
+    # that differ (other shapes, another branch) are several ways to go.
+    marks = compiled_ops.filter(
+        (pl.col("row") == pl.col("graph_row"))
+        & pl.col("backward_row").is_null()
+        & pl.col("step").is_not_null()
+    ).with_columns(word=pl.lit(None, dtype=pl.String))
+    traced = window.own(tables["graphs"]).filter(
+        pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
+    )
+    nodes = {row["compile_id"]: operator_lines(row["text"]) for row in traced.to_dicts()}
+    both = pl.concat([marks, _outermost(compiled_ops)]).sort("start_ns")
+    steps = both.group_by("step", maintain_order=True).agg("word", "compile_id", "region")
+    ways = dict.fromkeys(
+        tuple(zip(*row, strict=True))
+        for row in steps.select("word", "compile_id", "region").iter_rows()
+    )
+    known: list[list[_Item]] = []
+    for way in [*ways][:_MOST_WAYS]:
+        known.append([])
+        for word, compile_id, region in way:
+            if word is not None:
+                known[-1].append((word, None))
+                continue
+            call = calls.get(region or "")
+            known[-1] += [(node, line or call) for node, line in nodes.get(compile_id or "", ())]
     items = pl.DataFrame(
         [(way, *item) for way, items in enumerate(known) for item in items],
         schema={"way": pl.Int32, "word": pl.String, "place": pl.String},
@@ -177,37 +202,3 @@ def _outermost(ops: pl.DataFrame) -> pl.DataFrame:
         & pl.col("step").is_not_null()
     )
     return tops.with_columns(word=spelled(tops["name"]))
-
-
-def _references(
-    tables: Tables, window: Window, ops: pl.DataFrame, calls: Mapping[str, str]
-) -> list[list[_Item]]:
-    """What compiled steps run in order: nodes of the graphs they enter, operators between.
-
-    Steps that differ (other shapes, another branch) are several ways to go.
-    """
-    marks = ops.filter(
-        (pl.col("row") == pl.col("graph_row"))
-        & pl.col("backward_row").is_null()
-        & pl.col("step").is_not_null()
-    ).with_columns(word=pl.lit(None, dtype=pl.String))
-    traced = window.own(tables["graphs"]).filter(
-        pl.col("compile_id").is_in(marks["compile_id"].unique().implode()), kind="dynamo_output"
-    )
-    nodes = {row["compile_id"]: operator_lines(row["text"]) for row in traced.to_dicts()}
-    both = pl.concat([marks, _outermost(ops)]).sort("start_ns")
-    steps = both.group_by("step", maintain_order=True).agg("word", "compile_id", "region")
-    ways = dict.fromkeys(
-        tuple(zip(*row, strict=True))
-        for row in steps.select("word", "compile_id", "region").iter_rows()
-    )
-    found: list[list[_Item]] = []
-    for way in [*ways][:_MOST_WAYS]:
-        found.append([])
-        for word, compile_id, region in way:
-            if word is not None:
-                found[-1].append((word, None))
-                continue
-            call = calls.get(region or "")
-            found[-1] += [(node, line or call) for node, line in nodes.get(compile_id or "", ())]
-    return found

@@ -50,21 +50,23 @@ def operators(window: Window) -> pl.DataFrame:
     above = ops["served"].gather(nearest(library & ops["arranging"], ops["parent_row"]))
     inputs = ("input_dims", "input_strides", "input_types")
     known = ops.filter(library).select("served", "name", *inputs).unique()
-    named = pl.DataFrame(
-        [_library_work(*row) for row in known.iter_rows()],
-        dict.fromkeys(_WORK, pl.String),
-        orient="row",
-    )
+    found = []
+    for kind, operator, dims, strides, types in known.iter_rows():
+        dtypes = (dtype_of(name) for name in _listed(types) if isinstance(name, str))
+        layout = library_layout(kind, operator, dims, strides)
+        dtype = next(filter(None, dtypes), None)
+        found.append((library_shape(kind, operator, dims), dtype, layout))
+    named = pl.DataFrame(found, dict.fromkeys(_WORK, pl.String), orient="row")
     works = ops.select(known.columns).join(
         known.hstack(named), on=known.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    types = pl.col("input_types").str.extract_groups(_CAST).struct
+    cast = pl.col("input_types").str.extract_groups(_CAST).struct
     return ops.with_columns(
         *(works[name].gather(serving) for name in _WORK),
         within=within,
         above=pl.when(pl.col("backward_row").is_null()).then(above),
         is_cast=(
-            (pl.col("name") == "aten::copy_") & (types.field("1") != types.field("2"))
+            (pl.col("name") == "aten::copy_") & (cast.field("1") != cast.field("2"))
         ).fill_null(False),
     ).drop("arranging", "served")
 
@@ -133,16 +135,6 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
         kind=kind,
         is_cast=pl.col("is_cast").fill_null(False),
     ).with_columns(pl.when(pl.col("kind").is_in(LIBRARY)).then(pl.col(name)) for name in _WORK)
-
-
-def _library_work(
-    kind: str, operator: str, dims: str | None, strides: str | None, types: str | None
-) -> tuple[str | None, str | None, str | None]:
-    """The work of ``operator`` as ``_WORK`` names it."""
-    dtypes = (dtype_of(name) for name in _listed(types) if isinstance(name, str))
-    dtype = next(filter(None, dtypes), None)
-    layout = library_layout(kind, operator, dims, strides)
-    return library_shape(kind, operator, dims), dtype, layout
 
 
 def library_layout(kind: str, operator: str, dims: str | None, strides: str | None) -> str | None:

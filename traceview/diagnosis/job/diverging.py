@@ -44,41 +44,41 @@ def divergences(subject: Subject) -> tuple[tuple[Divergence, ...], int]:
             order.get(code_of(found[0]), len(order)),
         )
     )
-    return tuple(_divergence(subject, found) for found in groups[:MOST]), max(0, len(groups) - MOST)
-
-
-def _divergence(subject: Subject, rows: list[Row]) -> Divergence:
-    """``rows``: a group of ranks each."""
-    kind, name = rows[0]["kind"], names.function(rows[0]["co_name"])
-    said = [
-        _TIMES.get(row["digest"], f"{row['digest']} times")
-        if kind == "frames"
-        else f"{kind} {(row['digest'] or '')[:8]}"
-        for row in rows[:MOST_GROUPS]
-    ]
-    groups = tuple(
-        RankGroup(subject.ranks(row["ranks"]), text) for row, text in zip(rows, said, strict=False)
-    )
-    most, least = groups[0], groups[-1]
-    if kind == "frames":
-        often = (f"{group.text} on {group.ranks.text}" for group in (most, least))
-        text = f"compile counts differ: {name} {', '.join(often)}"
-    else:
-        nth = f"compile {rows[0]['compile_index'] + 1} of {name}"
-        text = f"{nth}: {_KINDS[kind]} on {most.ranks.text} and on {least.ranks.text}"
-    before, after, file, line = _parting(subject, rows)
-    return Divergence(
-        kind=kind,
-        name=name,
-        file=rows[0]["co_filename"],
-        line=rows[0]["co_firstlineno"],
-        text=text,
-        groups=groups,
-        before=cut(before, TEXT),
-        after=cut(after, TEXT),
-        place_file=file,
-        place_line=line,
-    )
+    told = []
+    for mine in groups[:MOST]:  # a group of ranks each
+        kind, name = mine[0]["kind"], names.function(mine[0]["co_name"])
+        said = [
+            _TIMES.get(row["digest"], f"{row['digest']} times")
+            if kind == "frames"
+            else f"{kind} {(row['digest'] or '')[:8]}"
+            for row in mine[:MOST_GROUPS]
+        ]
+        ranks = tuple(
+            RankGroup(subject.ranks(row["ranks"]), text)
+            for row, text in zip(mine, said, strict=False)
+        )
+        most, least = ranks[0], ranks[-1]
+        if kind == "frames":
+            often = (f"{group.text} on {group.ranks.text}" for group in (most, least))
+            text = f"compile counts differ: {name} {', '.join(often)}"
+        else:
+            nth = f"compile {mine[0]['compile_index'] + 1} of {name}"
+            text = f"{nth}: {_KINDS[kind]} on {most.ranks.text} and on {least.ranks.text}"
+        before, after, file, line = _parting(subject, mine)
+        divergence = Divergence(
+            kind=kind,
+            name=name,
+            file=mine[0]["co_filename"],
+            line=mine[0]["co_firstlineno"],
+            text=text,
+            groups=ranks,
+            before=cut(before, TEXT),
+            after=cut(after, TEXT),
+            place_file=file,
+            place_line=line,
+        )
+        told.append(divergence)
+    return tuple(told), max(0, len(groups) - MOST)
 
 
 def _parting(subject: Subject, rows: list[Row]) -> Parting:

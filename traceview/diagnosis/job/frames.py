@@ -158,44 +158,41 @@ def chains(subject: Subject) -> tuple[tuple[JobChain, ...], int]:
     on_rank = grouped(ordered, by=lambda row: (code_of(row), row["member"]))
     what = itemgetter("kind", "source_name", "dim", "old", "new")
     by_way = grouped(on_rank.values(), by=lambda rows: (code_of(rows[0]), *map(what, rows)))
-    found = sorted(
-        (_chain(subject, ranks) for ranks in by_way.values()),
-        key=lambda chain: (-(chain.seconds or 0.0), -chain.recompiles),
-    )
-    return tuple(found[:MOST_CHAINS]), max(0, len(found) - MOST_CHAINS)
-
-
-def _chain(subject: Subject, ways: list[list[Row]]) -> JobChain:
-    """``ways``: the same recompiles of one function on several ranks."""
-    known = subject.spans
-    spans = [[known.get((row["member"], row["compile_key"])) for row in way] for way in ways]
-    seconds = [s.seconds for way in spans for s in way if s is not None and s.seconds is not None]
-    members = {way[0]["member"] for way in ways}
-    code = name, file, line = code_of(ways[0][0])
-    links = tuple(
-        struct_of(
-            ChainLink,
-            row,
-            guard=cut(row["guard"], TEXT) or "",
-            old=cut(row["old"], VALUE),
-            new=cut(row["new"], VALUE),
-            seconds=span.seconds if span else None,
-            at_s=subject.at_s(span.started_us) if span else None,
+    known, found = subject.spans, []
+    for ways in by_way.values():  # the same recompiles of one function on several ranks
+        spans = [[known.get((row["member"], row["compile_key"])) for row in way] for way in ways]
+        seconds = [
+            s.seconds for way in spans for s in way if s is not None and s.seconds is not None
+        ]
+        members = {way[0]["member"] for way in ways}
+        code = name, file, line = code_of(ways[0][0])
+        links = tuple(
+            struct_of(
+                ChainLink,
+                row,
+                guard=cut(row["guard"], TEXT) or "",
+                old=cut(row["old"], VALUE),
+                new=cut(row["new"], VALUE),
+                seconds=span.seconds if span else None,
+                at_s=subject.at_s(span.started_us) if span else None,
+            )
+            for row, span in zip(ways[0][:MOST_LINKS], spans[0], strict=False)
         )
-        for row, span in zip(ways[0][:MOST_LINKS], spans[0], strict=False)
-    )
-    return JobChain(
-        name=names.function(name),
-        file=file,
-        line=line,
-        ranks=subject.ranks(members),
-        recompiles=sum(map(len, ways)),
-        seconds=sum(seconds) if seconds else None,
-        limit_hit=any((member, code) in subject.limits for member in members),
-        links=links,
-        left_out=len(ways[0]) - len(links),
-        co_name=name,
-    )
+        chain = JobChain(
+            name=names.function(name),
+            file=file,
+            line=line,
+            ranks=subject.ranks(members),
+            recompiles=sum(map(len, ways)),
+            seconds=sum(seconds) if seconds else None,
+            limit_hit=any((member, code) in subject.limits for member in members),
+            links=links,
+            left_out=len(ways[0]) - len(links),
+            co_name=name,
+        )
+        found.append(chain)
+    found.sort(key=lambda chain: (-(chain.seconds or 0.0), -chain.recompiles))
+    return tuple(found[:MOST_CHAINS]), max(0, len(found) - MOST_CHAINS)
 
 
 def breaks(subject: Subject) -> tuple[tuple[JobBreak, ...], int]:

@@ -115,6 +115,25 @@ def late(subject: Subject) -> LateCompiles | None:
             "(ProfilerStep). Ranks without a profile are assumed to be in the same step as those "
             "with one; before a profile no step is known."
         )
+    found = []
+    for own in ranked[:MOST]:
+        steps = [row["step"] for row in own if row["step"] is not None]
+        starts = [row["started_us"] for row in own if row["started_us"] is not None]
+        reasons = [row["reason"] for row in own if row["reason"]]
+        name, file, line = code_of(own[0])
+        compile = LateCompile(
+            name=names.function(name),
+            file=file,
+            line=line,
+            ranks=subject.ranks({row["member"] for row in own}),
+            compiles=len(own),
+            seconds=sum(row["seconds"] or 0.0 for row in own),
+            first_step=min(steps, default=None),
+            last_step=max(steps, default=None),
+            first_at_s=subject.at_s(min(starts, default=None)),
+            cause=cut(mode(reasons), VALUE) if reasons else None,
+        )
+        found.append(compile)
     return LateCompiles(
         basis=by,
         after_step=step,
@@ -123,27 +142,8 @@ def late(subject: Subject) -> LateCompiles | None:
         seconds=length(spans) / 1e6,
         rank_seconds=sum(row["seconds"] or 0.0 for row in rows),
         text=text,
-        rows=tuple(_late(subject, own) for own in ranked[:MOST]),
+        rows=tuple(found),
         left_out=max(0, len(ranked) - MOST),
-    )
-
-
-def _late(subject: Subject, rows: list[Row]) -> LateCompile:
-    steps = [row["step"] for row in rows if row["step"] is not None]
-    starts = [row["started_us"] for row in rows if row["started_us"] is not None]
-    reasons = [row["reason"] for row in rows if row["reason"]]
-    name, file, line = code_of(rows[0])
-    return LateCompile(
-        name=names.function(name),
-        file=file,
-        line=line,
-        ranks=subject.ranks({row["member"] for row in rows}),
-        compiles=len(rows),
-        seconds=sum(row["seconds"] or 0.0 for row in rows),
-        first_step=min(steps, default=None),
-        last_step=max(steps, default=None),
-        first_at_s=subject.at_s(min(starts, default=None)),
-        cause=cut(mode(reasons), VALUE) if reasons else None,
     )
 
 

@@ -1,7 +1,6 @@
 """A text log taken apart: messages of torch's loggers, and of other lines those worth a look.
 
-    blocks    the stream as blocks of whole lines
-    finding   blocks to messages: one search finds a run of lines
+    finding   the stream as blocks of whole lines, and these to messages: one search finds a run
     shapes    what is passed on
     ahead     the same in a process of its own, for a large log
 

@@ -81,7 +81,28 @@ def finish(process: Process) -> None:
     for compile in process.compiles.values():
         if compile.compile_id.frame_id is None and not compile.forward:
             continue  # compiled autograd before it has a frame: no compile yet
-        forward = _forward(process, compile)
+        event = {k: v for k, v in compile.dynamo_event.items() if v is not None}
+        row = {
+            "pass": process.pass_name,
+            "rank": process.rank,
+            "raw_file": process.raw_file,
+            "raw_line": compile.line,
+            "metrics": False,
+            **event,
+            **compile.forward,
+            "compile_key": compile.key,
+            "compile_id": compile.name,
+            "pid": process.pid,
+            "epoch": compile.epoch,
+            "frame_id": compile.compile_id.frame_id,
+            "frame_compile_id": compile.compile_id.frame_compile_id,
+            "attempts": max(compile.attempts, default=0) + 1,
+            "is_forward": True,
+            "dynamic_symbols": compile.symbols,
+        }
+        if row.get("started_us") is None:
+            row["started_us"] = compile.started_us or (compile.stamp_us and compile.stamp_us())
+        forward = row | {"outcome": outcome(compile, row)}
         rows.append(forward)
         if compile.backward is not None:  # metrics leave the code object out there
             named = {name: forward.get(name) for name in (*_CODE, *_IDENTITY)}
@@ -102,31 +123,6 @@ def finish(process: Process) -> None:
         if total is not None:
             row["logging_us"] = max(0.0, total - logged_us.get(ids, 0.0))
             logged_us[ids] = total
-
-
-def _forward(process: Process, compile: Compile) -> Row:
-    event = {k: v for k, v in compile.dynamo_event.items() if v is not None}
-    row = {
-        "pass": process.pass_name,
-        "rank": process.rank,
-        "raw_file": process.raw_file,
-        "raw_line": compile.line,
-        "metrics": False,
-        **event,
-        **compile.forward,
-        "compile_key": compile.key,
-        "compile_id": compile.name,
-        "pid": process.pid,
-        "epoch": compile.epoch,
-        "frame_id": compile.compile_id.frame_id,
-        "frame_compile_id": compile.compile_id.frame_compile_id,
-        "attempts": max(compile.attempts, default=0) + 1,
-        "is_forward": True,
-        "dynamic_symbols": compile.symbols,
-    }
-    if row.get("started_us") is None:
-        row["started_us"] = compile.started_us or (compile.stamp_us and compile.stamp_us())
-    return row | {"outcome": outcome(compile, row)}
 
 
 def outcome(compile: Compile, row: Row) -> str:

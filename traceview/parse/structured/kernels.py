@@ -101,7 +101,23 @@ def settle(process: Process, kernels: list[Row], calls: list[Row]) -> None:
     """
     texts = _Lines(process)
     for row in (*kernels, *calls):
-        _leave_out_users(process, texts, row)
+        # Inductor names a kernel after all origins of its buffers: the user's own operators, whose
+        # results generated code reads, are not what it computes.
+        column = "fused_ops" if "fused_ops" in row else "ops"
+        own = {op for op in row[column] or () if is_users(op)}
+        if not own or row["category"] in ("extern", "fallback"):
+            continue
+        nodes: dict[bool, set[str]] = {False: set(), True: set()}  # of the post-grad graph or not
+        for graph in process.rows["graphs"]:
+            if graph["compile_key"] == row["compile_key"]:
+                called = called_operators(graph["text"]).items()
+                nodes[graph["kind"] == "post_grad"] |= {node for node, op in called if op in own}
+        row[column] = [op for op in row[column] if op not in own]
+        row["source_nodes"] = [node for node in row["source_nodes"] if node not in nodes[False]]
+        if row.get("post_nodes"):
+            row["post_nodes"] = [node for node in row["post_nodes"] if node not in nodes[True]]
+        if lines := texts.of(row, row["source_nodes"]):
+            row["user_lines"], row["line_origin"] = lines, "comment"
     for row in kernels:
         if not row["user_lines"] and (found := texts.of(row, row["source_nodes"])):
             row["user_lines"], row["line_origin"] = found, "comment"
@@ -111,28 +127,6 @@ def settle(process: Process, kernels: list[Row], calls: list[Row]) -> None:
             row["line_origin"] = "comment" if row["user_lines"] else None
         if row["category"] in ("extern", "fallback") and len(row["user_lines"]) > 1:
             row["user_lines"] = texts.of(row, row["source_nodes"][-1:]) or row["user_lines"]
-
-
-def _leave_out_users(process: Process, texts: _Lines, row: Row) -> None:
-    """Take the user's own operators, whose results generated code reads, out of what it computes.
-
-    Inductor names a kernel after all origins of its buffers.
-    """
-    column = "fused_ops" if "fused_ops" in row else "ops"
-    own = {op for op in row[column] or () if is_users(op)}
-    if not own or row["category"] in ("extern", "fallback"):
-        return
-    nodes: dict[bool, set[str]] = {False: set(), True: set()}  # of the post-grad graph or not
-    for graph in process.rows["graphs"]:
-        if graph["compile_key"] == row["compile_key"]:
-            called = called_operators(graph["text"]).items()
-            nodes[graph["kind"] == "post_grad"] |= {node for node, op in called if op in own}
-    row[column] = [op for op in row[column] if op not in own]
-    row["source_nodes"] = [node for node in row["source_nodes"] if node not in nodes[False]]
-    if row.get("post_nodes"):
-        row["post_nodes"] = [node for node in row["post_nodes"] if node not in nodes[True]]
-    if lines := texts.of(row, row["source_nodes"]):
-        row["user_lines"], row["line_origin"] = lines, "comment"
 
 
 class _Lines:

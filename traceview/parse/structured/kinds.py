@@ -12,14 +12,13 @@ import msgspec
 
 from traceview.parse.cutting import Record
 from traceview.parse.structured import (
-    breaks,
     caches,
     compiles,
+    dynamo,
     graphs,
     kernels,
     phases,
     settings,
-    symbols,
 )
 from traceview.parse.structured.decode import decode
 from traceview.parse.structured.state import Parser, Reader
@@ -68,14 +67,14 @@ KEYS: dict[str, Parser] = {
     "chromium_event": phases.chromium_event,
     **dict.fromkeys(graphs.KEYS, graphs.graph),
     "inductor_output_code": graphs.output_code,
-    **dict.fromkeys(symbols.EVENTS, symbols.symbol),
-    "dynamo_cpp_guards_str": symbols.guard_tree,
+    **dict.fromkeys(dynamo.SYMBOL_EVENTS, dynamo.symbol),
+    "dynamo_cpp_guards_str": dynamo.guard_tree,
 }
 
 ARTIFACTS: dict[str, Parser] = {
     **dict.fromkeys(_ARTIFACTS.split(), counted),
-    "dynamo_graph_break_reason": breaks.graph_break,
-    "recompile_reasons": breaks.recompile_reasons,
+    "dynamo_graph_break_reason": dynamo.graph_break,
+    "recompile_reasons": dynamo.recompile_reasons,
     "dynamo_error": compiles.dynamo_error,
     "inductor_provenance_tracking_kernel_stack_traces": kernels.kernel_stack_traces,
     "inductor_provenance_tracking_node_mappings": kernels.node_mappings,

@@ -13,7 +13,7 @@ import polars as pl
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened, rank_in_name
-from traceview.parse.structured import breaks, compiles, kinds, settled
+from traceview.parse.structured import compiles, dynamo, kinds, settled
 from traceview.parse.structured.decode import decode
 from traceview.parse.structured.graphs import with_node_counts
 from traceview.parse.structured.state import TABLES, Process, Reader, Row, Tally
@@ -80,7 +80,7 @@ class _Reading:
             for reader in self._readers.values():
                 process = reader.process
                 compiles.finish(process)
-                breaks.finish(process)
+                dynamo.finish(process)
                 process.rows["log_records"].extend(
                     {
                         "pass": process.pass_name,

@@ -31,7 +31,17 @@ _TRACED_NODES = 40_000  # whose lines are kept for a backward that is compiled l
 
 def rows(process: Process) -> Iterator[tuple[str, list[Row]]]:
     """Take the rows that are complete out of ``process``, table by table."""
-    line = _first_open_line(process)
+    # The line from which on generated code, or what it is made of, may still change.
+    sections = [section for c in process.compiles.values() for section in c.sections]
+    sections.sort(key=lambda section: section.graph["raw_line"])
+    closed = {id(section) for section in sections[:-_SECTIONS_KEPT]}
+    waiting = sorted(row["raw_line"] for c in process.compiles.values() for row in c.waiting)
+    oldest = waiting[-_GRAPHS_KEPT:][:1]
+    for compile in process.compiles.values():
+        compile.sections = [s for s in compile.sections if id(s) not in closed]
+        compile.waiting = [row for row in compile.waiting if row["raw_line"] >= oldest[0]]
+    made_of = (row for s in sections[-_SECTIONS_KEPT:] for row in (s.graph, *s.lowered))
+    line = min((*oldest, *(row["raw_line"] for row in made_of)), default=inf)
     of_code = {name: [r for r in process.rows[name] if r["raw_line"] < line] for name in _OF_CODE}
     kernels.settle(process, of_code["generated_kernels"], of_code["kernel_calls"])
     for table, left in process.rows.items():
@@ -83,20 +93,6 @@ def _taken(process: Process, rows: list[Row]) -> list[Row]:
         if row["rank"] is None:
             row["rank"] = process.rank
     return rows
-
-
-def _first_open_line(process: Process) -> float:
-    """The line from which on generated code, or what it is made of, may still change."""
-    sections = [section for c in process.compiles.values() for section in c.sections]
-    sections.sort(key=lambda section: section.graph["raw_line"])
-    closed = {id(section) for section in sections[:-_SECTIONS_KEPT]}
-    waiting = sorted(row["raw_line"] for c in process.compiles.values() for row in c.waiting)
-    oldest = waiting[-_GRAPHS_KEPT:][:1]
-    for compile in process.compiles.values():
-        compile.sections = [s for s in compile.sections if id(s) not in closed]
-        compile.waiting = [row for row in compile.waiting if row["raw_line"] >= oldest[0]]
-    made_of = (row for s in sections[-_SECTIONS_KEPT:] for row in (s.graph, *s.lowered))
-    return min((*oldest, *(row["raw_line"] for row in made_of)), default=inf)
 
 
 # Rows to frames.
