@@ -50,6 +50,13 @@ def difference(before: float | None, after: float | None, digits: int = 3) -> st
     return _unsigned_zero(f"{after - before:+,.{digits}f}")
 
 
+def signed(ms: float | None) -> str:
+    """A change in ms with its sign: ``−3.05 ms``, ``+0.214 ms``."""
+    if not given(ms):
+        return MISSING
+    return f"+{milliseconds(ms)}" if ms > 0 else milliseconds(ms)
+
+
 def rate(value: float | None, unit: str) -> str:
     """A rate or a latency in its unit: ``4,010 GB/s``, ``0.42 TFLOP/s``, ``2.1 µs``."""
     if not given(value):
