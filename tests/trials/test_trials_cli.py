@@ -200,3 +200,53 @@ def test_no_script(cli):
     cli("try")
     assert cli.code == 2
     assert "No script was given." in cli.err
+
+
+class TestOwnPatch:
+    """``--patch``: the user's own change, with the file's path from where they are."""
+
+    @pytest.fixture
+    def diff(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "net.py").write_text("def f(x):\n    return x\n")
+
+        def write_diff(text, name="net.py"):
+            path = tmp_path / "my.diff"
+            path.write_text(text.replace("NAME", name))
+            return path
+
+        return write_diff
+
+    HUNK = "@@ -1,2 +1,2 @@\n def f(x):\n-    return x\n+    return 2 * x\n"
+    PLAIN = f"--- NAME\n+++ NAME\n{HUNK}"
+    GIT = f"diff --git a/net.py b/net.py\nindex 1..2 100644\n--- a/net.py\n+++ b/net.py\n{HUNK}"
+
+    @pytest.mark.parametrize("text", [PLAIN, GIT])
+    def test_it_alone_is_tried(self, cli, run, target, diff, tmp_path, text):
+        calls = target(1.5)
+        cli("try", "--patch", diff(text), run)
+        assert cli.code == 0
+        (one,) = calls[0]["asked"]
+        assert one.name == "patch my.diff"
+        file = tmp_path / "net.py"
+        assert one.patch == f"--- {file}\n+++ {file}\n{self.HUNK}"
+
+    def test_others_stand_next_to_it(self, cli, run, target, diff):
+        calls = target(1.5)
+        cli("try", "--patch", diff(self.PLAIN), "--only", "gb-item", run)
+        assert [one.name for one in calls[0]["asked"]] == ["patch my.diff", SWITCH]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("hello", "it is no unified diff."),
+            (PLAIN.replace("return x\n+", "return y\n+"), "line 2 of the file is not what"),
+            (PLAIN.replace("NAME", "gone.py"), "No such file or directory."),
+            (PLAIN + PLAIN, "it changes several files."),
+        ],
+    )
+    def test_what_can_not_be_tried(self, cli, run, target, diff, text, said):
+        calls = target(1.5)
+        cli("try", "--patch", diff(text), run)
+        assert (cli.code, calls) == (2, [])
+        assert said in cli.err

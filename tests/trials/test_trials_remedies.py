@@ -144,6 +144,7 @@ def test_cudagraphs_with_autotuning_have_two_prices():
           "  # around the compiled calls"]),
         (["eager=Net.loss"], ["Net.loss = torch.compiler.disable(Net.loss)"]),
         (["torch.backends.cudnn.benchmark=True"], ["torch.backends.cudnn.benchmark = True"]),
+        (["env.MALLOC_CONF=a:-1,b:$x"], ["export MALLOC_CONF='a:-1,b:$x'  # in the shell"]),
     ],
 )  # fmt: skip
 def test_code_to_paste(settings, lines):

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -36,6 +36,7 @@ _FACTS = (
     *("torch_version", "triton_version", "cuda_version", "python_version"),
     *("platform", "device_name", "cpu_threads"),
 )
+_HEADER = re.compile(r"^--- (?P<name>[^\t\n]+).*\n\+\+\+ .*\n", re.MULTILINE)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 #: Options that make no sense for a run folder that is there already.
@@ -96,6 +97,15 @@ def _trying(function: F) -> F:
     " of one trial are joined by +: `mode=max-autotune-no-cudagraphs+dynamic=False`.",
 )
 @click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Try this change of yours, a unified diff of one file; with --only, next to those. It may"
+    " be given several times.",
+)
+@click.option(
     "--apply",
     "apply_number",
     type=click.IntRange(1),
@@ -107,6 +117,7 @@ def _trying(function: F) -> F:
 @targeting
 def try_command(
     only: tuple[str, ...],
+    patches: tuple[Path, ...],
     apply_number: int | None,
     **options: Any,  # noqa: ANN401 (click's options)
 ) -> None:
@@ -119,6 +130,7 @@ def try_command(
     \b
     traceview try train.py
     traceview try --only rc-dynamic-false,mode=max-autotune-no-cudagraphs train.py
+    traceview try --patch my.diff train.py
     traceview try traceview-train
 
     Exit codes: 0, 1 (less than --require-gain), 2 (usage error), 3 (the script failed), 4 (nothing
@@ -128,12 +140,15 @@ def try_command(
         click.echo(_apply(apply_number, options["module"], options["target"]))
         return
     words = tuple(word.strip() for words in only for word in words.split(",") if word.strip())
+    own = [_own_patch(path) for path in patches]
 
     def plan(found: Diagnosis, choice: Choice, run: Run, budget_s: float) -> Plan:
         from traceview.trials import Plan
 
+        if own and not words:
+            return Plan(tuple(own), "compiled", budget_s)
         remedies, spare = _wanted(words, found, choice, run.manifest.cwd)
-        return Plan(tuple(remedies), "compiled", budget_s, tuple(spare))
+        return Plan((*own, *remedies), "compiled", budget_s, tuple(spare))
 
     click.get_current_context().exit(_carry_out(plan, **options))
 
@@ -393,6 +408,31 @@ def _inside(folder: str) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
+
+
+def _own_patch(path: Path) -> Remedy:
+    """A diff that the user wrote; UsageError if it does not fit a file that is here."""
+    from traceview.collectors.child.patches import NotPatched, applied
+    from traceview.trials import Remedy
+
+    try:
+        diff = path.read_text(encoding="utf-8")
+        first, *others = _HEADER.finditer(diff)
+        name = PurePath(first["name"])
+        # git writes a/NAME.
+        file = Path(*name.parts[1:]) if name.parts[:1] == ("a",) else Path(name)
+        file = file.absolute()
+        if others:
+            raise NotPatched("it changes several files")
+        text = f"--- {file}\n+++ {file}\n{diff[first.end() :]}"
+        applied(file.read_bytes().decode("utf-8"), text)
+    except (NotPatched, OSError, ValueError) as why:
+        said = why.strerror if isinstance(why, OSError) else str(why)
+        if not isinstance(why, (NotPatched, OSError)):
+            said = "it is no unified diff"
+        fact = f"{path} can't be tried: {said}."
+        raise UsageError(fact, "Give a unified diff of one file.", slug="patch") from why
+    return Remedy(f"patch {path.name}", patch=text)
 
 
 def _wanted(

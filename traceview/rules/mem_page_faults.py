@@ -117,4 +117,5 @@ def check(
             "Eager steps gain from that as well."
         ),
         snippet=Snippet("shell", f"{_SETTINGS[allocator]} python SCRIPT"),
+        remedy=tuple(f"env.{each}" for each in _SETTINGS[allocator].split()),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from collections.abc import Iterable
 
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
+_VARIABLE = "env."
 _GUARDS = '"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe'
 _AROUND = "  # around the compiled calls"
 _LINES = {
@@ -38,6 +40,10 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
             arguments[name] = value
         elif name.startswith(_OPTIONS):
             options.append(f'"{name.removeprefix(_OPTIONS)}": {_quoted(value)}')
+        elif name.startswith(_VARIABLE):
+            before.append(
+                f"export {name.removeprefix(_VARIABLE)}={shlex.quote(text)}  # in the shell"
+            )
         elif name == "guards":
             options.append(_GUARDS)
         elif name in _LINES:
