@@ -406,3 +406,29 @@ def test_a_module_used_through_a_method_only_is_named_so():
     row = row_of(region={"calls": 0, "methods_used": ["sample"]})
     assert row["outcome"] == "not_compiled"
     assert "only through .sample()" in row["reason"]
+
+
+class TestOtherWork:
+    """What recurs between the steps is no part of the median, and is said as a mean."""
+
+    TIMES = [(4.0, 1.0), (4.1, 1.0), (3.9, 1.0), (4.0, 1.1), (4.0, 1.0), (4.1, 1.0), (4.0, 0.9)]
+
+    def means(self, times):
+        row = row_of(blocks=blocks(times))
+        assert row["speedup"] == pytest.approx(4.0, rel=0.03)
+        return row["eager_mean_ms"], row["compiled_mean_ms"]
+
+    def test_work_that_comes_back_counts_on_average(self):
+        times = [*self.TIMES[:3], (4.0, 3.0), *self.TIMES[3:], (4.0, 3.2), (4.1, 3.1)]
+        eager, compiled = self.means(times)
+        assert eager == pytest.approx(sum(pair[0] for pair in times) / len(times))
+        assert compiled == pytest.approx(sum(pair[1] for pair in times) / len(times))
+
+    def test_what_happens_once_does_not(self):
+        assert self.means([*self.TIMES, (4.0, 9.0)]) == (None, None)
+
+    def test_nor_what_has_ended(self):
+        assert self.means([(4.0, 3.0), (4.0, 3.1), (4.0, 3.2), *self.TIMES]) == (None, None)
+
+    def test_nothing_else_happened(self):
+        assert self.means(self.TIMES) == (None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceview.diagnosis.callables import about_others, of_callable, unreached
+from traceview.diagnosis.callables import about_others, of_callable, unreached, with_other_work
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Verdict
 from traceview.diagnosis.step import regions
@@ -90,3 +90,34 @@ def test_each_callable_has_a_sentence_and_null_for_what_is_not_known():
     assert second.sentence == "chain() at bench.py:20: not measured, it was called once."
     assert (second.speedup, second.step_eager_ms, second.eager_ms, second.share) == (None,) * 4
     assert of_callable(second) == second.sentence
+
+
+class TestOtherWork:
+    """Work that recurs between the steps is said where it changes the answer."""
+
+    ROW = {
+        "speedup": 10.0,
+        "speedup_low": 9.8,
+        "speedup_high": 10.3,
+        "eager_mean_ms": 24.0,
+        "compiled_mean_ms": 3.0,
+    }
+
+    def test_what_changes_the_answer(self):
+        assert with_other_work(self.ROW) == (
+            "Blocks in which other work recurs between the steps do not count; with them a step "
+            "takes 3.00 ms instead of 24.0 ms on average (8.00×)."
+        )
+
+    @pytest.mark.parametrize(
+        "known",
+        [
+            {"eager_mean_ms": None, "compiled_mean_ms": None},
+            {"eager_mean_ms": 30.0},
+            {"eager_mean_ms": 29.3},
+            {"speedup_low": None, "speedup_high": None},
+            {"speedup_low": 7.9},
+        ],
+    )
+    def test_what_does_not(self, known):
+        assert with_other_work(self.ROW | known) == ""

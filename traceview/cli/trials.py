@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 
@@ -39,8 +38,6 @@ _FACTS = (
 _HEADER = re.compile(r"^--- (?P<name>[^\t\n]+).*\n\+\+\+ .*\n", re.MULTILINE)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
-#: Options that make no sense for a run folder that is there already.
-_OF_A_NEW_RUN = ("out", "force", "warm", "no_baseline", "compare_outputs")
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -233,9 +230,9 @@ def _carry_out(
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice(), Console()
-    run, options = _run_of(module, target, as_json=as_json, console=console, **collecting)
+    run, options = run_of(module, target, as_json=as_json, console=console, **collecting)
     console.say("reading the logs")
-    found, unwritten = diagnosed(run, wanted, choice, refresh=_run_folder(module, target) is None)
+    found, unwritten = diagnosed(run, wanted, choice, refresh=run_folder(module, target) is None)
     if unwritten is not None:
         raise unwritten
     click.echo(f"traceview: {found.verdict.sentence}", err=True)
@@ -284,7 +281,7 @@ def _tried(
         rest = tuple(remedy.untried(stopped) for remedy in plan.remedies)
         tried = Tried((), None, (*rest, *plan.spare))
     else:
-        with _inside(run.manifest.cwd):
+        with inside(run.manifest.cwd):
             tried = results(plan, *_doors(run, options, plan.baseline, console))
         console.progress(None)
     facts = {name: found.environment.get(name) for name in _FACTS}
@@ -332,82 +329,6 @@ def _doors(
         return Process(raw, ending.kind == "interrupted")
 
     return ask, apart
-
-
-def _run_folder(module: str | None, target: tuple[str, ...]) -> Path | None:
-    """The run folder that is given in place of a script."""
-    from traceview.run import MANIFEST
-
-    if module is None and target and (Path(target[0]) / MANIFEST).is_file():
-        return Path(target[0])
-    return None
-
-
-def _run_of(
-    module: str | None,
-    target: tuple[str, ...],
-    *,
-    as_json: bool,
-    console: Console,
-    **given: Any,  # noqa: ANN401 (click's options)
-) -> tuple[Run, CollectOptions]:
-    """A new run of the script, or the one that is there; and how its target is run."""
-    from traceview.cli.scripts import collect_options
-    from traceview.collectors import collect
-    from traceview.run import Run
-
-    folder = _run_folder(module, target)
-    if folder is None:
-        options = collect_options(module, target, to_stderr=as_json, **given)
-        return collect(options, console), options
-    if len(target) > 1:
-        fact = f"{folder} is a run folder, and {target[1]} follows it."
-        remedy = "Its script runs with the arguments of that run; leave others out."
-        raise UsageError(fact, remedy, slug="run-and-arguments")
-    context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
-    own = {name for name in given if context.get_parameter_source(name) is typed}
-    wrong = [each for each in context.command.params if each.name in own & set(_OF_A_NEW_RUN)]
-    if wrong:
-        fact = f"{wrong[0].opts[-1]} is for a new run, and {folder} is one already."
-        raise UsageError(fact, "Leave it out, or give the script.", slug="not-a-new-run")
-    run = Run.open(folder.absolute())
-    manifest = run.manifest
-    if manifest.target_kind == "logs" or not manifest.target:
-        fact = f"{folder} was made from logs: it has no script to run."
-        raise NothingToAnalyse(fact, "Give the script.", slug="no-script")
-    return run, _options_again(run, {name: given[name] for name in own}, as_json=as_json)
-
-
-def _options_again(run: Run, given: dict[str, Any], *, as_json: bool) -> CollectOptions:
-    """How the target of ``run`` was run, changed by the options ``given``."""
-    from dataclasses import fields
-
-    from traceview.collectors import CollectOptions
-
-    manifest = run.manifest
-    known = {field.name for field in fields(CollectOptions)} - {"out", "args", "force"}
-    kept = {name: value for name, value in manifest.options.items() if name in known}
-    first = {
-        "kind": manifest.target_kind,
-        "target": manifest.target[0],
-        "args": tuple(manifest.target[1:]),
-        "python": manifest.python or None,
-        "nproc": manifest.nproc,
-        "quiet_stdout_to_stderr": as_json,
-    }
-    return CollectOptions(**{**kept, **first, **given})
-
-
-@contextlib.contextmanager
-def _inside(folder: str) -> Iterator[None]:
-    """Work in ``folder``, where the script ran before; here, if it is gone."""
-    before = Path.cwd()
-    with contextlib.suppress(OSError):
-        os.chdir(folder or before)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def _own_patch(path: Path) -> Remedy:
@@ -503,7 +424,7 @@ def _apply(number: int, module: str | None, target: tuple[str, ...]) -> str:
     from traceview.trials import from_json
     from traceview.trials.model import RESULTS
 
-    folder = _run_folder(module, target)
+    folder = run_folder(module, target)
     if folder is None:
         fact = "--apply needs the run folder that holds the results."
         raise UsageError(fact, f"Use `traceview try --apply {number} RUN`.", slug="apply-no-run")

@@ -25,6 +25,8 @@ from traceview.tables import Tables
 
 #: Usable pairs below which no verdict rests on them.
 ENOUGH_PAIRS = 3
+#: Pairs with other work, one of them in the later half, from which on it is no single event.
+RECURS = 3
 #: Steady steps of each side below which no verdict rests on two runs.
 ENOUGH_STEPS = 3
 #: Steps after the start, or after the last compile, that are left out where enough others follow.
@@ -38,6 +40,8 @@ class Figures(msgspec.Struct, frozen=True):
     clock: str | None = None
     eager_ms: float | None = None
     compiled_ms: float | None = None
+    eager_mean_ms: float | None = None
+    compiled_mean_ms: float | None = None
     speedup: float | None = None
     speedup_low: float | None = None
     speedup_high: float | None = None
@@ -121,11 +125,14 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     columns = ("eager_ms", "compiled_ms", "weight")
     timed_ms = ratio_of_pairs(*(used[name].to_list() for name in columns))
     low, high = timed_ms.interval or (None, None)
+    eager_mean, compiled_mean = _means(pairs.filter("other_work"), used, blocks, anchor)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
         eager_ms=timed_ms.base_ms,
         compiled_ms=timed_ms.other_ms,
+        eager_mean_ms=eager_mean,
+        compiled_mean_ms=compiled_mean,
         speedup=timed_ms.ratio,
         speedup_low=low,
         speedup_high=high,
@@ -135,6 +142,31 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
     )
+
+
+def _means(
+    other: pl.DataFrame, used: pl.DataFrame, blocks: pl.DataFrame, anchor: pl.Expr
+) -> tuple[float | None, float | None]:
+    """Mean ms per step of both stances with the pairs that held ``other`` work, if it recurs.
+
+    What happens once (a late recompile) is no part of a step; what comes back in the later half of
+    the pairs is, on average: a generation loop sets up each sequence between its steps.
+    """
+    clock = pl.col("clock") == used["clock"][0]
+    other = other.filter(clock, pl.col("speedup").is_not_null())
+    middle = used["pair_index"].median()
+    if other.height < RECURS or not (other["pair_index"] > middle).any():
+        return None, None
+    indexes = [*used["pair_index"], *other["pair_index"]]
+    means = (
+        blocks.filter(
+            pl.col("pair_index").is_in(indexes), pl.col("anchor_region_id").eq_missing(anchor)
+        )
+        .group_by("stance")
+        .agg(pl.col("duration_ms").sum() / pl.col("steps").sum())
+    )
+    found = dict(means.iter_rows())
+    return found.get("eager"), found.get("compiled")
 
 
 def ratio_of_pairs(

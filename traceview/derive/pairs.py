@@ -49,11 +49,15 @@ EAGER_COMPILED: Stances = ("eager", "compiled")
 
 
 class Pair(msgspec.Struct):
-    """Two blocks of one pair index, and why the pair is left out (None: it is used)."""
+    """Two blocks of one pair index, and why the pair is left out (None: it is used).
+
+    ``other_work``: because one of them held more than the usual steps.
+    """
 
     base: Row
     other: Row
     left_out: str | None = None
+    other_work: bool = False
     weight: float | None = None
 
     @property
@@ -102,6 +106,7 @@ class Pair(msgspec.Struct):
             "clock": self.clock,
             "used": self.left_out is None,
             "compiles_inside": self.compiles,
+            "other_work": self.other_work,
             "left_out": self.left_out,
         }
 
@@ -163,6 +168,7 @@ def _judge(pairs: list[Pair]) -> None:
         for pair in readable:
             if pair.compiles:
                 pair.left_out = f"{pair.compiles} compile(s) ended inside"
+                pair.other_work = True
     kept = _own_or_replayed(quiet or readable)
     # Small blocks weigh little, and are noisy: with the others they would pass for other work.
     largest = max((pair.steps for pair in kept), default=0)
@@ -239,3 +245,4 @@ def _leave_out_other_work(pairs: list[Pair]) -> None:
                 odd = f"{ms:.3g} ms a step on the host, elsewhere {middle:.3g} ms"
             if odd:
                 pair.left_out = f"other work between the edges of the {stance} block: {odd}"
+                pair.other_work = True

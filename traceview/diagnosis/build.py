@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import traceview
-from traceview.diagnosis.callables import about_others, unreached
+from traceview.diagnosis.callables import about_others, unreached, with_other_work
 from traceview.diagnosis.compiler import break_sites, compile_time, recompile_chains, timeline
 from traceview.diagnosis.environment import environment, links, reading
 from traceview.diagnosis.excerpts import Place, excerpts, source_reader
@@ -62,6 +62,7 @@ def diagnose(run: Run, tables: Tables, choice: Choice | None = None) -> Diagnosi
             filter(
                 None,
                 (
+                    with_other_work(focus.first(tables["speedups"])),
                     compiled_by_us(tables, focus),
                     *about_others(tables, focus, verdict, callables, lines),
                 ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 import polars as pl
 
@@ -47,6 +48,26 @@ def unreached(tables: Tables, focus: Focus) -> tuple[CompileLine, ...]:
     """Lines that call torch.compile and had not run when the run was stopped."""
     rows = focus.rows(tables["compile_lines"].filter(~pl.col("reached")))
     return tuple(CompileLine(row["file"], row["line"]) for row in rows)
+
+
+#: What recurs between the steps is said where it moves the ratio by this part, out of the interval.
+_MOVES = 0.05
+
+
+def with_other_work(row: Mapping[str, Any]) -> str:
+    """A sentence on work that recurs between the steps (a row of ``speedups``), if it matters."""
+    eager, compiled = row.get("eager_mean_ms"), row.get("compiled_mean_ms")
+    low, middle, high = (row.get(f"speedup{end}") for end in ("_low", "", "_high"))
+    if eager is None or compiled is None or low is None or middle is None or high is None:
+        return ""
+    whole = eager / compiled
+    if low <= whole <= high or abs(whole / middle - 1) < _MOVES:
+        return ""
+    before, after = together(eager, compiled)
+    return (
+        "Blocks in which other work recurs between the steps do not count; with them a step takes"
+        f" {after} instead of {before} on average ({ratio(whole)})."
+    )
 
 
 def about_others(

@@ -26,6 +26,7 @@ BLOCK_PAIRS = table("block_pairs", "one eager block with the compiled block next
     Column("used", pl.Boolean, "part of the figure"),
     Column("headline", pl.Boolean, "of the steps that the verdict is about; others have figures of their own in callable_speedups"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside one of the two blocks"),
+    Column("other_work", pl.Boolean, "that is why it is left out: a compile, or more than the usual steps, in one of the two blocks"),
     Column("left_out", pl.String, "why not: compile inside, other work between the edges, warming up, replayed calls that are not whole steps"),
 )
 
@@ -35,6 +36,8 @@ SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of 
     Column("clock", pl.String, "device or host"),
     Column("eager_ms", pl.Float64, "median per step"),
     Column("compiled_ms", pl.Float64, "median per step"),
+    Column("eager_mean_ms", pl.Float64, "mean per step of all blocks, those left out for other work as well; null unless such blocks recur"),
+    Column("compiled_mean_ms", pl.Float64, "mean per step, in the same way"),
     Column("speedup", pl.Float64, "median over pairs of eager / compiled"),
     Column("speedup_low", pl.Float64, "lower end of the 95 % bootstrap interval over pairs"),
     Column("speedup_high", pl.Float64, "upper end"),
@@ -68,6 +71,8 @@ CALLABLE_SPEEDUPS = table("callable_speedups", "one torch.compile call, or the o
     Column("clock", pl.String, "device or host"),
     Column("eager_ms", pl.Float64, "median per step"),
     Column("compiled_ms", pl.Float64, "median per step"),
+    Column("eager_mean_ms", pl.Float64, "as in speedups"),
+    Column("compiled_mean_ms", pl.Float64, "as in speedups"),
     Column("speedup", pl.Float64, "median over pairs of eager / compiled"),
     Column("speedup_low", pl.Float64, "lower end of the 95 % bootstrap interval over pairs"),
     Column("speedup_high", pl.Float64, "upper end"),
