@@ -116,7 +116,9 @@ def main() -> None:
     asked = parser.parse_args()
     keep = asked.keep or Path(tempfile.mkdtemp(prefix="try-"))
     keep.mkdir(parents=True, exist_ok=True)
-    cured, tried, healthy, false = 0, 0, 0, []
+    cured: list[bool] = []
+    tried: list[bool] = []
+    healthy, false = 0, []
     seconds = []
     for script in scripts(asked.names, None, None):
         kind = "healthy" if script.group == "healthy" else "cured" if script.twin else None
@@ -131,14 +133,13 @@ def main() -> None:
         seconds.append(found["seconds"])
         if kind == "cured":
             offered = [t for t in found["trials"] if set(t["rules"]) & script.cured_rules]
-            tried += bool(offered)
-            cured += any(trial["verdict"] == "accepted" for trial in offered)
+            tried.append(bool(offered))
+            cured.append(any(trial["verdict"] == "accepted" for trial in offered))
         healthy += kind == "healthy"
         if kind == "healthy" and best and not (confirmed and confirmed[0] > 1):
             false.append(script.name)
-    cures = sum(1 for s in scripts(asked.names, None, None) if s.twin and s.group != "healthy")
     if asked.group != "healthy":
-        print(f"cures tried: {percent(tried, cures)}, accepted: {percent(cured, cures)}")
+        print(f"cures tried: {percent(tried)}, accepted: {percent(cured)}")
     if asked.group != "cured":
         print(f"healthy scripts: {healthy}, accepted and not confirmed: {false or 'none'}")
     print(f"median {statistics.median(seconds):.0f} s a script")

@@ -411,7 +411,7 @@ def test_a_module_used_through_a_method_only_is_named_so():
 class TestOtherWork:
     """What recurs between the steps is no part of the median, and is said as a mean."""
 
-    TIMES = [(4.0, 1.0), (4.1, 1.0), (3.9, 1.0), (4.0, 1.1), (4.0, 1.0), (4.1, 1.0), (4.0, 0.9)]
+    TIMES = ((4.0, 1.0), (4.1, 1.0), (3.9, 1.0), (4.0, 1.1), (4.0, 1.0), (4.1, 1.0), (4.0, 0.9))
 
     def means(self, times):
         row = row_of(blocks=blocks(times))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from traceview.diagnosis.callables import about_others, of_callable, unreached, with_other_work
@@ -95,13 +97,15 @@ def test_each_callable_has_a_sentence_and_null_for_what_is_not_known():
 class TestOtherWork:
     """Work that recurs between the steps is said where it changes the answer."""
 
-    ROW = {
-        "speedup": 10.0,
-        "speedup_low": 9.8,
-        "speedup_high": 10.3,
-        "eager_mean_ms": 24.0,
-        "compiled_mean_ms": 3.0,
-    }
+    ROW = MappingProxyType(
+        {
+            "speedup": 10.0,
+            "speedup_low": 9.8,
+            "speedup_high": 10.3,
+            "eager_mean_ms": 24.0,
+            "compiled_mean_ms": 3.0,
+        }
+    )
 
     def test_what_changes_the_answer(self):
         assert with_other_work(self.ROW) == (
@@ -120,4 +124,4 @@ class TestOtherWork:
         ],
     )
     def test_what_does_not(self, known):
-        assert with_other_work(self.ROW | known) == ""
+        assert with_other_work({**self.ROW, **known}) == ""
