@@ -222,3 +222,12 @@ class TestApart:
         script = Script(tmp_path, [trial(A.name, "not_applicable", why=why)])
         made = tried(script, A)
         assert [(one.verdict, one.why) for one in made.trials] == [("not_applicable", why)]
+
+
+def test_a_wide_interval_around_nothing_is_said_to_be_noise(tmp_path):
+    noisy = [*blocks(A.name, 1.2, noise=0.4), *agreeing(A.name), trial(A.name)]
+    (one,) = tried(Script(tmp_path, noisy), A).trials
+    assert (one.verdict, one.why) == (
+        "no_gain",
+        "too noisy to tell: try it alone, for longer or on a quieter machine",
+    )

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from math import hypot, log
 from statistics import median
 
+from traceview.diagnosis.sentence import NOISY
 from traceview.trials.model import Trial, Word
 from traceview.trials.reading import Apart, Measured
 from traceview.trials.remedies import Remedy
 from traceview.words import numbers as fmt
 
+TOO_NOISY = "too noisy to tell: try it alone, for longer or on a quieter machine"
 #: Nobody edits a program for less.
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
@@ -30,6 +32,8 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         return None
     else:
         verdict, why = _verdict(timed.ratio, interval), ended.why
+        if verdict == "no_gain" and interval[1] > NOISY * interval[0]:
+            why = TOO_NOISY
         if outputs.agree is False:
             verdict = "changes_results"
         if outputs.agree is not True:
