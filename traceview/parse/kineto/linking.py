@@ -21,6 +21,7 @@ from traceview.parse.kineto.categories import UNLISTED, categorize, cpu_category
 from traceview.parse.kineto.columns import Numbered
 from traceview.parse.kineto.nesting import nest
 from traceview.parse.kineto.reader import Events, RawFrames
+from traceview.tables import empty
 from traceview.torchtext.marks import OUR_LINE, OUR_STEP, PROFILER_STEP
 
 #: Rows of a table that are put in words at a time.
@@ -50,6 +51,10 @@ def link(raw: RawFrames) -> Batches:
     calls = host.filter(~is_op).drop("op_id", "written", "parent_id", "depth", "sequence")
     ops = host.filter(is_op).drop("cpu_op_id", "correlation")
     del host
+    if calls.is_empty() and raw.device.rows.is_empty():  # of a CPU alone
+        yield from ((name, empty(name)) for name in ("kernels", "kernel_launches"))
+        yield from _operators(ops, raw.host, contexts)
+        return
     calls = calls.with_columns(ops["what"].gather(calls["cpu_op_id"]).alias("op_what"))
     linked = _linked(raw, calls, ops, marks)
     raw.device.rows = raw.device.rows.clear()
