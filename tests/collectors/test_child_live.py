@@ -304,7 +304,7 @@ def test_a_swallowed_stop_is_raised_again(tmp_path):
                 print(type(error).__name__, error.code)
         """,
     )
-    run = run_child(script, steps=5, blocks=1, fresh=True)
+    run = run_child(script, steps=5, blocks=1)
     assert run.returncode == 0
     assert run.out == "SystemExit 0\n" * 3 + "atexit\n"
 
