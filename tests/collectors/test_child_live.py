@@ -282,7 +282,7 @@ def test_workers_and_forks_are_not_collected(tmp_path):
             print(os.wait()[1])
         """,
     )
-    run = run_child(script, fresh=True)
+    run = run_child(script)
     assert (run.returncode, run.out) == (0, "fork Point\nspawn Point\n0\n"), run.err
     assert len(run.files) == 1
     assert len(run.of("end")) == 1
