@@ -1,10 +1,14 @@
 """Seconds and memory of parsing and deriving everything from big profiler traces, by stage.
 
     python benchmarks/bench_derive.py [--mb 70] [--run RUN.tar.xz] [--diagnose]
+    python benchmarks/bench_derive.py --small [--against CHECKOUT] [--rounds 7] [--run …]
 
 A recorded run is unpacked, and its profiler traces (both stances) are blown up to ``--mb`` in all,
 by repeating their steps with shifted times and renumbered ids; everything else of the run, the
 compiler's logs too, stays as recorded. Target for 70 MB: 5 s and 600 MB on two cores.
+
+``--small`` leaves the runs as they are: CPU seconds of ``traceview report --refresh`` on each, in a
+process that has imported all, and of another checkout's, in turn with it. Median of the rounds.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -69,6 +74,22 @@ print(f"peak {after_derive:.0f} MB ({after_parse:.0f} after parsing, {imports:.0
 """
 )
 
+SMALL = ("bad-gb_item", "healthy-mlp_training", "bad-ind_scalar_loop", "gpu-pointwise",
+         "gpu-transformer_training")  # fmt: skip
+REPORT = """
+import contextlib, io, os, sys, time
+from pathlib import Path
+from traceview.cli.pipeline import Wanted, explain
+from traceview.run import Run
+
+wanted = Wanted(False, False, False, None, (), ())
+for line in sys.stdin:
+    start = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        explain(Run.open(Path(line.strip())), wanted, wanted.choice(), refresh=True)
+    print(time.process_time() - start, flush=True)
+"""
+
 
 def blown_up(run: Path, megabytes: float) -> float:
     """Replace the traces of ``run`` by bigger ones; megabytes in all, unpacked."""
@@ -85,12 +106,61 @@ def blown_up(run: Path, megabytes: float) -> float:
     return written
 
 
+def reporter(checkout: Path, folder: Path) -> subprocess.Popen[str]:
+    """A process that reports on the run folders it is given, by the code of ``checkout``."""
+    package = folder / "traceview"
+    package.mkdir(parents=True)
+    rooms = (checkout / "collectors", checkout / "reports")
+    for part in (*(checkout / "traceview").iterdir(), *rooms):
+        (package / part.name).symlink_to(part)
+    return subprocess.Popen(
+        [sys.executable, "-c", REPORT],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def small_runs(archives: list[Path], checkouts: list[Path], rounds: int) -> None:
+    """Print the CPU seconds of a report on each run as recorded, by the code of each checkout."""
+    with tempfile.TemporaryDirectory() as folder:
+        reporters = [
+            reporter(checkout, Path(folder, f"code{n}")) for n, checkout in enumerate(checkouts)
+        ]
+        for archive in archives:
+            run = Path(folder, archive.name)
+            with tarfile.open(archive) as packed:
+                packed.extractall(run, filter="data")
+            taken: list[list[float]] = [[] for _ in reporters]
+            for _ in range(rounds + 1):
+                for process, times in zip(reporters, taken, strict=True):
+                    process.stdin.write(f"{run / 'run'}\n")
+                    process.stdin.flush()
+                    times.append(float(process.stdout.readline()))
+            medians = [statistics.median(times[1:]) for times in taken]  # the first warms up
+            name = archive.name.removesuffix(".tar.xz")
+            print(f"{name:32}", *(f"{median:7.3f} s CPU" for median in medians))
+        for process in reporters:
+            process.stdin.close()
+            process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mb", type=float, default=70)
-    parser.add_argument("--run", type=Path, default=RUNS / "gpu-transformer_training.tar.xz")
+    parser.add_argument("--run", type=Path)
     parser.add_argument("--diagnose", action="store_true", help="build the diagnosis as well")
+    parser.add_argument("--small", action="store_true", help="reports on runs as recorded")
+    parser.add_argument("--against", type=Path, help="with --small: another checkout")
+    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
+    if options.small:
+        named = [options.run] if options.run else [RUNS / f"{name}.tar.xz" for name in SMALL]
+        checkouts = [path for path in (options.against, RUNS.parents[1]) if path]
+        small_runs(named, checkouts, options.rounds)
+        return
+    options.run = options.run or RUNS / "gpu-transformer_training.tar.xz"
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(options.run) as packed:
             packed.extractall(folder, filter="data")

@@ -11,6 +11,11 @@ import pytest
 import recordings
 from grouping import group, in_order
 
+CHROMIUM = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run", "--disable-default-apps", "--hide-scrollbars",
+)  # fmt: skip
 LEFT_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR")  # how the names of its variables begin
 
 
@@ -31,6 +36,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # millions of rows come and go, next to nothing in a circle
     gc.enable()
 
 
@@ -82,6 +88,26 @@ def shared_folder(tmp_path_factory, request):
     else:  # -p no:cacheprovider
         recordings.Shared.made = recordings.Shared.folder / "tables"
     recordings.Shared.made.mkdir(exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Chromium, without a window: the tests that look at pages are one group."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("chromium and chromedriver are not both on PATH")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*CHROMIUM, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    service = webdriver.ChromeService(executable_path=driver)
+    opened = webdriver.Chrome(options=options, service=service)
+    yield opened
+    opened.quit()
+    if service.process is not None:
+        service.process.wait(10)
 
 
 @pytest.fixture

@@ -45,4 +45,4 @@ def in_order(items):
 
 
 def _is_slow(item):
-    return any(item.iter_markers("live")) or any(item.iter_markers("browser"))
+    return any(any(item.iter_markers(name)) for name in ("live", "browser", "packaging"))

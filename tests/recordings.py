@@ -9,8 +9,10 @@ import shutil
 import tarfile
 import tempfile
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from traceview.derive import derive
@@ -88,16 +90,31 @@ def made(name, what, choose):
 
     def make(folder):
         derived.append(derive(choose(parsed(name)), {}, source_reader(run_of(name), parsed(name))))
-        derived[0].save(folder)
+        (folder / "tables").write_bytes(_packed(derived[0]))
 
     folder = _once(Shared.made / f"{name}-{what}-{archive}", make)
-    return derived[0] if derived else Tables.load(folder)
+    return derived[0] if derived else _unpacked((folder / "tables").read_bytes())
 
 
 @lru_cache(maxsize=FEW)
 def diagnosis_of(name):
     """The diagnosis of a recorded run."""
     return diagnose(run_of(name), tables_of(name))
+
+
+def _packed(tables):
+    """All tables in one piece: as a Parquet file each they take ten times as long, both ways."""
+    streams = {}
+    for name in tables:
+        stream = BytesIO()
+        tables[name].write_ipc_stream(stream, compression="zstd")
+        streams[name] = stream.getvalue()
+    return msgspec.msgpack.encode(streams)
+
+
+def _unpacked(data):
+    streams = msgspec.msgpack.decode(data, type=dict[str, bytes])
+    return Tables({name: pl.read_ipc_stream(BytesIO(each)) for name, each in streams.items()})
 
 
 def _once(folder, make):

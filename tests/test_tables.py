@@ -1,8 +1,10 @@
 """A set of tables: what is put later, what is made once, what a copy shares."""
 
 import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
 
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, having
 
 RUN = from_rows("runs", [{"pass": "cold", "rank": 0}])
 
@@ -54,3 +56,15 @@ def test_tables_put_later_are_saved_too(tmp_path):
     tables.put_later("runs", lambda: RUN)
     tables.save(tmp_path)
     assert Tables.load(tmp_path)["runs"].equals(RUN)
+
+
+@pytest.mark.parametrize(
+    "values", [{"a": 1}, {"a": None}, {"b": "x"}, {"a": 1, "b": "x"}, {"a": 9}]
+)
+@pytest.mark.parametrize("rows", [[], [1, 1], [None, None], [1, None, 2]])
+def test_having_finds_what_a_filter_finds(rows, values):
+    names = ["x", "y", None][: len(rows)]
+    schema = {"a": pl.Int32, "b": pl.String}
+    frame = pl.DataFrame({"a": rows, "b": names}, schema=schema)
+    equal = (pl.col(n).eq_missing(pl.lit(v, dtype=schema[n])) for n, v in values.items())
+    assert_frame_equal(having(frame, **values), frame.filter(*equal))

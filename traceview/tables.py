@@ -116,10 +116,31 @@ def empty(name: str) -> pl.DataFrame:
     return pl.DataFrame(schema=spec_of(name).polars_schema)
 
 
+def having(frame: pl.DataFrame, **values: object) -> pl.DataFrame:
+    """The rows of ``frame`` that have these values in these columns; None: that have null.
+
+    As ``filter`` finds them, in a tenth of its time where all rows do, or there are none.
+    """
+    for name, value in values.items():
+        if frame.is_empty():
+            break
+        column = frame[name]
+        if value is None:
+            if column.null_count() < len(column):
+                frame = frame.filter(column.is_null())
+        else:
+            same = column == value
+            if not same.all(ignore_nulls=False):
+                frame = frame.filter(same)
+    return frame
+
+
 def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     """Table ``name`` from dicts; what a row lacks is null, an undeclared key is a ValueError."""
     schema = spec_of(name).polars_schema
     data = list(rows)
+    if not data:
+        return empty(name)
     unknown = {key for row in data for key in row} - schema.keys()
     if unknown:
         raise ValueError(f"table {name} declares no column {', '.join(sorted(unknown))}")
@@ -142,10 +163,12 @@ def listed(values: list[Any], dtype: pl.DataType | type[pl.DataType]) -> list[An
 
 def conform(spec: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:
     """``frame`` with exactly the declared columns and dtypes; missing ones become null."""
-    unknown = set(frame.columns) - spec.polars_schema.keys()
+    declared, present = spec.polars_schema, set(frame.columns)
+    if frame.columns == [*declared] and frame.dtypes == [*declared.values()]:
+        return frame
+    unknown = present - declared.keys()
     if unknown:
         raise ValueError(f"table {spec.name} declares no column {', '.join(sorted(unknown))}")
-    present = set(frame.columns)
     return frame.select(
         pl.col(column.name).cast(column.dtype)
         if column.name in present

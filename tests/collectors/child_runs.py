@@ -1,7 +1,7 @@
 """Starts a script under the collector's child half, as the parent does, with a hand-made config.
 
 Most scripts run in a fork of a process that has imported torch (see ``torch_server.py``); a
-``fresh`` one, and one that is given stdin, a command or variables, in an interpreter of its own.
+``fresh`` one, and one that is given a command or variables, in an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def run_bare(script: Path, *args: str, stdin: str = "", fresh: bool = False):
-    if not (fresh or stdin):
-        return _forked(script, args, script.parent, environment())
+    if not fresh:
+        return _forked(script, args, stdin, script.parent, environment())
     return _started([sys.executable, str(script), *args], stdin, script.parent, environment())
 
 
@@ -77,7 +77,7 @@ def run_child(
     if fresh or stdin or command or env:
         words = command or [sys.executable, str(script), *args]
         return Result(_started(words, stdin, cwd, environment(**extra)), raw)
-    return Result(_forked(script, args, cwd, environment(**extra)), raw)
+    return Result(_forked(script, args, "", cwd, environment(**extra)), raw)
 
 
 def _started(words, stdin, cwd, env):
@@ -87,13 +87,14 @@ def _started(words, stdin, cwd, env):
     )  # fmt: skip
 
 
-def _forked(script, args, cwd, env):
+def _forked(script, args, stdin, cwd, env):
     """The same for a script, in a fork of the server."""
     server = _server()
-    out, err = (script.parent / f"{script.stem}-{os.urandom(4).hex()}" for _ in range(2))
+    given, out, err = (script.parent / f"{script.stem}-{os.urandom(4).hex()}" for _ in range(3))
+    given.write_text(stdin)
     request = {
-        "script": str(script), "args": args, "cwd": str(cwd), "env": env, "out": str(out),
-        "err": str(err),
+        "script": str(script), "args": args, "cwd": str(cwd), "env": env, "given": str(given),
+        "out": str(out), "err": str(err),
     }  # fmt: skip
     server.stdin.write(json.dumps(request).encode() + b"\n")
     pid = int(server.stdout.readline())
@@ -101,8 +102,8 @@ def _forked(script, args, cwd, env):
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(int(server.stdout.readline()))
     done = subprocess.CompletedProcess([script, *args], code, out.read_text(), err.read_text())
-    out.unlink()
-    err.unlink()
+    for path in (given, out, err):
+        path.unlink()
     return done
 
 

@@ -282,7 +282,7 @@ def test_workers_and_forks_are_not_collected(tmp_path):
             print(os.wait()[1])
         """,
     )
-    run = run_child(script, fresh=True)
+    run = run_child(script)
     assert (run.returncode, run.out) == (0, "fork Point\nspawn Point\n0\n"), run.err
     assert len(run.files) == 1
     assert len(run.of("end")) == 1
@@ -304,7 +304,7 @@ def test_a_swallowed_stop_is_raised_again(tmp_path):
                 print(type(error).__name__, error.code)
         """,
     )
-    run = run_child(script, steps=5, blocks=1, fresh=True)
+    run = run_child(script, steps=5, blocks=1)
     assert run.returncode == 0
     assert run.out == "SystemExit 0\n" * 3 + "atexit\n"
 

@@ -60,7 +60,7 @@ def twice(tmp_path_factory):
     """Bare, and replayed."""
     script = write_script(tmp_path_factory.mktemp("twice"), TWICE)
     ours = run_child(script, blocks=None, profile=True, fresh=True)
-    return run_bare(script, fresh=True), ours
+    return run_bare(script), ours
 
 
 def test_two_calls_get_an_answer(twice):

@@ -38,20 +38,21 @@ def serve():
     return None
 
 
-def become(script, args, cwd, env, out, err):
+def become(script, args, cwd, env, given, out, err):
     """The script's code and its globals, once this process is what Python makes for a script."""
+    os.dup2(os.open(given, os.O_RDONLY), 0)
     for number, name in ((1, out), (2, err)):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), number)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    given = env.get("PYTHONPATH")
-    sys.path[:] = [*(given.split(os.pathsep) if given else ()), *sys.path[1:]]
+    paths = env.get("PYTHONPATH")
+    sys.path[:] = [*(paths.split(os.pathsep) if paths else ()), *sys.path[1:]]
     sys.modules.pop("sitecustomize", None)
     try:
         importlib.import_module("sitecustomize")
     except ModuleNotFoundError:
-        if given:
+        if paths:
             raise
     sys.path.insert(0, str(Path(script).parent))
     sys.argv[:] = [script, *args]

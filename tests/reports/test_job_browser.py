@@ -3,21 +3,11 @@
 import pytest
 import sample_job
 from recorded_jobs import INDEX, diagnosis
-from test_report_browser import (
-    COLLISIONS,
-    WIDE,
-    browser,
-    fits,
-    look,
-    open_everything,
-    show,
-    weak,
-)
+from screen import COLLISIONS, WIDE, fits, look, open_everything, show, weak
 
 from traceview.reports import html
 
 pytestmark = pytest.mark.browser
-__all__ = ["browser"]
 REAL = tuple(INDEX)
 SHOWN = ("one", "four", "many", *REAL)
 

@@ -1,84 +1,14 @@
 """The page in a real browser: no error, readable without scripts, no sideways scroll, contrast."""
 
-import shutil
-
 import pytest
 import sample
 from recordings import diagnosis_of
+from screen import COLLISIONS, WIDE, fits, look, open_everything, rgb, show, weak
 
 from traceview.reports import html
 
 pytestmark = pytest.mark.browser
 REAL = ("gpu-transformer_training", "gpu-cudagraph_overwritten", "bad-rc_limit_hit")
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--no-first-run", "--disable-default-apps", "--hide-scrollbars",
-)  # fmt: skip
-# Every element that has text of its own, with its colours as the browser computed them. A label in
-# a bar lies on its neighbour's fill; anything else on the nearest ancestor that has a background.
-COLOURS = """
-const seen = [];
-for (const element of document.querySelectorAll("body *")) {
-  const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-  if (!own || ["SCRIPT", "title", "desc", "TITLE"].includes(element.tagName)) continue;
-  const style = getComputedStyle(element);
-  const box = element.getBoundingClientRect();
-  if (!box.width || style.visibility === "hidden" || element.classList.contains("skip")) continue;
-  const svg = element.ownerSVGElement;
-  let back = null;
-  if (svg && element.classList.contains("inside")) {
-    back = getComputedStyle(element.parentElement.querySelector("rect")).fill;
-  } else {
-    for (let up = svg || element; up; up = up.parentElement) {
-      const colour = getComputedStyle(up).backgroundColor;
-      if (!/rgba\\(.*, 0\\)/.test(colour)) { back = colour; break; }
-    }
-  }
-  const name = element.tagName + "." + (element.getAttribute("class") || "");
-  seen.push([name, svg ? style.fill : style.color, back, element.textContent.trim().slice(0, 40)]);
-}
-return seen;
-"""
-# Text of a picture that leaves it, and pairs of texts that lie on each other.
-COLLISIONS = """
-const found = [];
-for (const svg of document.querySelectorAll("svg.picture")) {
-  const room = svg.getBoundingClientRect();
-  const texts = [...svg.querySelectorAll("text")]
-    .map((text) => [text.textContent.slice(0, 40), text.getBoundingClientRect()])
-    .filter(([words, box]) => box.width > 0);
-  for (const [words, box] of texts) {
-    if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
-        || box.bottom > room.bottom + 1) found.push([svg.id, "leaves", words]);
-  }
-  texts.forEach(([words, one], index) => texts.slice(index + 1).forEach(([others, other]) => {
-    const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-    const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (across > 2 && down > 4) found.push([words, "lies on", others]);
-  }));
-}
-return found;
-"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("chromium and chromedriver are not both on PATH")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    service = webdriver.ChromeService(executable_path=driver)
-    opened = webdriver.Chrome(options=options, service=service)
-    yield opened
-    opened.quit()
-    if service.process is not None:
-        service.process.wait(10)
 
 
 @pytest.fixture(scope="module")
@@ -90,40 +20,6 @@ def addresses(tmp_path_factory):
         page = html.render(diagnosis_of(name))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in (*sample.ALL, *REAL)}
-
-
-def show(browser, address, width=1280, theme="light", script=True, media=""):
-    """Load a page as a reader of that screen, theme and script setting would."""
-    look(browser, width, theme, media)
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
-    browser.get(address)
-
-
-def look(browser, width=1280, theme="light", media=""):
-    """Have the page that is shown laid out and coloured for that screen."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    feature = {"name": "prefers-color-scheme", "value": theme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
-
-
-def fits(browser, width):
-    """Whether the page needs no scrolling sideways on a screen of that width."""
-    across = "return [innerWidth, document.documentElement.scrollWidth]"
-    screen, page = browser.execute_script(across)
-    assert screen >= width, "the screen is as wide as asked"
-    return page <= width
-
-
-def weak(browser):
-    """What is written with too little contrast; what is looked at is not nothing."""
-    seen = browser.execute_script(COLOURS)
-    assert len(seen) > 20
-    return [item for item in seen if contrast(rgb(item[1]), rgb(item[2])) < 4.5]
-
-
-def open_everything(browser):
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
 
 
 @pytest.mark.parametrize("name", sample.ALL)
@@ -212,12 +108,6 @@ def test_a_sheet_of_paper_is_wide_enough(browser, addresses, name):
     assert fits(browser, 680)
 
 
-WIDE = (
-    "return [...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > "
-    "b.clientWidth + 1).map(b => b.closest('section').id)"
-)
-
-
 def test_the_keyboard_sorts_and_opens(browser, addresses):
     show(browser, addresses["helped"])
     open_everything(browser)
@@ -296,21 +186,3 @@ def test_the_filter_keeps_what_matches_and_gives_the_rest_back(browser, addresse
 def test_without_scripts_there_is_no_filter(browser, addresses):
     show(browser, addresses["helped"], script=False)
     assert not browser.find_element("id", "find").is_displayed()
-
-
-def rgb(colour):
-    """The three channels of ``rgb(…)`` or ``rgba(…)`` as the browser writes it."""
-    numbers = colour[colour.index("(") + 1 : colour.index(")")].split(",")
-    return [float(number) for number in numbers[:3]]
-
-
-def contrast(one, other):
-    """WCAG 2's contrast ratio."""
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def luminance(channels):
-    scaled = [channel / 255 for channel in channels]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in scaled]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

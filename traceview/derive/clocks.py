@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import msgspec
 
-from traceview.derive.syntax import Function, covers, functions_around
+from traceview.derive.syntax import FEW, Function, covers, functions_around
 
 _TIME_NAMES = ("time", "perf_counter", "monotonic", "process_time")
 CLOCKS = frozenset(
@@ -121,7 +122,8 @@ class Clocks(msgspec.Struct, frozen=True):
     timed: list[Timed]
 
 
-def import_names(tree: ast.Module) -> dict[str, str]:
+@lru_cache(maxsize=FEW)
+def import_names(tree: ast.Module) -> Mapping[str, str]:
     """Local name → dotted name for what the file imports of ``time`` and ``timeit``."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -158,7 +160,7 @@ def nodes_of(scope: Scope) -> Iterator[tuple[ast.AST, Path]]:
             waiting.extend((x, deeper) for x in reversed(inner) if isinstance(x, ast.AST))
 
 
-def clocks_of(scope: Scope, names: dict[str, str]) -> Clocks:
+def clocks_of(scope: Scope, names: Mapping[str, str]) -> Clocks:
     """The clock sites of ``scope``; ``names`` as ``import_names`` gives them."""
     found = Clocks([], [], [])
     held: dict[str, Start] = {}
@@ -196,7 +198,7 @@ def clocks_of(scope: Scope, names: dict[str, str]) -> Clocks:
     return found
 
 
-def dotted(node: ast.AST, names: dict[str, str]) -> str | None:
+def dotted(node: ast.AST, names: Mapping[str, str]) -> str | None:
     """``pc`` or ``t.perf_counter`` as ``time.perf_counter``; None for what is not imported so."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
@@ -206,7 +208,7 @@ def dotted(node: ast.AST, names: dict[str, str]) -> str | None:
     return None
 
 
-def _clock(node: ast.AST, names: dict[str, str]) -> str | None:
+def _clock(node: ast.AST, names: Mapping[str, str]) -> str | None:
     """The clock that ``node`` calls, if it is such a call."""
     name = dotted(node.func, names) if isinstance(node, ast.Call) else None
     return name if name in CLOCKS else None

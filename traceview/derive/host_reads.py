@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.syntax import ReadSource, covers, syntax_tree
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, empty, from_rows
 
 _METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
 _FUNCTIONS = frozenset({"float", "int", "bool", "print", "str"})
@@ -64,6 +64,8 @@ def copies(tables: Tables, counts: pl.DataFrame) -> pl.DataFrame:
     in a call after it.
     """
     copies = tables["kernels"].filter((pl.col("kind") == "memcpy") & pl.col("region").is_null())
+    if copies.is_empty():
+        return empty("host_reads").drop("asks")
     key = [*_WINDOW, "op_id"]
     lines = tables["op_sources"].select(*key, "file", "line").unique(key)
     placed = copies.rename({"cpu_op_id": "op_id"}).join(

@@ -65,6 +65,8 @@ def shared_time(labels: Sequence[str], intervals: Sequence[Interval]) -> dict[st
 def union(spans: pl.DataFrame) -> pl.DataFrame:
     """Disjoint spans in order that cover the same time; for each ``tid`` apart if there is one."""
     by = ["tid"] if "tid" in spans.columns else []
+    if spans.is_empty():
+        return spans.select(*by, "start", "end")
     ordered = spans.filter(pl.col("end") > pl.col("start")).sort(*by, "start")
     reach = pl.col("end").cum_max()
     new = pl.col("start") > (reach.over(by) if by else reach).shift(1)
@@ -78,6 +80,8 @@ def union(spans: pl.DataFrame) -> pl.DataFrame:
 def inside(points: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
     """Whether each ``start`` of ``points`` (in order) lies in a span of the same ``tid``."""
     covered = union(spans).sort("start").rename({"end": "until"})
+    if covered.is_empty():
+        return pl.repeat(False, points.height, eager=True).alias("start")
     found = points.select("tid", "start").join_asof(
         covered, on="start", by="tid", check_sortedness=False, coalesce=True
     )

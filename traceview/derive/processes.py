@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.tables import Tables
+from traceview.tables import Tables, having
 from traceview.torchtext.frames import TRACED, parse_traceback
 
 Row = dict[str, Any]
@@ -16,8 +16,7 @@ Row = dict[str, Any]
 
 def main_processes(tables: Tables, pass_name: str) -> list[Row]:
     """Rows of ``runs``, one per rank in order of rank: the process that did most steps."""
-    runs = tables["runs"].filter(pl.col("pass") == pass_name)
-    blocks = tables["blocks"].filter(pl.col("pass") == pass_name)
+    runs, blocks = (having(tables[name], **{"pass": pass_name}) for name in ("runs", "blocks"))
     timed = dict(blocks.group_by("pid").agg(pl.col("steps").sum()).iter_rows())
     best: dict[int | None, Row] = {}
     for run in runs.iter_rows(named=True):
@@ -65,8 +64,7 @@ def lives_in_eager(tables: Tables, run: Mapping[str, Any]) -> Row | None:
 
 def of_process(frame: pl.DataFrame, run: Row) -> pl.DataFrame:
     """The rows of ``frame`` that belong to the process of ``run``."""
-    pid = pl.col("pid").eq_missing(pl.lit(run["pid"], dtype=frame.schema["pid"]))
-    return frame.filter((pl.col("pass") == run["pass"]) & pid)
+    return having(frame, **{"pass": run["pass"]}, pid=run["pid"])
 
 
 def _work(run: Row, timed: dict[int, int]) -> tuple[int, int]:

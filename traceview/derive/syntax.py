@@ -5,19 +5,26 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 
 #: The text of one of the user's files by its name in table ``sources``; None without a copy.
 ReadSource = Callable[[str], str | None]
 #: Longer sources were generated.
 MOST_CHARACTERS = 1_000_000
+#: Trees that stay in memory: several questions are asked about one file after another.
+FEW = 4
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@lru_cache(maxsize=FEW)
 def syntax_tree(source: str) -> ast.Module | None:
-    """The tree, or None for what is too long or is no Python of this version."""
+    """The tree, or None for what is too long or is no Python of this version.
+
+    Every caller gets the same one, which must not be changed.
+    """
     if len(source) > MOST_CHARACTERS:
         return None
     try:
@@ -41,7 +48,12 @@ def only_statement(line: str) -> ast.stmt | None:
 
 def functions_around(tree: ast.Module, line: int) -> list[Function]:
     """The functions that ``line`` stands in, their heads included, in no order."""
-    return [node for node in ast.walk(tree) if isinstance(node, Function) and covers(node, line)]
+    return [node for node in _functions(tree) if covers(node, line)]
+
+
+@lru_cache(maxsize=FEW)
+def _functions(tree: ast.Module) -> list[Function]:
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
 def loops_around(tree: ast.Module, line: int) -> int:

@@ -13,12 +13,13 @@ Every function that leaves something out or moves it says so in ``Notes``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval
-from traceview.tables import Tables
+from traceview.tables import Tables, having
 from traceview.torchtext.marks import STEP
 
 #: (what is concerned, what was done and why)
@@ -57,7 +58,7 @@ _ONE_THREAD = (
 _OTHERS = "left out: the step is accounted on the process that has the marked steps, or most events"
 
 
-class Window(msgspec.Struct, frozen=True):
+class Window(msgspec.Struct, frozen=True, dict=True):
     """The rows of one pass, rank and stance; ``span`` in ns, ``steps`` None where none is marked.
 
     With marked steps the span goes from the first mark's start to the last one's end or, where a
@@ -92,30 +93,30 @@ class Window(msgspec.Struct, frozen=True):
         """``device`` or ``host``: whose time the step is accounted on."""
         return "device" if self.on_device else "host"
 
-    @property
+    @cached_property
     def host_span(self) -> Interval:
         """From the first mark of a step to the end of the last; the whole span without marks."""
         marks = self.marks
         return self.span if marks.is_empty() else _span([marks])
 
-    @property
+    @cached_property
     def marks(self) -> pl.DataFrame:
         """The marks of the steps, in order of start."""
         named = pl.col("name").str.contains(STEP)
         return self.ops.filter(named & pl.col("step").is_not_null()).sort("start_ns")
 
-    @property
+    @cached_property
     def ops_in_steps(self) -> pl.DataFrame:
         """Operators and marks inside the steps; all of them where no steps are marked."""
         return self.ops.filter(pl.col("step").is_not_null()) if self.steps else self.ops
 
-    @property
+    @cached_property
     def working_operators(self) -> pl.DataFrame:
         """Operators inside the steps that do work on a CPU, on any thread."""
         idle = ("mark", "other", "overhead")
         return self.ops_in_steps.filter(~pl.col("category").is_in(idle))
 
-    @property
+    @cached_property
     def main_kernels(self) -> pl.DataFrame:
         """The kernels of the device that was busy longest, which the step is accounted on."""
         return _of_one_device(self.kernels, [])
@@ -211,9 +212,8 @@ def _window(tables: Tables, key: Key) -> Window:
 def _own(frame: pl.DataFrame, key: Key) -> pl.DataFrame:
     """The rows of a table that are of a pass, rank and, where the table has one, stance."""
     pass_name, rank, stance = key
-    mine = pl.col("pass").eq(pass_name)
-    mine &= pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int32))
-    return frame.filter(mine & pl.col("stance").eq(stance) if "stance" in frame.columns else mine)
+    mine = having(frame, **{"pass": pass_name}, rank=rank)
+    return having(mine, stance=stance) if "stance" in frame.columns else mine
 
 
 def _span(frames: list[pl.DataFrame], *, from_first: bool = False) -> Interval:

@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from traceview.derive.callables import MEASURED_PASS
 from traceview.derive.facts.rows import frame
-from traceview.tables import Tables
+from traceview.tables import Tables, having
 
 Row = dict[str, Any]
 #: A code object: name, file, first line.
@@ -63,9 +63,8 @@ class Focus(msgspec.Struct, frozen=True):
 
     def mine(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows of ``frame`` that belong to it (by pid where the table has one)."""
-        mine = frame.filter(pl.col("pass") == self.pass_name)
-        mine = mine.filter(pl.col("rank").eq_missing(pl.lit(self.rank, dtype=pl.Int32)))
-        if self.pid is not None and "pid" in frame.columns:
+        mine = having(frame, **{"pass": self.pass_name}, rank=self.rank)
+        if self.pid is not None and "pid" in frame.columns and not mine.is_empty():
             mine = mine.filter(pl.col("pid").is_null() | (pl.col("pid") == self.pid))
         return mine
 

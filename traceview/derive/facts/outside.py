@@ -15,7 +15,7 @@ from traceview.derive.causes import LAUNCH_BOUND, UNNAMED
 from traceview.derive.facts.places import first_call
 from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.outcome import CUT_SHORT
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import marks
 
 Row = dict[str, Any]
@@ -268,8 +268,7 @@ def _windows(frame: pl.DataFrame) -> list[Row]:
 
 
 def _own(frame: pl.DataFrame, head: Row) -> pl.DataFrame:
-    rank = pl.col("rank").eq_missing(pl.lit(head["rank"], dtype=pl.Int32))
-    return frame.filter((pl.col("pass") == head["pass"]) & rank)
+    return having(frame, **{"pass": head["pass"]}, rank=head["rank"])
 
 
 def _counts(tables: Tables, head: Row) -> Row:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from traceview.tables import Tables
+from traceview.tables import Tables, having
 
 #: Rows are shared by everything that reads the table: never change one.
 Row = Mapping[str, Any]
@@ -23,9 +23,9 @@ _TELLING = ("runs", "speedups", "job_ranks", "compiles", "graph_breaks", "recomp
 def frame(tables: Tables, name: str, /, **equal: object) -> pl.DataFrame:
     """Table ``name`` of one pass, the measured one where it has rows, filtered on columns."""
     found = tables.once(_measured, name)
-    if not equal:
-        return found
-    return found.filter(pl.col(column) == pl.lit(value) for column, value in equal.items())
+    if None in equal.values():  # nothing equals null
+        return found.clear()
+    return having(found, **equal)
 
 
 def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
@@ -45,7 +45,7 @@ def _measured(tables: Tables, name: str) -> pl.DataFrame:
     if chosen is None:
         present = set(table["pass"].unique())
         chosen = next((known for known in _PASSES if known in present), None)
-    return table if chosen is None else table.filter(pl.col("pass") == chosen)
+    return table if chosen is None else having(table, **{"pass": chosen})
 
 
 def _rows(tables: Tables, name: str, *equal: tuple[str, object]) -> Sequence[Row]:

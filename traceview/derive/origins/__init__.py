@@ -145,14 +145,14 @@ def _rows(
     names = ops["name"]
     kernel_calls = window.own(tables["kernel_calls"])
     work = with_graphs(executions(window, ops), kernel_calls)
-    backward = names.gather(work["backward_row"]).str.strip_prefix(marks.AUTOGRAD)
+    backward = names[work["backward_row"]].str.strip_prefix(marks.AUTOGRAD)
     spelt = spelled(names)
-    top = spelt.gather(work["top_row"])
+    top = spelt[work["top_row"]]
     work = work.with_columns(
         word=pl.coalesce(backward, top, "plain"),
         is_backward=backward.is_not_null(),
         top=top,
-        holder=spelt.gather(work["parent_row"]),
+        holder=spelt[work["parent_row"]],
     )
     outside = work.filter(pl.col("graph_key").is_null())
     place = ops.select("row", "place", "how")

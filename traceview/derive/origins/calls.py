@@ -147,7 +147,10 @@ def _by_order(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
     order; else the same is tried for each kind of work in it. The rest stays unassigned.
     """
     replay = pl.col("in_cudagraph") & ~GENERATED & pl.col("order").is_null()
-    found = _in_gaps(found.with_columns(loose=replay), replay, ("code", "mark", "loose"))
+    found = found.with_columns(loose=replay)
+    if not found["loose"].any():
+        return found
+    found = _in_gaps(found, replay, ("code", "mark", "loose"))
     gaps = _in_gaps(sites.sort("order"), pl.col("library"), (*_CODE, "library"))
     gaps = gaps.filter("library")
     left, settled = found.filter("loose"), [found.filter(~pl.col("loose"))]
@@ -182,6 +185,8 @@ def _in_gaps(rows: pl.DataFrame, between: pl.Expr, run: tuple[str, ...]) -> pl.D
 def _by_name(found: pl.DataFrame, sites: pl.DataFrame) -> pl.DataFrame:
     """Executions that are not as many as the calls: what all calls of the name have together."""
     named = ("code", "site")
+    if not found["order"].null_count():
+        return found
     merged = (
         sites.drop_nulls("compile_id")
         .group_by(named)

@@ -125,7 +125,7 @@ def op_sources(
 def _numbered(ops: pl.DataFrame, tid: str) -> pl.DataFrame:
     """Operators of one thread, each with its place among those of its name, parent and step."""
     above = parents(ops)
-    holder = nearest(ops.select(_IS_OP).to_series(), above).gather(above)
+    holder = nearest(ops.select(_IS_OP).to_series(), above)[above]
     mine = ops.with_columns(parent_name=pl.col("name").gather(holder).fill_null("")).filter(
         _IS_OP & (pl.col("tid") == tid)
     )

@@ -24,10 +24,10 @@ def nearest(flags: pl.Series, above: pl.Series) -> pl.Series:
     rows = pl.int_range(len(flags), dtype=pl.UInt32, eager=True)
     found = rows.set(~flags, None)
     for _ in range(_JUMPS):
-        if above.null_count() == len(above):
+        if len(above) in (above.null_count(), found.null_count()):
             break
-        found = pl.select(pl.coalesce(found, found.gather(above))).to_series()
-        above = above.gather(above)
+        found = pl.select(pl.coalesce(found, found[above])).to_series()
+        above = above[above]
     return found
 
 
@@ -56,7 +56,7 @@ def with_context(ops: pl.DataFrame) -> pl.DataFrame:
         & name.str.contains("::", literal=True)
         & ~name.str.contains("autograd::", literal=True),
     )
-    inside = flags["plain"].gather(above).fill_null(False)
+    inside = flags["plain"][above].fill_null(False)
     return ops.with_columns(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"),
         above.alias("parent_row"),

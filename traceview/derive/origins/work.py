@@ -46,7 +46,7 @@ def operators(window: Window) -> pl.DataFrame:
     )
     library = ops["served"].is_not_null()
     serving = nearest(library & ~ops["arranging"], ops["parent_row"])
-    within = ops["served"].gather(serving)
+    within = ops["served"][serving]
     above = ops["served"].gather(nearest(library & ops["arranging"], ops["parent_row"]))
     inputs = ("input_dims", "input_strides", "input_types")
     known = ops.filter(library).select("served", "name", *inputs).unique()
@@ -62,7 +62,7 @@ def operators(window: Window) -> pl.DataFrame:
     )
     cast = pl.col("input_types").str.extract_groups(_CAST).struct
     return ops.with_columns(
-        *(works[name].gather(serving) for name in _WORK),
+        *(works[name][serving] for name in _WORK),
         within=within,
         above=pl.when(pl.col("backward_row").is_null()).then(above),
         is_cast=(

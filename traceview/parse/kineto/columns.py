@@ -105,12 +105,11 @@ class Columns:
         """All rows in the order in which they came, which are forgotten here; null is missing."""
         codes = {"what": self._what, "written": self._written}
         series = [_taken(name, column, pl.UInt32) for name, column in codes.items()]
-        for name, (_, times) in self._times.items():
-            series.append(_taken(name, times, pl.Float64).fill_nan(None))
+        series += (_taken(name, times, pl.Float64) for name, (_, times) in self._times.items())
         for name, (_, numbers) in self._numbers.items():
             known = _taken(name, numbers, pl.Int64)
             series.append(known.set(known == MISSING, None))
-        return pl.DataFrame(series)
+        return pl.DataFrame(series).with_columns(pl.col(*self._times).fill_nan(None))
 
 
 def _taken(name: str, column: array[Any], dtype: type[pl.DataType]) -> pl.Series:

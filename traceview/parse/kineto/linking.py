@@ -21,6 +21,7 @@ from traceview.parse.kineto.categories import UNLISTED, categorize, cpu_category
 from traceview.parse.kineto.columns import Numbered
 from traceview.parse.kineto.nesting import nest
 from traceview.parse.kineto.reader import Events, RawFrames
+from traceview.tables import empty
 from traceview.torchtext.marks import OUR_LINE, OUR_STEP, PROFILER_STEP
 
 #: Rows of a table that are put in words at a time.
@@ -50,6 +51,10 @@ def link(raw: RawFrames) -> Batches:
     calls = host.filter(~is_op).drop("op_id", "written", "parent_id", "depth", "sequence")
     ops = host.filter(is_op).drop("cpu_op_id", "correlation")
     del host
+    if calls.is_empty() and raw.device.rows.is_empty():  # of a CPU alone
+        yield from ((name, empty(name)) for name in ("kernels", "kernel_launches"))
+        yield from _operators(ops, raw.host, contexts)
+        return
     calls = calls.with_columns(ops["what"].gather(calls["cpu_op_id"]).alias("op_what"))
     linked = _linked(raw, calls, ops, marks)
     raw.device.rows = raw.device.rows.clear()
@@ -64,7 +69,7 @@ def link(raw: RawFrames) -> Batches:
         named = batch.with_columns(
             *_words(batch["what"], whats, "name", "tid"),
             *_words(batch["context"], contexts, "graph_key", "compile_id"),
-            kinds.gather(batch["what"]),
+            kinds[batch["what"]],
             pl.col("kernels").fill_null(0).cast(pl.Int32),
         )
         columns = ("step", "name", "kind", "tid", "start_ns", "duration_ns", "correlation")
@@ -87,7 +92,7 @@ def _batches(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _words(numbers: pl.Series, words: pl.DataFrame, *names: str) -> list[pl.Series]:
     """The columns ``names`` of ``words`` for every number."""
-    return [words[name].gather(numbers) for name in names]
+    return [words[name][numbers] for name in names]
 
 
 def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batches:
@@ -95,7 +100,7 @@ def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batch
     known = Numbered()
     of_whats = [known[cpu_category(name or "", kind)] for name, kind, _ in host.whats.iter_rows()]
     codes = pl.Series("category", of_whats, dtype=pl.UInt8)
-    own = ops.select("parent_id", "duration_ns", codes.gather(ops["what"]))
+    own = ops.select("parent_id", "duration_ns", codes[ops["what"]])
     workless = own["category"].is_in([known[name] for name in _WORKLESS])
     outer = own["category"].gather(own["parent_id"])
     inside = (
@@ -126,7 +131,7 @@ def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batch
                 *_words(batch["what"], host.whats, "name", "kind", "tid"),
                 *_words(batch["written"], host.writings, *host.writings.columns),
                 *_words(batch["context"], contexts, *_CONTEXT),
-                categories.gather(batch["category"]).alias("category"),
+                categories[batch["category"]].alias("category"),
             ),
         )
 
@@ -148,7 +153,7 @@ def _linked(
     linked = linked.with_columns(step.alias("step")).sort("start_ns", maintain_order=True)
     lost = linked.filter(pl.col("cpu_op_id").is_null())["external_id"].drop_nulls().unique()
     found = ops.filter(ops["external_id"].is_in(lost.implode()))
-    found = found.filter((raw.host.whats["kind"] == "cpu_op").gather(found["what"]))
+    found = found.filter((raw.host.whats["kind"] == "cpu_op")[found["what"]])
     found = found.select("external_id", x_op_id="op_id", x_what="what", x_context="context")
     found = found.unique("external_id", keep="last", maintain_order=True)
     return linked.join(found, on="external_id", how="left", maintain_order="left").select(
@@ -189,7 +194,7 @@ def step_marks(host: Events) -> pl.DataFrame:
     annotation = whats["kind"] == "user_annotation"
     ours = annotation & whats["name"].str.contains(OUR_STEP)
     others = annotation & whats["name"].str.contains(PROFILER_STEP)
-    found = rows.filter((ours if ours.any() else others).fill_null(False).gather(rows["what"]))
+    found = rows.filter((ours if ours.any() else others).fill_null(False)[rows["what"]])
     return found.sort("start_ns").select(
         "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
     )
@@ -225,8 +230,8 @@ def line_ops(raw: RawFrames, files: Sequence[str | None]) -> pl.DataFrame:
     host = host.with_columns(
         numbered["row_id"].alias("op_id"),
         ops.gather(host["parent_id"]).alias("parent_id"),
-        *(whats[name].gather(host["what"]) for name in whats.columns),
-        *(contexts[name].gather(host["context"]) for name in contexts.columns),
+        *(whats[name][host["what"]] for name in whats.columns),
+        *(contexts[name][host["context"]] for name in contexts.columns),
     )
     children = host.group_by("parent_id").agg(pl.col("duration_ns").sum().alias("children_ns"))
     host = host.filter(pl.col("op_id").is_not_null()).join(

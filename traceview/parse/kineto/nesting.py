@@ -71,7 +71,7 @@ def nest(host: pl.DataFrame, whats: pl.DataFrame) -> tuple[pl.DataFrame, pl.Data
         nesting.contexts, schema=dict.fromkeys(Context._fields, pl.String), orient="row"
     )
     columns = pl.concat([pl.DataFrame(schema=_AROUND), *around])
-    is_op = (whats["kind"] != "call").gather(host["what"])
+    is_op = (whats["kind"] != "call")[host["what"]]
     numbers = pl.when(is_op).then(is_op.cum_sum() - 1).cast(pl.Int32).alias("op_id")
     return host.with_columns(numbers, *columns), contexts
 

@@ -138,7 +138,7 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
     # Sorted a column at a time: it is the largest thing in memory.
     by = pl.arg_sort_by("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     order, rows = host.rows.select(by).to_series(), host.rows
-    host.rows = pl.DataFrame([rows.drop_in_place(name).gather(order) for name in rows.columns])
+    host.rows = pl.DataFrame([rows.drop_in_place(name)[order] for name in rows.columns])
     memory = memory.sort("ts", nulls_last=True)
     known = pid if isinstance(pid, int) else None
     about = About.read(parts.head + parts.tail)
@@ -171,7 +171,7 @@ def _pids(columns: Columns) -> list[Any]:
 def _others(rows: pl.DataFrame, pids: list[Any], mine: Any) -> pl.Series:  # noqa: ANN401
     """Whether each of ``rows`` is of another process than ``mine``."""
     other = pl.Series("other", [pid not in (None, mine) for pid in pids], dtype=pl.Boolean)
-    return other.gather(rows["what"])
+    return other[rows["what"]]
 
 
 def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int:  # noqa: ANN401
@@ -198,14 +198,16 @@ def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int: 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
     """What was gathered, less the events, counted, whose times cannot be."""
     rows, whats = columns.frame(), columns.whats
-    ts, dur = rows["ts"], rows["dur"]
-    sound = ((ts.abs() < FARTHEST_US) & dur.is_between(0, LONGEST_US)).fill_null(False)
+    sound = rows.select(
+        ((pl.col("ts").abs() < FARTHEST_US) & pl.col("dur").is_between(0, LONGEST_US)).fill_null(
+            False
+        )
+    ).to_series()
     if not sound.all():
         names = [what for what, *_ in whats]
         for what, start, length in rows.filter(~sound).select("what", "ts", "dur").iter_rows():
             damage.count(name, "bad_event", None, f"{names[what]}: ts {start}, dur {length}")
         rows = rows.filter(sound)
-    times = (_ns(rows["ts"]).alias("start_ns"), _ns(rows["dur"]).alias("duration_ns"))
     # The collector's cheap ranges are operators: they are marks.
     named = [
         (what or None, "user_annotation" if what.startswith(marks.OURS) else KINDS[cat], str(tid))
@@ -218,7 +220,9 @@ def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage)
     writings = _texts(texts, written)
     if "kernel_file" in written:  # no list, but with its quotes
         writings = writings.with_columns(pl.col("kernel_file").str.strip_chars('"'))
-    rows = rows.drop("ts", "dur").with_columns(times)
+    rows = rows.select(
+        pl.exclude("ts", "dur"), start_ns=_ns(pl.col("ts")), duration_ns=_ns(pl.col("dur"))
+    )
     return Events(rows, _texts(named, ("name", "kind", "tid")), writings)
 
 
@@ -226,7 +230,7 @@ def _texts(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.Dat
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def _ns(us: pl.Series) -> pl.Series:
+def _ns(us: pl.Expr) -> pl.Expr:
     """Whole ns of µs with three decimals.
 
     Whole and broken µs apart: from 2**42 µs on, which Kineto's clock reaches, ``ts * 1000`` is
@@ -234,5 +238,4 @@ def _ns(us: pl.Series) -> pl.Series:
     """
     whole = us.floor()
     broken = ((us - whole) * 1000).round().cast(pl.Int64)
-    exact: pl.Series = whole.cast(pl.Int64) * 1000 + broken
-    return exact
+    return whole.cast(pl.Int64) * 1000 + broken
