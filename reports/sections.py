@@ -142,6 +142,9 @@ def of_job(d: Diagnosis, j: Job) -> dict[str, Section]:
     slowest = None
     if j.frames:
         slowest = f"{one_line(j.frames[0].name, 60)} {fmt.seconds(j.frames[0].rank_seconds)}"
+    code = _of_code(d)
+    regions = ("regions",) if d.regions else ()
+    kernels = ("fused", "kernels", "graphs") if d.fused or d.kernels or d.graphs else ()
     return {
         "ranks": _rows("Ranks", j.ranks, "rank", counted=False, heading="Ranks and phases"),
         "frames": Section(
@@ -183,17 +186,10 @@ def of_job(d: Diagnosis, j: Job) -> dict[str, Section]:
             counted=False,
             heading="Idle time while compiling",
         ),
-        **_of_one_rank(d),
+        # What it shares with a run's page, where there is anything.
+        **{id_: code[id_] for id_ in (*regions, *kernels)},
         **_about(d),
     }
-
-
-def _of_one_rank(d: Diagnosis) -> dict[str, Section]:
-    """What a post-mortem's page shares with a run's, where there is anything."""
-    found = _of_code(d)
-    regions = ("regions",) if d.regions else ()
-    kernels = ("fused", "kernels", "graphs") if d.fused or d.kernels or d.graphs else ()
-    return {id_: found[id_] for id_ in (*regions, *kernels)}
 
 
 def _rows(

@@ -37,6 +37,13 @@ class Config:
     variables: tuple[str, ...] = ()
     script_root: str | None = None
 
+    @property
+    def stances(self) -> tuple[Literal["eager", "compiled", "trial"], ...]:
+        """Those that take turns."""
+        if self.mode == "trials":
+            return self.trial_baseline, "trial"
+        return ("eager", "compiled") if self.mode == "paired" else (self.mode,)
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Config:
         """From the object in ``child.json``; KeyError without ``run`` or ``raw``."""

@@ -67,7 +67,7 @@ class Driver:
         self._on_steady = on_steady
         self.anchor = Anchor(parts.control)
         self._settings = plan.Settings(
-            stances=_stances(config),
+            stances=config.stances,
             steps=config.steps,
             blocks=config.blocks,
             profile=config.profile,
@@ -435,10 +435,3 @@ class Driver:
         self._stops += 1
         self._grant(1)
         raise SystemExit(0)
-
-
-def _stances(config: Config) -> tuple[plan.Stance, ...]:
-    """Those that take turns."""
-    if config.mode == "trials":
-        return config.trial_baseline, "trial"
-    return ("eager", "compiled") if config.mode == "paired" else (config.mode,)

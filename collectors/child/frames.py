@@ -42,7 +42,11 @@ class Frames:
         self._torch = torch or OURS
         self._generated = os.path.join(run, "cache", "") if run else OURS  # noqa: PTH118
         root = os.path.join(os.path.abspath(script_root), "") if script_root else None  # noqa: PTH100, PTH118
-        self._root = None if root and _is_launcher(root) else root
+        # An installed package that ``-m`` started may run the user's code as ``__main__`` (IPython
+        # does). One whose own module is ``__main__`` is the script.
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        own = root is None or (main is not None and os.path.abspath(main).startswith(root))  # noqa: PTH100
+        self._root = root if own or _INSTALLED not in (root or "") else None
         paths = sysconfig.get_paths()
         self._stdlib = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})
 
@@ -80,16 +84,6 @@ class Frames:
         """The user's stack frames of a traceback, outermost first; the last ones of many."""
         walked = [_entry(frame.f_code, line or 0) for frame, line in traceback.walk_tb(tb)]
         return [entry for entry in walked if self.is_user(entry["file"])][-MAX_FRAMES:]
-
-
-def _is_launcher(root: str) -> bool:
-    """Whether ``-m`` started an installed package that runs the user's code as ``__main__``.
-
-    IPython does. An installed package whose own module is ``__main__`` is the script.
-    """
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    inside = main is not None and os.path.abspath(main).startswith(root)  # noqa: PTH100
-    return _INSTALLED in root and not inside
 
 
 def outward(frame: FrameType | None) -> Iterator[FrameType]:

@@ -73,7 +73,8 @@ def read(path: str) -> list[Cell]:
         raise NotANotebook("Its JSON is not an object.")
     sheets = content.get("worksheets")  # format 3
     if "cells" not in content and isinstance(sheets, list):
-        cells: Any = [each for s in sheets if isinstance(s, dict) for each in _list(s.get("cells"))]
+        inside = [s.get("cells") for s in sheets if isinstance(s, dict)]
+        cells: Any = [each for some in inside if isinstance(some, list) for each in some]
     else:
         cells = content.get("cells")
     if not isinstance(cells, list):
@@ -87,10 +88,6 @@ def read(path: str) -> list[Cell]:
     absolute = os.path.abspath(path)  # noqa: PTH100
     codes = [text for text in sources if text is not None and text.strip()]
     return [_cell(number, absolute, text) for number, text in enumerate(codes, 1)]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _language(content: dict[str, Any]) -> str | None:

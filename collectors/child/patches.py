@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -69,7 +68,8 @@ def _lines(text: str) -> list[str]:
 def changed_functions(diff: str) -> list[Changed]:
     """Loaded functions that the patch changes; NotPatched where it changes more than functions."""
     path = Path(file_of(diff)).absolute()
-    loaded = [each for each in functions() if _is(each.__code__.co_filename, path)]
+    named = (each for each in functions() if each.__code__.co_filename.endswith(path.name))
+    loaded = [each for each in named if Path(each.__code__.co_filename).absolute() == path]
     if not loaded:
         raise NotPatched(f"no function of {path.name} is loaded")
     file = loaded[0].__code__.co_filename
@@ -96,10 +96,6 @@ def changed_functions(diff: str) -> list[Changed]:
 def functions() -> Iterator[FunctionType]:
     """All that are alive."""
     return (each for each in gc.get_objects() if type(each) is FunctionType)
-
-
-def _is(file: str, path: Path) -> bool:
-    return os.path.basename(file) == path.name and Path(file).absolute() == path  # noqa: PTH119
 
 
 def _codes(code: CodeType, owner: str = "") -> Iterator[tuple[str, CodeType]]:

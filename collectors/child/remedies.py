@@ -308,7 +308,9 @@ class Trial:
                 what = f"{setting.owner}.{setting.name}"
                 raise NotApplicable(f"this torch has no setting {what}") from error
         elif setting.kind == "attribute":
-            owner: Any = sys.modules.get(setting.owner) or _attribute(torch, setting.owner)
+            owner: Any = torch
+            for part in setting.owner.split(".")[1:]:
+                owner = getattr(owner, part, None)
             if not hasattr(owner, setting.name):
                 raise NotApplicable(f"this torch has no {setting.owner}.{setting.name}")
             stack.callback(setattr, owner, setting.name, getattr(owner, setting.name))
@@ -328,10 +330,11 @@ class Trial:
         module = getattr(original, "__self__", original)
         if not isinstance(module, self._torch.nn.Module):
             raise NotApplicable("channels_last needs a compiled module")
+        last = self._torch.channels_last
         for each in module.parameters():
-            if each.dim() == 4 and not _is_channels_last(each, self._torch):
+            if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(_restride, each, each.stride(), self._torch)
-                each.data = each.data.contiguous(memory_format=self._torch.channels_last)
+                each.data = each.data.contiguous(memory_format=last)
 
 
 # -- the code that Dynamo has compiled -------------------------------------------------------------
@@ -383,10 +386,6 @@ class _Before:
         }
 
 
-def _is_channels_last(tensor: Any, torch: Any) -> bool:
-    return bool(tensor.is_contiguous(memory_format=torch.channels_last))
-
-
 def _restride(tensor: Any, stride: tuple[int, ...], torch: Any) -> None:
     """Its present values with these strides."""
     data = tensor.data
@@ -409,13 +408,6 @@ def _channels_last(values: Any, torch: Any) -> Any:
 def _name_of(gate: Gate) -> str:
     named = gate.original
     return str(getattr(named, "__qualname__", None) or type(named).__qualname__)
-
-
-def _attribute(torch: Any, dotted: str) -> Any:
-    found = torch
-    for part in dotted.split(".")[1:]:
-        found = getattr(found, part, None)
-    return found
 
 
 def said(error: BaseException) -> str:

@@ -162,14 +162,12 @@ def gradients(result: Any, call: Any, args: Any, kwargs: Any, torch: Any) -> dic
         ]
     for _, tensor in named:
         tensor.grad = None
-    torch.autograd.backward(made, [_weights(each, torch) for each in made])
-    return {f"{GRADIENT}{n}": t.grad.clone() for n, t in named if t.grad is not None}
-
-
-def _weights(tensor: Any, torch: Any) -> Any:
     generator = torch.Generator().manual_seed(0)
-    numbers = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
-    return numbers.to(device=tensor.device, dtype=tensor.dtype)
+    weights = [
+        torch.randn(each.shape, generator=generator, dtype=torch.float64).to(each) for each in made
+    ]
+    torch.autograd.backward(made, weights)
+    return {f"{GRADIENT}{n}": t.grad.clone() for n, t in named if t.grad is not None}
 
 
 def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -123,7 +123,8 @@ class Compiling:
             return
         found, owner, name = self._resolve()
         if found is _MISSING:
-            near = difflib.get_close_matches(name, _names(owner), NEAR)
+            meant = list(sys.modules) if owner is None else dir(owner)
+            near = difflib.get_close_matches(name, meant, NEAR)
             self._write("not_found", near=near)
         elif self._kind(found) is None:
             what = "a module" if isinstance(found, ModuleType) else f"of {type(found).__name__}"
@@ -406,11 +407,6 @@ def _globals(frame: Any, frames: Frames) -> Iterator[dict[str, Any]]:
     for each in outward(frame):
         if frames.is_user(each.f_code.co_filename):
             yield each.f_globals
-
-
-def _names(owner: Any) -> list[str]:
-    """What may have been meant."""
-    return list(sys.modules) if owner is None else dir(owner)
 
 
 def _name(found: Any) -> str:

@@ -167,7 +167,8 @@ class _Comparison:
                 with remedy.switched():
                     self._eager = self._in_time(lambda: self._replay.run(remedy.within))
             if remedy.remedy.without_gradients:
-                found = {**_gradients(self._eager), **found}  # that there are none is meant
+                gradients = {n: v for n, v in self._eager.items() if n.startswith(GRADIENT)}
+                found = {**gradients, **found}  # that there are none is meant
             self._look("trial", self._own, found)
         except Exception as error:  # noqa: BLE001 - the remedy's own
             self._write("trial", self._own, {"output": None, "same": None, "why": _reason(error)})
@@ -210,10 +211,6 @@ class _Comparison:
         if self._trial is not None:
             key["trial"] = self._trial
         self._recorder.write("output_check", **key, **row)
-
-
-def _gradients(outputs: Outputs) -> Outputs:
-    return {name: value for name, value in outputs.items() if name.startswith(GRADIENT)}
 
 
 def _reason(error: BaseException) -> str:

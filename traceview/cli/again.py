@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def run_of(
 ) -> tuple[Run, CollectOptions]:
     """A new run of the script, or the one that is there; and how its target is run."""
     from traceview.cli.scripts import collect_options
-    from traceview.collectors import collect
+    from traceview.collectors import CollectOptions, collect
     from traceview.run import Run
 
     folder = run_folder(module, target)
@@ -62,16 +63,6 @@ def run_of(
     if manifest.target_kind == "logs" or not manifest.target:
         fact = f"{folder} was made from logs: it has no script to run."
         raise NothingToAnalyse(fact, "Give the script.", slug="no-script")
-    return run, _options_again(run, {name: given[name] for name in own}, as_json=as_json)
-
-
-def _options_again(run: Run, given: dict[str, Any], *, as_json: bool) -> CollectOptions:
-    """How the target of ``run`` was run, changed by the options ``given``."""
-    from dataclasses import fields
-
-    from traceview.collectors import CollectOptions
-
-    manifest = run.manifest
     known = {field.name for field in fields(CollectOptions)} - {"out", "args", "force"}
     kept = {name: value for name, value in manifest.options.items() if name in known}
     first = {
@@ -82,7 +73,7 @@ def _options_again(run: Run, given: dict[str, Any], *, as_json: bool) -> Collect
         "nproc": manifest.nproc,
         "quiet_stdout_to_stderr": as_json,
     }
-    return CollectOptions(**{**kept, **first, **given})
+    return run, CollectOptions(**{**kept, **first, **{name: given[name] for name in own}})
 
 
 @contextlib.contextmanager

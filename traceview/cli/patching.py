@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from traceview.collectors.child.patches import NotPatched, applied, file_of
@@ -23,7 +22,10 @@ def apply(patch: str, run: Run) -> tuple[Path, Path]:
     """
     path = Path(run.manifest.cwd) / file_of(patch)
     content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() not in _digests(run, path):
+    copies = load_or_parse(run)["sources"].select("file", "sha256").iter_rows()
+    folder, own = Path(run.manifest.cwd), path.resolve()
+    known = {digest for file, digest in copies if file and (folder / file).resolve() == own}
+    if hashlib.sha256(content).hexdigest() not in known:
         fact = f"{path} is not the file that was measured: it has changed since."
         raise UsageError(fact, _AGAIN, slug="changed")
     try:
@@ -42,10 +44,3 @@ def apply(patch: str, run: Run) -> tuple[Path, Path]:
     scratch.chmod(path.stat().st_mode)
     scratch.replace(path)
     return path, kept
-
-
-def _digests(run: Run, path: Path) -> Iterator[str]:
-    """What the run's copies say the file was."""
-    rows = load_or_parse(run)["sources"].select("file", "sha256").iter_rows()
-    folder = Path(run.manifest.cwd)
-    return (digest for file, digest in rows if file and (folder / file).resolve() == path.resolve())

@@ -244,7 +244,10 @@ def _carry_out(
     else:
         color = stdout_color()
         click.echo(terminal.render(made, width=stdout_width(), color=color), color=color)
-        _offer_patch(made, run)
+        if patch := made.recommended and made.recommended.patch:
+            number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
+            command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
+            click.echo(f"write the patch into the file: {command}")
     click.echo(f"results: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
@@ -253,15 +256,6 @@ def _carry_out(
     best = made.recommended
     enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)
     return 0 if enough else TOO_LITTLE
-
-
-def _offer_patch(made: Results, run: Run) -> None:
-    """The command that writes the recommended patch into the file."""
-    patch = made.recommended and made.recommended.patch
-    if patch:
-        number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
-        command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
-        click.echo(f"write the patch into the file: {command}")
 
 
 def _tried(
@@ -360,6 +354,7 @@ def _wanted(
     words: Sequence[str], found: Diagnosis, choice: Choice, cwd: str
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of the findings, or only those that ``words`` name; and what has none."""
+    from traceview.collectors.child.settings import parse
     from traceview.rules.choice import did_you_mean, matching
     from traceview.trials import Remedy, named, offered
     from traceview.trials.remedies import JOINT
@@ -373,11 +368,14 @@ def _wanted(
         rules |= {rule.name for rule in matched}
         if not matched:
             settings = [part.strip() for part in word.split(JOINT)]
-            if wrong := next((part for part in settings if not _is_setting(part)), None):
-                fact = f"--only: {wrong!r} is neither a rule nor a setting."
-                near = did_you_mean(choice.installed.rules, wrong)
-                remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
-                raise UsageError(fact, remedy.strip(), slug="only")
+            for part in settings:
+                try:
+                    parse(part)
+                except ValueError as error:
+                    fact = f"--only: {part!r} is neither a rule nor a setting."
+                    near = did_you_mean(choice.installed.rules, part)
+                    remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
+                    raise UsageError(fact, remedy.strip(), slug="only") from error
             asked.append(named(settings))
     remedies, spare = offered(found.findings, cwd, rules)
     seen = {rule for remedy in remedies for rule in remedy.rules}
@@ -389,17 +387,6 @@ def _wanted(
     offers = {frozenset(remedy.settings) for remedy in remedies}
     asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
     return [*asked, *remedies], [*spare, *silent]
-
-
-def _is_setting(text: str) -> bool:
-    """Whether the target's half of the collector has a setting of that name."""
-    from traceview.collectors.child.settings import parse
-
-    try:
-        parse(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _write(run: Run, made: Results) -> Path:

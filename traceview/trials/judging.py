@@ -38,6 +38,9 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
             verdict = "changes_results"
         if outputs.agree is not True:
             why = outputs.why
+    price, peak, before = remedy.price, ended.peak_bytes, ended.baseline_peak_bytes
+    if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
+        price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
     return Trial(
         name=remedy.name,
         rule=next(iter(remedy.rules), None),
@@ -61,7 +64,7 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         peak_bytes=ended.peak_bytes,
         baseline_peak_bytes=ended.baseline_peak_bytes,
         outputs_agree=outputs.agree,
-        price=(*remedy.price, *_memory(ended.peak_bytes, ended.baseline_peak_bytes)),
+        price=price,
     )
 
 
@@ -113,11 +116,6 @@ def _verdict(ratio: float, interval: tuple[float, float]) -> Word:
     if low > 1 and ratio >= 1 + LEAST_GAIN:
         return "accepted"
     return "slower" if high < 1 else "no_gain"
-
-
-def _memory(peak: int | None, before: int | None) -> Iterable[str]:
-    if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
-        yield f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}"
 
 
 def accepted(trials: Iterable[Trial]) -> list[Trial]:

@@ -142,11 +142,11 @@ def _pairs(process: Process, blocks: Iterable[Event], stances: Stances) -> list[
     rows = table_of("blocks", ({**block, **head} for block in blocks)).iter_rows(named=True)
     kinds = paired(rows, stances).values()
     used = [[pair for pair in pairs if pair.left_out is None] for pairs in kinds]
-    return max(used, key=_spent_ms, default=[])
-
-
-def _spent_ms(pairs: Iterable[Pair]) -> float:
-    return float(sum(pair.base["duration_ms"] + pair.other["duration_ms"] for pair in pairs))
+    return max(
+        used,
+        key=lambda pairs: sum(p.base["duration_ms"] + p.other["duration_ms"] for p in pairs),
+        default=[],
+    )
 
 
 def _ratio(pairs: list[Pair]) -> PairedRatio | None:
@@ -170,22 +170,19 @@ def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
     ]
     if changed:
         output, row = max(changed, key=lambda pair: _number(pair[1], "rmse"))
-        return Outputs(False, f"{output} differs from eager: {_difference(row)}")
+        said = row.get("why")
+        if not isinstance(said, str) or not said:
+            said = f"by up to {_number(row, 'max_abs_diff'):.2g}"
+            if rmse := _number(row, "rmse"):
+                eager = _number(row, "eager_rmse")
+                said += f", error against float64 {rmse:.2g}, eager's {eager:.2g}"
+        return Outputs(False, f"{output} differs from eager: {said}")
     same = [runs for runs in rows.values() if runs.get(TRIAL, {}).get("same") is True]
     if same:
         return Outputs(True)
     reasons = (row.get("why") for row in compared if row.get("compared") is False)
     why = next((reason for reason in reasons if isinstance(reason, str)), None)
     return Outputs(None, f"outputs were not compared{f': {why}' if why else ''}")
-
-
-def _difference(row: Event) -> str:
-    why, most = row.get("why"), _number(row, "max_abs_diff")
-    if isinstance(why, str) and why:
-        return why
-    rmse, eager = _number(row, "rmse"), _number(row, "eager_rmse")
-    said = f"by up to {most:.2g}"
-    return f"{said}, error against float64 {rmse:.2g}, eager's {eager:.2g}" if rmse else said
 
 
 def _number(row: Event, name: str) -> float:

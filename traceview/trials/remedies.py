@@ -7,6 +7,7 @@ is tried once. First comes what a finding expects the most of for what it takes 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from pathlib import PurePath
@@ -110,7 +111,7 @@ def offered(
 
     ``cwd``: paths of diffs are relative to it. ``rules``: only findings of these count.
     """
-    found: dict[object, Remedy] = {}
+    found: dict[tuple[frozenset[str], str | None], Remedy] = {}
     without: dict[str, NotTried] = {}
     for finding in everyone(findings):
         if rules is not None and finding.rule not in rules:
@@ -122,10 +123,23 @@ def offered(
             continue
         key = (frozenset(remedy.settings), remedy.patch)
         known = found.get(key)
-        found[key] = _merged(known, remedy) if known else remedy
+        if known:  # their costs may overlap: the larger one counts
+            remedy = replace(
+                known,
+                rules=tuple(dict.fromkeys((*known.rules, *remedy.rules))),
+                predicted_ms=_larger(known.predicted_ms, remedy.predicted_ms),
+                predicted_s=_larger(known.predicted_s, remedy.predicted_s),
+            )
+        found[key] = remedy
     tried = {rule for remedy in found.values() for rule in remedy.rules}
     left = [nothing for rule, nothing in without.items() if rule not in tried]
-    return sorted(_distinct(found.values()), key=lambda remedy: remedy.weight), left
+    # Two patches of one line get names of their own, by which their events are known.
+    seen: Counter[str] = Counter()
+    for key, remedy in list(found.items()):
+        seen[remedy.name] += 1
+        if (number := seen[remedy.name]) > 1:
+            found[key] = replace(remedy, name=f"{remedy.name} ({number})")
+    return sorted(found.values(), key=lambda remedy: remedy.weight), left
 
 
 def swept(*axes: Sequence[str]) -> list[Remedy]:
@@ -156,25 +170,5 @@ def _of(finding: Finding, cwd: str) -> Remedy | None:
     return replace(remedy, rules=(finding.rule,), **expected)
 
 
-def _merged(one: Remedy, other: Remedy) -> Remedy:
-    """One remedy of two findings, whose costs may overlap: the larger one counts."""
-    return replace(
-        one,
-        rules=tuple(dict.fromkeys((*one.rules, *other.rules))),
-        predicted_ms=_larger(one.predicted_ms, other.predicted_ms),
-        predicted_s=_larger(one.predicted_s, other.predicted_s),
-    )
-
-
 def _larger(one: float | None, other: float | None) -> float | None:
     return max((value for value in (one, other) if value is not None), default=None)
-
-
-def _distinct(remedies: Iterable[Remedy]) -> list[Remedy]:
-    """Two patches of one line get names of their own, by which their events are known."""
-    seen: dict[str, int] = {}
-    kept = []
-    for remedy in remedies:
-        seen[remedy.name] = number = seen.get(remedy.name, 0) + 1
-        kept.append(replace(remedy, name=f"{remedy.name} ({number})") if number > 1 else remedy)
-    return kept

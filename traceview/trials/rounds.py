@@ -178,7 +178,11 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
     for trial in good:
         if trial.apart:
             continue
-        keys = {_key(setting): setting for setting in trial.settings}
+        names = {setting: setting.partition("=")[0] for setting in trial.settings}
+        keys = {  # what each sets
+            setting if name == "eager" else _ONE_OF.get(name, name): setting
+            for setting, name in names.items()
+        }
         if keys.keys() & settings.keys() or (patch and trial.patch):
             continue
         settings |= keys
@@ -194,12 +198,6 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
         tuple(dict.fromkeys(rule for trial in parts for rule in trial.rules)),
         sum(predicted) if predicted else None,
     )
-
-
-def _key(setting: str) -> str:
-    """What it sets."""
-    name = setting.partition("=")[0]
-    return setting if name == "eager" else _ONE_OF.get(name, name)
 
 
 def _recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | None:
