@@ -26,6 +26,8 @@ _OURS = (
     "report.md",
     "trials.json",
     "trials.html",
+    "trials.md",
+    "trials.csv",
 )
 _ANOTHER = "Choose another folder with -o DIR."
 

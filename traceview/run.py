@@ -13,7 +13,7 @@
       tables/               NAME.parquet
       tlparse/PASS/…        tlparse's own report
       diagnosis.json, report.html
-      trials.json, trials.html
+      trials.json, .html, .md, .csv
 
 The format is described in docs/run-folder.md. Nothing here needs torch or polars.
 """

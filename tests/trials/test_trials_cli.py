@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from cli_runs import Cli
 from recordings import unpack
-from trial_events import measured, trial, write
+from trial_events import blocks, check, measured, trial, write
 
 from traceview import collectors
 from traceview.collectors import trials as door
@@ -200,6 +200,44 @@ def test_no_script(cli):
     cli("try")
     assert cli.code == 2
     assert "No script was given." in cli.err
+
+
+class TestLadder:
+    """The first backend that fails or differs says where the fault is."""
+
+    @staticmethod
+    def leaves(wrong, failing=()):
+        def events(name, gain, base):
+            if name in failing:
+                return [trial(name, "failed", why="RuntimeError: no")]
+            known = [*blocks(name, gain, base=base), trial(name)]
+            return [*known, check(name, "trial", name not in wrong), check("", "compiled", False)]
+
+        return events
+
+    @pytest.mark.parametrize(
+        ("wrong", "failing", "said"),
+        [
+            (
+                {"backend=aot_eager_decomp_partition", "backend=inductor"},
+                (),
+                "backend=aot_eager_decomp_partition is the first backend that differs from eager:"
+                " the fault is in a decomposition or in the partitioner.",
+            ),
+            (
+                {"backend=inductor"},
+                {"backend=aot_eager"},
+                "backend=aot_eager is the first backend that fails: the fault is in what"
+                " AOTAutograd makes of the graph.",
+            ),
+            (set(), (), None),
+        ],
+    )
+    def test_it_is_named(self, cli, run, target, wrong, failing, said):
+        target(1.0, self.leaves(wrong, failing))
+        ladder = "eager,aot_eager,aot_eager_decomp_partition,inductor"
+        cli("sweep", "--json", "--backends", ladder, run)
+        assert json.loads(cli.out)["notes"] == ([said] if said else [])
 
 
 class TestOwnPatch:

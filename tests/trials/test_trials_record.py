@@ -1,5 +1,7 @@
 """The results record: its contract, its page and its table."""
 
+import csv
+import io
 import json
 import re
 from importlib.resources import files
@@ -12,6 +14,7 @@ from trial_events import agreeing, blocks, check, measured, trial, write
 
 from traceview.errors import NothingToAnalyse
 from traceview.reports.trials import page, terminal
+from traceview.reports.trials import record as tables
 from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
 from traceview.trials import model as contract
 from traceview.trials.rounds import Process
@@ -125,3 +128,36 @@ def test_nothing_at_all():
     })  # fmt: skip
     assert "Nothing was tried" in page.html(empty)
     assert terminal.render(empty, 80, color=False) == "= Nothing was tried"
+
+
+def test_a_row_for_every_trial_in_a_spreadsheet(record):
+    rows = list(csv.DictReader(io.StringIO(tables.csv(record))))
+    assert [row["name"] for row in rows] == [trial.name for trial in record.trials]
+    first = rows[0]
+    assert (first["verdict"], first["rules"]) == ("accepted", "rc-dynamic-false")
+    assert float(first["ratio"]) == record.trials[0].ratio
+    assert (float(first["low"]), float(first["high"])) == record.trials[0].interval
+    failed = next(row for row in rows if row["verdict"] == "failed")
+    assert (failed["ratio"], failed["low"], failed["trial_ms"]) == ("", "", "")
+    assert {row["torch_version"] for row in rows} == {"2.13.0"}
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)"])
+def test_no_cell_is_a_formula(record, text):
+    odd = msgspec.structs.replace(record.trials[0], name=text, why=f"{text}")
+    made = tables.csv(msgspec.structs.replace(record, trials=(odd,), target=text))
+    (row,) = csv.DictReader(io.StringIO(made))
+    assert (row["name"], row["why"], row["target"]) == (f"'{text}",) * 3
+    assert not row["ratio"].startswith("'")
+
+
+def test_a_table_for_an_issue(record):
+    text = tables.markdown(record)
+    lines = text.splitlines()
+    assert lines[0].startswith("**1.70× (")
+    table = [line for line in lines if line.startswith("| ")]
+    assert len(table) == len(record.trials) + 2
+    assert len({line.count(" | ") for line in table if "---" not in line}) == 1
+    assert "<" not in text
+    assert "Not tried: gb-&lt;b&gt; (no remedy)" in text
+    assert "torch.compile(..., dynamic=None)" in text

@@ -264,6 +264,7 @@ def _tried(
     """What came of ``plan``, as the record that is kept."""
     from traceview import __version__
     from traceview.trials import Results, results
+    from traceview.trials.judging import first_broken
     from traceview.trials.rounds import Tried
     from traceview.words.text import one_line
 
@@ -279,6 +280,7 @@ def _tried(
             tried = results(plan, *_doors(run, options, plan.baseline, console))
         console.progress(None)
     facts = {name: found.environment.get(name) for name in _FACTS}
+    broken = first_broken(tried.trials) if plan.baseline == "eager" else None
     return Results(
         target=found.target,
         created=found.created,
@@ -289,6 +291,7 @@ def _tried(
         trials=tried.trials,
         recommended=tried.recommended,
         not_tried=tried.not_tried,
+        notes=(f"{broken}.",) if broken else (),
     )
 
 
@@ -390,15 +393,20 @@ def _wanted(
 
 
 def _write(run: Run, made: Results) -> Path:
-    """Write ``trials.json`` and its page; the page's path."""
+    """Write ``trials.json``, its page, and both as tables; the page's path."""
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
-    from traceview.reports.trials import page
+    from traceview.reports.trials import page, record
     from traceview.trials import to_json
     from traceview.trials.model import RESULTS
 
     html = run.folder / "trials.html"
-    files = {run.folder / RESULTS: text_of(to_json(made)) + "\n", html: page.html(made)}
+    files = {
+        run.folder / RESULTS: text_of(to_json(made)) + "\n",
+        html: page.html(made),
+        run.folder / "trials.md": record.markdown(made),
+        run.folder / "trials.csv": record.csv(made),
+    }
     if (error := written(files)) is not None:
         raise error
     return html

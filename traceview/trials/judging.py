@@ -13,6 +13,14 @@ from traceview.trials.remedies import Remedy
 from traceview.words import numbers as fmt
 
 TOO_NOISY = "too noisy to tell: try it alone, for longer or on a quieter machine"
+#: torch's backends for finding faults, and what each adds to the one before it.
+STAGES = {
+    "eager": "the fault is in what Dynamo captures",
+    "aot_eager": "the fault is in what AOTAutograd makes of the graph",
+    "aot_eager_decomp_partition": "the fault is in a decomposition or in the partitioner",
+    "inductor": "the fault is in Inductor's passes or generated code",
+}
+LADDER = tuple(STAGES)
 #: Nobody edits a program for less.
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
@@ -116,6 +124,18 @@ def _verdict(ratio: float, interval: tuple[float, float]) -> Word:
     if low > 1 and ratio >= 1 + LEAST_GAIN:
         return "accepted"
     return "slower" if high < 1 else "no_gain"
+
+
+def first_broken(trials: Iterable[Trial]) -> str | None:
+    """Which backend of torch's ladder, each with a stage more than the one before, is the first to
+    fail or to differ from eager, in a sentence; None where all that were tried agree."""
+    rungs = {name: trial for trial in trials for name in trial.settings if len(trial.settings) == 1}
+    for name in (f"backend={rung}" for rung in LADDER):
+        trial = rungs.get(name)
+        if trial is not None and trial.verdict in ("failed", "changes_results"):
+            what = "fails" if trial.verdict == "failed" else "differs from eager"
+            return f"{name} is the first backend that {what}: {STAGES[name.partition('=')[2]]}"
+    return None
 
 
 def accepted(trials: Iterable[Trial]) -> list[Trial]:
