@@ -31,7 +31,9 @@ def test_report_prints_the_verdict_and_writes_the_page(cli, shared):
     cli("report", shared)
     assert cli.code == 0
     assert "TV101" in cli.out
-    assert cli.out.rstrip().endswith(f"report: {shared / 'report.html'}")
+    assert cli.out.rstrip().endswith(
+        f"try what the findings advise: traceview try {shared}\nreport: {shared / 'report.html'}"
+    )
     assert "\x1b" not in cli.out
     assert "TV101" in (shared / "report.html").read_text()
     assert list(shared.glob(".*.part")) == []

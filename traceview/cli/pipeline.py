@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,8 +89,9 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     from traceview.contracts import text_of
     from traceview.diagnosis import to_json
     from traceview.reports import markdown, terminal
+    from traceview.trials import offered
 
-    page = run.folder / "report.html"
+    page, manifest = run.folder / "report.html", run.manifest
     diagnosis, unwritten = diagnosed(run, wanted, choice, refresh=refresh)
     if wanted.as_json:
         click.echo(text_of(to_json(diagnosis)))
@@ -104,6 +106,11 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     if unwritten is not None:
         click.echo(f"traceview: {unwritten.fact}", err=True)
     else:
+        alone = manifest.target_kind != "logs" and manifest.nproc == 1
+        tried = alone and diagnosis.verdict.outcome != "failed"
+        if tried and offered(diagnosis.findings, manifest.cwd)[0]:
+            command = shlex.join(["traceview", "try", str(run.folder)])
+            click.echo(f"try what the findings advise: {command}", err=wanted.on_stdout)
         click.echo(f"report: {page}", err=wanted.on_stdout)
         if wanted.open_report and click.launch(page.resolve().as_uri()) != 0:
             click.echo("traceview: No browser can be started here; open it by hand.", err=True)
