@@ -35,13 +35,16 @@ class Asked:
 
 
 class Trials:
-    """Runs the target for trials, as often as asked; all processes share one compile cache."""
+    """Runs the target for trials, as often as asked; all processes share the run's compile cache.
+
+    The caches are removed at the end (a context manager), unless they are to be kept.
+    """
 
     def __init__(self, options: CollectOptions, run: Run, console: Console) -> None:
         self._options, self._run, self._console = options, run, console
         self._target: Target | None = None
         self._stdin = Stdin()
-        self._cache = run.folder / "cache" / _NAME
+        self._cache = run.folder / "cache"
 
     def carry_out(
         self,
@@ -71,8 +74,10 @@ class Trials:
         diff = asked.patch if asked is not None else None
         return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
 
-    def clear(self) -> None:
-        """Remove the caches."""
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         if not self._options.keep_cache:
             shutil.rmtree(self._cache, ignore_errors=True)
 

@@ -37,6 +37,12 @@ def target(monkeypatch):
             def __init__(self, options, run, console):
                 self.options, self.run = options, run
 
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_error):
+                calls[-1]["cleared"] = True
+
             def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None):
                 calls.append({"options": self.options, "asked": asked, "run": self.run})
                 calls[-1] |= {"baseline": baseline, "seconds": timeout_s, "blocks": seconds}
@@ -57,6 +63,7 @@ def test_a_run_folder_continues(cli, run, target):
     (call, *_) = calls
     assert [one.settings for one in call["asked"]] == [(SWITCH,)]
     assert (call["baseline"], call["seconds"]) == ("compiled", pytest.approx(600, abs=5))
+    assert call["cleared"]
     assert call["options"].target == Run.open(run).manifest.target[0]
     assert call["options"].python == Run.open(run).manifest.python
     assert cli.out.startswith("▲ 1.50× (1.49–1.51×) against the compiled step as it is:")

@@ -10,9 +10,9 @@ from traceview.trials.rounds import LEAST_S, Process
 class Script:
     """A target whose processes leave these events, in turn; a clock that it moves on."""
 
-    def __init__(self, folder, *processes, seconds=10.0, interrupted=False):
+    def __init__(self, folder, *processes, seconds=10.0, ending="exit"):
         self._folder, self._processes = folder, list(processes)
-        self._seconds, self._interrupted = seconds, interrupted
+        self._seconds, self._ending = seconds, ending
         self.asked, self.alone, self.given, self.now = [], [], [], 0.0
 
     def __call__(self, remedies, seconds):
@@ -20,14 +20,14 @@ class Script:
         self.given.append(seconds)
         self.now += self._seconds
         raw = write(self._folder / f"trials-{len(self.asked)}", self._processes.pop(0))
-        return Process(raw, self._interrupted)
+        return Process(raw, self._ending)
 
     def apart(self, remedy, seconds):
         self.alone.append(remedy and remedy.name)
         self.given.append(seconds)
         self.now += self._seconds
         raw = write(self._folder / f"apart-{len(self.alone)}", self._processes.pop(0))
-        return Process(raw, self._interrupted)
+        return Process(raw, self._ending)
 
     def clock(self):
         return self.now
@@ -74,7 +74,7 @@ def test_the_budget_is_looked_at_before_each_process(tmp_path):
 
 
 def test_what_was_measured_before_an_interrupt_stays(tmp_path):
-    script = Script(tmp_path, measured(A.name, 1.4), interrupted=True)
+    script = Script(tmp_path, measured(A.name, 1.4), ending="interrupted")
     made = tried(script, A, B)
     assert made.recommended.trials == ("dynamic=None",)
     assert whys(made) == {"no_grad": "interrupted"}
@@ -222,6 +222,13 @@ class TestApart:
         script = Script(tmp_path, [trial(A.name, "not_applicable", why=why)])
         made = tried(script, A)
         assert [(one.verdict, one.why) for one in made.trials] == [("not_applicable", why)]
+
+
+def test_a_process_that_ran_out_of_time_has_spent_the_budget(tmp_path):
+    script = Script(tmp_path, measured(A.name, 1.0), ending="timeout")
+    made = tried(script, A, B, budget=60.0)
+    assert [one.name for one in made.trials] == [A.name]
+    assert whys(made) == {"no_grad": "the budget of 60.0 s was spent"}
 
 
 def test_a_wide_interval_around_nothing_is_said_to_be_noise(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ def run_of(
     folder = run_folder(module, target)
     if folder is None:
         options = collect_options(module, target, to_stderr=as_json, **given)
-        return collect(options, console), options
+        # What has been compiled is not compiled again for the trials, which remove the cache.
+        return collect(replace(options, keep_cache=True), console), options
     if len(target) > 1:
         fact = f"{folder} is a run folder, and {target[1]} follows it."
         remedy = "Its script runs with the arguments of that run; leave others out."

@@ -17,7 +17,7 @@ from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 
 if TYPE_CHECKING:
     from traceview.cli.console import Console
-    from traceview.collectors import CollectOptions
+    from traceview.collectors.trials import Trials
     from traceview.diagnosis import Diagnosis
     from traceview.rules.choice import Choice
     from traceview.run import Run
@@ -224,6 +224,7 @@ def _carry_out(
     """Diagnose, try, write, print; returns the exit code."""
     from traceview.cli.console import Console, stdout_color, stdout_width
     from traceview.cli.pipeline import Wanted, diagnosed
+    from traceview.collectors.trials import Trials
     from traceview.contracts import text_of
     from traceview.reports.trials import terminal
     from traceview.trials import to_json
@@ -231,13 +232,17 @@ def _carry_out(
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice(), Console()
     run, options = run_of(module, target, as_json=as_json, console=console, **collecting)
-    console.say("reading the logs")
-    found, unwritten = diagnosed(run, wanted, choice, refresh=run_folder(module, target) is None)
-    if unwritten is not None:
-        raise unwritten
-    click.echo(f"traceview: {found.verdict.sentence}", err=True)
-    click.echo(f"report: {run.folder / 'report.html'}", err=True)
-    made = _tried(make_plan(found, choice, run, budget), found, run, options, console)
+    with Trials(options, run, console) as trials:
+        console.say("reading the logs")
+        again = run_folder(module, target) is not None
+        found, unwritten = diagnosed(run, wanted, choice, refresh=not again)
+        if unwritten is not None:
+            raise unwritten
+        click.echo(f"traceview: {found.verdict.sentence}", err=True)
+        click.echo(f"report: {run.folder / 'report.html'}", err=True)
+        plan = make_plan(found, choice, run, budget)
+        made = _tried(plan, found, run, _doors(trials, plan.baseline, console))
+    console.progress(None)
     page = _write(run, made)
     if as_json:
         click.echo(text_of(to_json(made)))
@@ -258,9 +263,7 @@ def _carry_out(
     return 0 if enough else TOO_LITTLE
 
 
-def _tried(
-    plan: Plan, found: Diagnosis, run: Run, options: CollectOptions, console: Console
-) -> Results:
+def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) -> Results:
     """What came of ``plan``, as the record that is kept."""
     from traceview import __version__
     from traceview.trials import Results, results
@@ -277,8 +280,7 @@ def _tried(
         tried = Tried((), None, (*rest, *plan.spare))
     else:
         with inside(run.manifest.cwd):
-            tried = results(plan, *_doors(run, options, plan.baseline, console))
-        console.progress(None)
+            tried = results(plan, *doors)
     facts = {name: found.environment.get(name) for name in _FACTS}
     broken = first_broken(tried.trials) if plan.baseline == "eager" else None
     return Results(
@@ -295,15 +297,11 @@ def _tried(
     )
 
 
-def _doors(
-    run: Run, options: CollectOptions, baseline: Baseline, console: Console
-) -> tuple[Ask, AskApart]:
+def _doors(trials: Trials, baseline: Baseline, console: Console) -> tuple[Ask, AskApart]:
     """How a round of trials is run, and a process of its own: the only doors into the collector."""
-    from traceview.collectors.trials import Asked, Trials
+    from traceview.collectors.trials import Asked
     from traceview.trials.rounds import Process, block_seconds
     from traceview.words import numbers as fmt
-
-    trials = Trials(options, run, console)
 
     def ask(remedies: Sequence[Remedy], seconds: float) -> Process:
         names = ", ".join(remedy.name for remedy in remedies)
@@ -315,7 +313,7 @@ def _doors(
             baseline=baseline,
             timeout_s=seconds,
         )
-        return Process(raw, ending.kind == "interrupted")
+        return Process(raw, ending.kind)
 
     def apart(remedy: Remedy | None, seconds: float) -> Process:
         asked = Asked(remedy.name, remedy.settings, remedy.patch) if remedy else None
@@ -323,7 +321,7 @@ def _doors(
         raw, ending = trials.carry_out_apart(
             asked, seconds=block_seconds(seconds, 1), timeout_s=seconds
         )
-        return Process(raw, ending.kind == "interrupted")
+        return Process(raw, ending.kind)
 
     return ask, apart
 

@@ -30,10 +30,10 @@ _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process that tried remedies has ended: its raw folder; whether the user interrupted it."""
+    """A process that tried remedies has ended: its raw folder, and how (`traceview.run.Ending`)."""
 
     raw: Path
-    interrupted: bool = False
+    ending: str = "exit"
 
 
 #: Runs the target once more with these remedies, for so many seconds at most.
@@ -130,9 +130,10 @@ class _Rounds:
                     self.not_tried.append(remedy.untried(f"only {usable}: too few for a verdict"))
             stuck = len(waiting) == len(pending)
             pending = waiting
-            if process.interrupted:
-                self.interrupted = True
-                why = {remedy.name: "interrupted" for remedy in pending}
+            if process.ending in ("interrupted", "timeout"):
+                self.interrupted = process.ending == "interrupted"
+                said = "interrupted" if self.interrupted else self._spent
+                why = {remedy.name: said for remedy in pending}
                 break
             if stuck:
                 break
@@ -161,7 +162,7 @@ class _Rounds:
         if self.interrupted or self._left < LEAST_S:
             return False
         process = self._ask_apart(remedy, self._left)
-        self.interrupted = process.interrupted
+        self.interrupted = process.ending == "interrupted"
         apart = read_apart(process.raw)
         found.append(apart)
         return apart.step_ms is not None
