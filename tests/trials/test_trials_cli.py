@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -41,7 +42,8 @@ def target(monkeypatch):
                 return self
 
             def __exit__(self, *_error):
-                calls[-1]["cleared"] = True
+                for call in calls:
+                    call["cleared"] = True
 
             def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None):
                 calls.append({"options": self.options, "asked": asked, "run": self.run})
@@ -97,7 +99,7 @@ def test_a_script_is_diagnosed_first(cli, run, target, monkeypatch):
     cli("try", "--budget", "90s", "--steps", "5", "train.py", "--budget", "7")
     assert cli.code == 0
     assert (seen[0].target, seen[0].args, seen[0].steps) == ("train.py", ("--budget", "7"), 5)
-    assert calls[0]["options"] is seen[0]
+    assert calls[0]["options"] == replace(seen[0], keep_cache=False)
     assert calls[0]["seconds"] == pytest.approx(90, abs=5)
 
 

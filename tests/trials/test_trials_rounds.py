@@ -238,3 +238,39 @@ def test_a_wide_interval_around_nothing_is_said_to_be_noise(tmp_path):
         "no_gain",
         "too noisy to tell: try it alone, for longer or on a quieter machine",
     )
+
+
+class TestByAHair:
+    """Of many remedies that gain nothing some are above 1 by chance: those are measured again."""
+
+    NOISE = 0.05
+
+    def barely(self, name, ratio):
+        return [*blocks(name, ratio, noise=self.NOISE, pairs=9), *agreeing(name), trial(name)]
+
+    def test_the_second_result_counts(self, tmp_path):
+        script = Script(tmp_path, [*self.barely(A.name, 1.07), *measured(B.name, 1.5)],
+                        measured(A.name, 0.99), ending="exit")  # fmt: skip
+        made = tried(script, A, B)
+        assert script.asked[1] == [A.name]
+        assert {one.name: one.verdict for one in made.trials} == {
+            A.name: "slower",
+            B.name: "accepted",
+        }
+        assert made.recommended.trials == (B.name,)
+
+    def test_twice_is_enough(self, tmp_path):
+        script = Script(tmp_path, self.barely(A.name, 1.07), self.barely(A.name, 1.08))
+        made = tried(script, A)
+        assert [one.verdict for one in made.trials] == ["accepted"]
+        assert made.trials[0].ratio == pytest.approx(1.08, rel=0.01)
+
+    def test_without_a_second_result_it_is_noise(self, tmp_path):
+        script = Script(tmp_path, self.barely(A.name, 1.07), seconds=58.0)
+        made = tried(script, A, budget=60.0)
+        assert [(one.verdict, one.why[:12]) for one in made.trials] == [("no_gain", "too noisy to")]
+        assert (made.recommended, made.not_tried) == (None, ())
+
+    def test_what_is_clear_is_not_measured_again(self, tmp_path):
+        script = Script(tmp_path, measured(A.name, 1.5))
+        assert tried(script, A).recommended.trials == (A.name,)

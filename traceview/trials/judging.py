@@ -144,6 +144,17 @@ def accepted(trials: Iterable[Trial]) -> list[Trial]:
     return sorted(found, key=lambda trial: -(trial.ratio or 0.0))
 
 
+def by_a_hair(trial: Trial) -> bool:
+    """Whether an accepted trial's interval is nearer to 1 than half of its own lower part is wide.
+
+    On a scale of logarithms; a range of processes apart is no interval.
+    """
+    if trial.verdict != "accepted" or trial.apart or not trial.ratio or not trial.interval:
+        return False
+    low = log(trial.interval[0])
+    return low < (log(trial.ratio) - low) / 2
+
+
 def beyond_noise(one: Trial, other: Trial) -> bool:
     """Whether ``one`` is faster than ``other``, of the same baseline, beyond both their intervals.
 
