@@ -7,9 +7,10 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+_WRAPPED = (staticmethod, classmethod)
 _NO_NEWLINE = "\\ No newline at end of file"
 
 #: A function, its code, and what its code is with the patch.
@@ -94,8 +95,19 @@ def changed_functions(diff: str) -> list[Changed]:
 
 
 def functions() -> Iterator[FunctionType]:
-    """All that are alive."""
-    return (each for each in gc.get_objects() if type(each) is FunctionType)
+    """All that are alive, each once.
+
+    gc.freeze() hides what was there: that is found where modules and their classes name it.
+    """
+    found = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
+    for module in list(sys.modules.values()) if gc.get_freeze_count() else ():
+        # By type(): a lazy module's attributes, once looked at, import what they stand for.
+        named = list(vars(module).values()) if type(module) is ModuleType else []
+        classes = [each for each in named if issubclass(type(each), type)]
+        named += [own for each in classes for own in vars(each).values()]
+        plain = (each.__func__ if type(each) in _WRAPPED else each for each in named)
+        found |= {id(each): each for each in plain if type(each) is FunctionType}
+    return iter(found.values())
 
 
 def _codes(code: CodeType, owner: str = "") -> Iterator[tuple[str, CodeType]]:

@@ -9,6 +9,7 @@ A patch of the user's file is tried the same way: the copy has the changed code.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from .clock import gpu_in_use
 from .memory import Memory
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
-from .regions import hide_from_dynamo
+from .regions import hide_from_dynamo, target_of
 from .settings import Setting, parse
 from .state import Control, Gate
 
@@ -141,6 +142,8 @@ class Trial:
 
     def __init__(self, torch: Any, name: str) -> None:
         self._torch = torch
+        folder = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # noqa: PTH100, PTH120
+        self._is_torch: Callable[[str], bool] = lambda file: file.startswith(folder)
         self.name = name
         self.remedy = Remedy(name)
         self.state = "unfinished"
@@ -166,14 +169,14 @@ class Trial:
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}
-        self._copies = _copies()
+        self._copies = _copies(self._is_torch)
         self._codes += [
             (function, function.__code__, self._copies[id(function.__code__)])
             for function in functions()
             if id(function.__code__) in self._copies and id(function) not in changed
         ]
         eager = remedy.named("eager")
-        names = {_name_of(gate) for gate in control.gates}
+        names = {self._name_of(gate) for gate in control.gates}
         if unknown := set(eager) - names:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         with self.switched():
@@ -199,12 +202,39 @@ class Trial:
     def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
         """``original``, compiled as the script does it but for the settings."""
         compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
-        result = compile_fn(original, **self._arguments(how))
+        with self._own_backends():
+            result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
         return self.within(call)
+
+    @contextmanager
+    def _own_backends(self) -> Iterator[None]:
+        """Let what torch.compile makes now be no other call's backend, whatever their arguments.
+
+        torch runs compiled code again where guards hold and backends are equal. Code of torch's own
+        functions can't be copied: torch knows some of them by their code.
+        """
+        torch, trial = self._torch, self
+        with ExitStack() as stack:
+            for name in ("_TorchCompileInductorWrapper", "_TorchCompileWrapper"):
+                plain = getattr(torch, name, None)
+                if plain is None:
+                    continue
+
+                class Own(plain):  # type: ignore[misc, valid-type]
+                    _trial = trial
+                    __hash__ = plain.__hash__
+
+                    def __eq__(self, other: object) -> bool:
+                        own = getattr(other, "_trial", None) is self._trial
+                        return own and bool(super().__eq__(other))
+
+                stack.callback(setattr, torch, name, plain)
+                setattr(torch, name, Own)
+            yield
 
     def within(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """``call`` with what is entered around it, and inputs laid out as asked."""
@@ -224,7 +254,7 @@ class Trial:
         return inside
 
     def _guarded(self, gate: Gate) -> Callable[..., Any]:
-        if _name_of(gate) in self.remedy.named("eager"):
+        if self._name_of(gate) in self.remedy.named("eager"):
             return gate.original
         call: Callable[..., Any] | None = None
         original = weakref.ref(gate)
@@ -245,6 +275,10 @@ class Trial:
 
         hide_from_dynamo(guarded)
         return guarded
+
+    def _name_of(self, gate: Gate) -> str:
+        """As the report names the callable."""
+        return str(target_of(gate.original, self._torch.nn.Module)["name"])
 
     def _arguments(self, how: Mapping[str, Any]) -> dict[str, Any]:
         """torch.compile's arguments."""
@@ -340,11 +374,18 @@ class Trial:
 # -- the code that Dynamo has compiled -------------------------------------------------------------
 
 
-def _copies() -> dict[int, CodeType]:
-    """A copy of each code object that Dynamo has compiled, by the id of the original."""
+def _copies(is_torch: Callable[[str], bool]) -> dict[int, CodeType]:
+    """A copy of each code object that Dynamo has compiled, by the id of the original.
+
+    Not of torch's own: see `Trial.compiled`.
+    """
     tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
     known = (ref() for ref in getattr(tracker, "seen", ()))
-    return {id(code): copied(code) for code in known if code is not None}
+    return {
+        id(code): copied(code)
+        for code in known
+        if code is not None and not is_torch(code.co_filename)
+    }
 
 
 def copied(code: CodeType) -> CodeType:
@@ -403,11 +444,6 @@ def _channels_last(values: Any, torch: Any) -> Any:
         return value.contiguous(memory_format=torch.channels_last)
 
     return tree_map(laid_out, values)
-
-
-def _name_of(gate: Gate) -> str:
-    named = gate.original
-    return str(getattr(named, "__qualname__", None) or type(named).__qualname__)
 
 
 def said(error: BaseException) -> str:

@@ -168,6 +168,31 @@ def test_calls_are_replayed_where_the_script_ends_early(tmp_path):
     assert checked == {"dynamic=True", "eager=f"}
 
 
+def test_modules_that_compile_themselves(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        class Block(torch.nn.Linear):
+            def forward(self, x):
+                return torch.nn.functional.linear(x, self.weight, self.bias).relu()
+
+        net = torch.nn.Sequential(Block(8, 8), torch.nn.ReLU(), Block(8, 8)).eval()
+        for block in (net[0], net[2]):
+            block.compile()
+        with torch.no_grad():
+            for _ in range(100000):
+                net(torch.ones(4, 8))
+        """,
+    )
+    run = tried(script, settings("eager=Block"), settings("dynamic=True"))
+    first, second = run.of("trial")
+    assert (first["state"], first["graphs"]) == ("measured", 0)
+    assert second["state"] == "measured"
+    assert second["graphs"] >= 1
+
+
 def test_eager_is_a_baseline_too(tmp_path):
     script = write_script(tmp_path, SCRIPT.replace("{steps}", "100000"))
     run = tried(script, settings("backend=aot_eager"), trial_baseline="eager")
