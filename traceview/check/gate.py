@@ -13,7 +13,7 @@ from traceview.check.limits import ALL, NAMED, Limits
 from traceview.check.model import Checked, Result
 from traceview.compare import Side, compare
 from traceview.compare.causes import unseen
-from traceview.compare.figures import Kind, kinds, logged
+from traceview.compare.figures import Kind, kinds, nothing_seen
 from traceview.compare.model import Comparison, Place
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import SEVERITIES
@@ -89,18 +89,21 @@ class _Gate(msgspec.Struct, frozen=True):
                 "damage": self._no_damage,
             }.get(word)
             found = none() if none else self._none_of(f"no {word}", _WORSE[word])
-            yield from map(self._seen, found)
+            yield from found if word == "damage" else map(self._seen, found)
 
     def _seen(self, result: Result) -> Result:
-        """``result``, unless it passes only because nothing was read that could have findings."""
-        blind = not logged(self.run) and self.run.diagnosis.verdict.outcome == "not_measured"
+        """``result``, unless it passes only because nothing was recorded that could violate it."""
+        blind = nothing_seen(self.run)
         if result.status != "passed" or not blind:
             return result
-        why = "no log was read and no step was timed"
-        return replace(result, status="not_checked", why=why, unit=None)
+        return replace(result, status="not_checked", why=blind, unit=None)
 
     def _no_damage(self) -> Iterator[Result]:
-        pieces = self.run.diagnosis.reading.unreadable
+        reading = self.run.diagnosis.reading
+        pieces = reading.unreadable
+        if not (pieces or reading.records) and (blind := nothing_seen(self.run)):
+            yield Result("no damage", "not_checked", "damage", why=blind)
+            return
         yield Result(
             "no damage",
             "violated" if pieces else "passed",

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from traceview.compare.causes import moved
-from traceview.compare.figures import LEAST_S, NOISE, logged
+from traceview.compare.figures import LEAST_S, NOISE, compiled
 from traceview.compare.files import Files
 from traceview.compare.matching import Site, pairs, plain_function
 from traceview.compare.model import BreakPair, ChainPair, FramePair, ThingChange
@@ -225,9 +225,9 @@ def _change(
     With different numbers of ranks, the figures per rank are compared.
     """
     if was is None:
-        return "came" if logged(sides.before) else "unknown"
+        return "came" if compiled(sides.before) else "unknown"
     if now is None:
-        return "went" if logged(sides.after) else "unknown"
+        return "went" if compiled(sides.after) else "unknown"
     old, new = getattr(was, figure), getattr(now, figure)
     if old is None or new is None:
         return "unknown"
