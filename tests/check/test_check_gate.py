@@ -85,6 +85,8 @@ def test_what_was_not_recorded_fails_or_is_said():
 def uncompiled(data):
     """Records were read, but none of a compile: as of an AOTInductor log or a disabled compiler."""
     assert data["reading"]["records"]
+    if data["job"]:
+        data["job"]["compile"]["compiles"] = 0
     data["graph_breaks"], data["compiles"], data["recompiles"] = [], [], []
     data["findings"], data["compile_time"]["frames"] = [], []
 
@@ -109,6 +111,22 @@ def test_a_job_that_compiled_nothing_has_no_zero_failures(figure):
     assert not lines(gate(job, max={figure: 99}))
     (text,) = lines(gate(changed(job, uncompiled), max={figure: 99}))
     assert text.endswith(": not recorded")
+
+
+def test_in_a_job_the_rank_that_has_most_counts():
+    job = Side("job", "run", diagnosis("restarted"))
+    (text,) = lines(gate(job, max_recompiles=1))
+    assert text.startswith("max-recompiles: Recompiles: 2, at most 1 allowed (")
+    assert gate(job, max_recompiles=2, max={"compiles": 3}, max_breaks=0).passed
+    assert not gate(job, max={"compiles": 2}).passed
+    other = Side("job", "run", diagnosis("two_jobs"))
+
+    def on_another_rank(data):
+        data["graph_breaks"] = []
+
+    (text,) = lines(gate(changed(other, on_another_rank), max_breaks=1))
+    assert text.startswith("max-breaks: Graph breaks: 2, at most 1 allowed (")
+    assert "rollout.py:25" in text
 
 
 def test_breaks_may_be_known_where_recompiles_are_not():

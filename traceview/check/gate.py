@@ -244,8 +244,10 @@ class _Gate(msgspec.Struct, frozen=True):
         d = self.run.diagnosis
         spots: list[tuple[str | None, int | None, str | None]] = []
         if key == "graph_breaks":
-            spots = [(site.file, site.line, site.function) for site in d.graph_breaks]
+            sites = d.job.breaks if d.job else d.graph_breaks
+            spots = [(site.file, site.line, site.function) for site in sites]
         elif key in ("recompiles", "recompile_limits"):
-            chains = [one for one in d.recompiles if one.limit_hit or key == "recompiles"]
+            every = d.job.recompiles if d.job else d.recompiles
+            chains = [one for one in every if one.limit_hit or key == "recompiles"]
             spots = [(chain.file, chain.line, chain.name) for chain in chains]
         return tuple(filter(None, (self.run.place(*spot) for spot in spots)))[:MOST_PLACES]

@@ -22,6 +22,7 @@ from traceview.diagnosis.compiler import (
     MOST_LINKS,
     MOST_SITES,
 )
+from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import CompileRow
 from traceview.diagnosis.tree import everyone
 from traceview.words import names
@@ -77,6 +78,8 @@ def of_logs(key: str) -> Read:
 
     def read(side: Side) -> Measured:
         d, frames = side.diagnosis, side.frames
+        if d.job is not None and (of_job := most_of_ranks(d.job, key)) is not None:
+            return of_job
         listed = {"compiles": frames, "graph_breaks": d.graph_breaks}.get(key, d.recompiles)
         if not (listed or compiled(side)):
             return Measured(None)
@@ -94,6 +97,22 @@ def of_logs(key: str) -> Read:
         return Measured(float(count), None, at_least)
 
     return read
+
+
+def most_of_ranks(job: Job, key: str) -> Measured | None:
+    """The figure of the rank that has most, or of all ranks' places; None if no rank compiled."""
+    if not (job.compile.compiles and job.ranks):
+        return None
+    cut = job.ranks_left_out > 0
+    places = job.left_out.get("breaks", 0) + len(job.breaks)
+    more_chains = job.left_out.get("recompiles", 0) > 0
+    limited = {(row.name, row.file, row.line) for row in job.recompiles if row.limit_hit}
+    return {
+        "compiles": Measured(float(max(row.compiles for row in job.ranks)), None, cut),
+        "graph_breaks": Measured(float(places)),
+        "recompiles": Measured(float(max(row.recompiles for row in job.ranks)), None, cut),
+        "recompile_limits": Measured(float(len(limited)), None, more_chains),
+    }.get(key)
 
 
 def is_recompile(row: CompileRow) -> bool:
@@ -132,7 +151,7 @@ def of_job_rows(field: str) -> Read:
 def compiled(side: Side) -> bool:
     """Whether a compile was recorded: only then does a count of zero mean zero."""
     d = side.diagnosis
-    return bool(d.compiles or d.compile_time.frames)
+    return bool(d.compiles or d.compile_time.frames or (d.job and d.job.compile.compiles))
 
 
 def nothing_seen(side: Side) -> str | None:
