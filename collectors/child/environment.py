@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from .recorder import Recorder
+from .secrets import masked, masked_variable
 
 _VARIABLES = re.compile(
     "TORCH|PYTORCH|CUDA|CUBLAS|NVIDIA|NCCL|OMP|MKL|TRITON|INDUCTOR|KMP|ATEN|CXX|MALLOC_|LD_PRELOAD"
 )
-_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",
     "inductor_config": "torch._inductor.config",
@@ -67,8 +67,7 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
 def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
     """Section, name, value, default, and whether the parent has set it."""
     for name in sorted(filter(_VARIABLES.match, os.environ)):
-        hidden = any(word in name for word in _SECRET)
-        yield "env", name, "hidden" if hidden else os.environ[name], None, name in ours
+        yield "env", name, masked_variable(name, os.environ[name]), None, name in ours
     for section, module in _CONFIGS.items():
         config: Any = sys.modules.get(module)
         for name, entry in list(getattr(config, "_config", {}).items()):
@@ -158,7 +157,7 @@ def _driver_version() -> str | None:
 
 
 def _text(value: object) -> str:
-    return str(value)[:MAX_TEXT]
+    return masked(str(value)[:MAX_TEXT])
 
 
 def usable() -> int | None:

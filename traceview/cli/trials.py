@@ -339,6 +339,7 @@ def _run_of(
     """A new run of the script, or the one that is there; and how its target is run."""
     from traceview.cli.scripts import collect_options
     from traceview.collectors import collect
+    from traceview.collectors.child.secrets import MASK
     from traceview.run import Run
 
     folder = _run_folder(module, target)
@@ -360,6 +361,10 @@ def _run_of(
     if manifest.target_kind == "logs" or not manifest.target:
         fact = f"{folder} was made from logs: it has no script to run."
         raise NothingToAnalyse(fact, "Give the script.", slug="no-script")
+    if any(MASK in word for word in manifest.target):
+        fact = f"{folder} has a mask in place of a secret among its script's arguments."
+        remedy = "Give the script and its arguments instead of the run folder."
+        raise UsageError(fact, remedy, slug="masked-arguments")
     return run, _options_again(run, {name: given[name] for name in own}, as_json=as_json)
 
 
