@@ -55,6 +55,7 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
         device_name=cuda and cuda.get_device_name(),
         device_count=cuda and cuda.device_count(),
         device_capability=capability,
+        cpu_name=_cpu_name(),
         cpu_threads=torch.get_num_threads(),
         cpu_count=usable(),
         torch_file=torch.__file__,
@@ -154,6 +155,16 @@ def _driver_version() -> str | None:
         return None
     found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return found.group(1) if found else None
+
+
+def _cpu_name() -> str | None:
+    """The model of the first processor; Arm's kernels name none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found and found[1].strip()
 
 
 def _text(value: object) -> str:

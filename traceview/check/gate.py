@@ -15,6 +15,7 @@ from traceview.compare import Side, compare
 from traceview.compare.causes import unseen
 from traceview.compare.figures import Kind, kinds, nothing_seen
 from traceview.compare.model import Comparison, Place
+from traceview.compare.noise import Sides
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import SEVERITIES
 
@@ -210,9 +211,10 @@ class _Gate(msgspec.Struct, frozen=True):
 
     def _no_slowdowns(self) -> Iterator[Result]:
         name = "no slowdowns"
-        if self.comparison is None:
+        if self.comparison is None or self.baseline is None:
             yield Result(name, "not_checked", "slowdowns", why="no baseline was given")
             return
+        machines = Sides(self.baseline, self.run).other_machine
         eager_too = self.comparison.outcome == "other_conditions"
         timed = [
             pair
@@ -226,6 +228,8 @@ class _Gate(msgspec.Struct, frozen=True):
             if pair.key == "compiled_ms" and eager_too:
                 why = "the eager step changed as well, so the machine or the work differs"
                 yield Result(name, "not_checked", pair.label, why=why)
+            elif pair.key == "compile_seconds" and machines:
+                yield Result(name, "not_checked", pair.label, why=machines)
             else:
                 yield Result(
                     name,

@@ -129,6 +129,8 @@ def _change(sides: Sides, before: Finding | None, after: Finding | None) -> tupl
     assert before is not None
     assert after is not None
 
+    if machines := sides.other_machine:
+        return "same", f"costs are not compared: {machines}"
     noise = sides.unrest(NOISE)
     step = sides.after.diagnosis.verdict.compiled_ms or 0.0
     least_ms = max(LEAST_MS, LEAST_OF_STEP * step)

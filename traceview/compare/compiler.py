@@ -66,6 +66,8 @@ class Chained(Thing, frozen=True):
     limit_hit: bool = False
 
 
+#: Figures that depend on the machine.
+_TIMES = frozenset(("seconds",))
 _ONCE = ("site", "reason", "gb_id")
 T = TypeVar("T", bound=Thing)
 Match = tuple[T | None, T | None, str | None]
@@ -233,6 +235,8 @@ def _change(
         return "unknown"
     if was.ranks and now.ranks and was.ranks != now.ranks:
         old, new = old / was.ranks, new / now.ranks
+    if figure in _TIMES and sides.other_machine:
+        return "unknown"
     if not beyond(old, new, noise, least):
         return "same"
     return "grew" if new > old else "shrank"
