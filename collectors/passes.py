@@ -178,6 +178,7 @@ def child_config(
         "profile": False,
         "pythonpath": os.environ.get("PYTHONPATH"),
         "user_logs": user_logs(os.environ.get("TORCH_LOGS")),
+        "torch_logs": os.environ.get("TORCH_LOGS"),
         "variables": variables,
         "script_root": target.script_root,
     }

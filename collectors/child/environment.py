@@ -68,7 +68,8 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
 def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
     """Section, name, value, default, and whether the parent has set it."""
     for name in sorted(filter(_VARIABLES.match, os.environ)):
-        yield "env", name, masked_variable(name, os.environ[name]), None, name in ours
+        by_us = name in ours and name != "TORCH_LOGS"  # the user's own: see logs.py
+        yield "env", name, masked_variable(name, os.environ[name]), None, by_us
     for section, module in _CONFIGS.items():
         config: Any = sys.modules.get(module)
         for name, entry in list(getattr(config, "_config", {}).items()):
