@@ -5,11 +5,13 @@ Scripts compile with the backends ``eager`` and ``aot_eager`` where they can: th
 
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 
 import pytest
 from cli_runs import Cli, diagnose
+from cli_runs import command as run_command
 
 from traceview.run import Run
 
@@ -173,6 +175,25 @@ def test_an_interpreter_without_torch(refused, tmp_path):
     code, said = refused("diagnose", "--python", python, "a.py")
     assert (code, "has no torch" in said) == (2, True)
     assert list(tmp_path.glob("traceview-*")) == []
+
+
+@pytest.mark.parametrize("command", ["diagnose", "collect"])
+def test_an_interrupted_command_does_not_exit_with_0(tmp_path, command):
+    body = "import signal, time\ntrain(3)\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(30)"
+    script = tmp_path / "train.py"
+    script.write_text(STEPS + body)
+    done = subprocess.run(
+        run_command(command, "-o", tmp_path / "out", script), capture_output=True, cwd=tmp_path,
+        timeout=120, check=False, preexec_fn=_interruptible,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert Run.open(tmp_path / "out").manifest.passes[0].ending.kind == "interrupted"
+    assert (tmp_path / "out/report.html").exists() == (command == "diagnose")
+
+
+def _interruptible():
+    """A background job's children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_no_secret_of_the_command_line_or_the_environment_is_in_what_we_write(
