@@ -142,6 +142,8 @@ class _Watch:
         while self._process.poll() is None:
             self._tee.pump(_TICK_S)
             self._tick(time.monotonic())
+        if any(arrived.number != signal.SIGWINCH for arrived in self._desk.take()):
+            self._cause = self._cause or "interrupted"  # and it ended before we looked
         self._tee.drain(_DRAIN_S)
         self._wall_s = time.monotonic() - self._began
         if self._cause == "timeout":

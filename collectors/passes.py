@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import traceview
+from traceview.collectors.child.secrets import masked_arguments, masked_variable
 from traceview.collectors.launch import Launch, Outcome, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.output_folder import OTHER_DISK, output_folder
@@ -39,6 +40,8 @@ _FAULTS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.
 # inductor_metrics is left to the user: it costs compile time (pytorch/pytorch pull request 153506).
 LOGS = ("graph_breaks", "recompiles", "fusion", "schedule", "perf_hints", "cudagraphs")
 _SETTINGS = re.compile(r"((\+|-)?[\w\.]+,\s*)*(\+|-)?[\w\.]+?")
+#: Variables whose values torch's runnable graphs have (torch/_dynamo/debug_utils.py).
+_TORCH_WRITES = re.compile("TORCH|DYNAMO|INDUCTOR|TRITON")
 _UNSET = ("TORCH_LOGS_FORMAT", "TORCH_LOGS_TRACE_ID_FILTER")
 _OURS_INSTEAD = ("TORCH_TRACE", "TORCH_LOGS_OUT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
@@ -64,7 +67,7 @@ def collect(options: CollectOptions, console: Console) -> Run:
     manifest = Manifest(
         traceview=traceview.__version__,
         created_us=time.time() * 1e6,
-        target=[options.target, *options.args],
+        target=masked_arguments([options.target, *options.args]),
         target_kind=options.kind,
         cwd=str(Path.cwd()),
         python=target.python,
@@ -112,8 +115,9 @@ class _Collector:
                 "After warm-up, eager and compiled blocks alternate, so times that the script"
                 " itself prints mix both."
             )
-        record.command = options.command(self._target.python)
-        record.environment = prepared.ours
+        command = options.command(self._target.python)
+        record.command = masked_arguments(command)
+        record.environment = {n: masked_variable(n, value) for n, value in prepared.ours.items()}
         record.started_us = time.time() * 1e6
         run.manifest.passes.append(record)
         self._write_child_config(raw, asked, sorted(prepared.ours))
@@ -124,7 +128,7 @@ class _Collector:
                 with contextlib.suppress(OSError):
                     stdout = stack.enter_context((raw / "stdout.txt").open("wb")).fileno()
             plan = Launch(
-                command=record.command,
+                command=command,
                 variables=prepared.variables,
                 raw=raw,
                 timeout_s=options.timeout_s,
@@ -174,6 +178,7 @@ def child_config(
         "profile": False,
         "pythonpath": os.environ.get("PYTHONPATH"),
         "user_logs": user_logs(os.environ.get("TORCH_LOGS")),
+        "torch_logs": os.environ.get("TORCH_LOGS"),
         "variables": variables,
         "script_root": target.script_root,
     }
@@ -259,7 +264,8 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
     ours.update({name: "1" for name in switches & target.switches if name not in user})
     variables = {name: value for name, value in user.items() if name not in _UNSET} | ours
     notes = [
-        f"{name}={user[name]} in your environment was replaced with a path in the run folder."
+        f"{name}={masked_variable(name, user[name])} in your environment was replaced with a path"
+        " in the run folder."
         for name in _OURS_INSTEAD
         if name in user
     ]
@@ -268,6 +274,16 @@ def for_pass(user: Mapping[str, str], target: Target, raw: Path, cache: Path) ->
         for name in _UNSET
         if name in user
     ]
+    told = [
+        name
+        for name, value in sorted(user.items())
+        if value and _TORCH_WRITES.search(name) and masked_variable(name, value) != value
+    ]
+    if told:
+        notes.append(
+            f"torch writes the value of {', '.join(told)} into its own logs: remove raw and tlparse"
+            " from the run folder before you share it."
+        )
     return Environment(variables, ours, tuple(notes))
 
 

@@ -5,11 +5,13 @@ Scripts compile with the backends ``eager`` and ``aot_eager`` where they can: th
 
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 
 import pytest
 from cli_runs import Cli, diagnose
+from cli_runs import command as run_command
 
 from traceview.run import Run
 
@@ -162,3 +164,70 @@ def test_an_interpreter_without_torch(refused, tmp_path):
     code, said = refused("diagnose", "--python", python, "a.py")
     assert (code, "has no torch" in said) == (2, True)
     assert list(tmp_path.glob("traceview-*")) == []
+
+
+@pytest.mark.parametrize("command", ["diagnose", "collect"])
+def test_an_interrupted_command_does_not_exit_with_0(tmp_path, command):
+    body = "import signal, time\ntrain(3)\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(30)"
+    script = tmp_path / "train.py"
+    script.write_text(STEPS + body)
+    done = subprocess.run(
+        run_command(command, "-o", tmp_path / "out", script), capture_output=True, cwd=tmp_path,
+        timeout=120, check=False, preexec_fn=_interruptible,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert Run.open(tmp_path / "out").manifest.passes[0].ending.kind == "interrupted"
+    assert (tmp_path / "out/report.html").exists() == (command == "diagnose")
+
+
+def _interruptible():
+    """A background job's children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_no_secret_of_the_command_line_or_the_environment_is_in_what_we_write(
+    tmp_path, monkeypatch, capfd
+):
+    secret = "s3cr3t-w0rd"
+    url = f"redis://:{secret}@cache:6379/0"
+    monkeypatch.setenv("TORCHINDUCTOR_REMOTE_CACHE_URL", url)
+    monkeypatch.setenv("TRITON_TOKEN", secret)
+    words = ("--password", secret, f"--token={secret}", f"--db={url}", "--lr", "0.5")
+    body = STEPS + "\nassert sys.argv[-2:] == ['--lr', '0.5'] and len(sys.argv) == 7, sys.argv\n"
+    body += f"assert sys.argv[2] == '{secret[:3]}' + '{secret[3:]}'\n"
+    body += "train(3)\nurl = os.environ['TORCHINDUCTOR_REMOTE_CACHE_URL']\n"
+    body += "raise RuntimeError(f'no cache at {url}')"
+    done = diagnose(tmp_path, body, arguments=words)
+    check(tmp_path, done, 3, "no cache at redis://:<masked>@cache")
+    cli, run = Cli(monkeypatch, capfd), tmp_path / "out"
+    shown = [done.stdout.decode(), done.stderr.decode().partition("Traceback")[0]]
+    for asked in (
+        ("report", run, "--markdown"),
+        ("report", run, "--json"),
+        ("check", run, "--max-breaks", "0", "--format", "sarif"),
+        ("compare", run, run, "--json"),
+        ("compare", run, run, "--html"),
+        ("query", run, "select * from environment", "--format", "json"),
+        ("query", run, "select * from runs", "--format", "json"),
+    ):
+        shown.append(cli(*asked).out)
+    ours = [
+        path for path in run.rglob("*") if path.suffix in (".json", ".jsonl", ".html", ".parquet")
+    ]
+    assert {"run.json", "report.html", "diagnosis.json"} <= {path.name for path in ours}
+    theirs = (run / "raw/cold/structured", run / "tlparse")
+    shown += [
+        path.read_bytes().decode(errors="replace")
+        for path in ours
+        if not any(folder in path.parents for folder in theirs)
+    ]
+    assert not [text for text in shown if secret in text]
+    manifest = Run.open(run).manifest
+    assert manifest.target[1:] == [
+        "--password", "<masked>", "--token=<masked>", "--db=redis://:<masked>@cache:6379/0",
+        "--lr", "0.5",
+    ]  # fmt: skip
+    assert any("TORCHINDUCTOR_REMOTE_CACHE_URL" in note for note in manifest.notes)
+    cli("try", run)
+    assert cli.code == 2
+    assert "has a mask in place of a secret among its script's arguments." in cli.err

@@ -1,6 +1,8 @@
 import csv
 import io
 import json
+import random
+import socket
 
 import polars as pl
 import pytest
@@ -50,7 +52,11 @@ def test_tables_can_be_joined(tables):
         ("selekt 1", "can't be run", "Tables are runs, environment"),
         ("", "can't be run", "Tables are"),
         ("select * from read_csv('/etc/passwd')", "no other files", "Tables are"),
-        ("drop table graph_breaks; select 1", "can't be run", "Tables are"),
+        ("drop table graph_breaks; select 1", "must be one SELECT", "Tables are"),
+        ("drop table graph_breaks", "must be one SELECT", "Tables are"),
+        ("create table t as select * from runs", "must be one SELECT", "Tables are"),
+        ("select $$a$$", "'$' is no part of its SQL", "Tables are"),
+        ("select 'a", "is no part of its SQL", "Tables are"),
     ],
 )
 def test_a_bad_query_is_one_sentence_with_what_there_is(tables, sql, words, remedy):
@@ -63,6 +69,89 @@ def test_a_bad_query_is_one_sentence_with_what_there_is(tables, sql, words, reme
 
 def test_a_literal_may_name_a_file_function(tables):
     assert run_sql(tables, "select gb_id from graph_breaks where gb_id = 'read_csv('").height == 0
+
+
+GAPS = ("", " ", "\n", "/**/", "/* ' */\n", "-- '\n", '/*"*/ ', "\t/* ( */")
+NAMES = ("{}", '"{}"', "`{}`", "{}", '"{}"')
+FUNCTIONS = ("read_csv", "READ_CSV", "Read_Parquet", "read_ipc", "read_json", "scan_csv")
+QUERIES = (
+    "select * from {}",
+    "select * from graph_breaks, {}",
+    "select * from graph_breaks as a join {} as b on true",
+    "with q as (select * from {}) select * from q",
+    "select pass from graph_breaks where pass in (select secret from {})",
+    "select * from (select * from {}) as x",
+    "from {}",
+    "select pass from graph_breaks union all select secret from {}",
+    "select extract(year from {})",
+    "select * from graph_breaks where array_length(hints) > 1.{}",
+    "explain select * from {}",
+    "select E'\\' as a, b.* from {} as b where '' = ''",
+    "select 'it''s' as a, b.* from {} as b",
+    "select x'27' as a, b.* from {} as b",
+    "select 'a' as \"'\", b.* from {} as b",
+    "select exists((select 1 from {}))",
+)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_query_opens_a_file_or_a_url(tables, tmp_path, query):
+    path = tmp_path / "secret.csv"
+    path.write_text("secret\nsesame\n", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/secret.csv"
+        draw = random.Random(query)
+        for _ in range(60):
+            name = draw.choice(NAMES).format(draw.choice(FUNCTIONS))
+            text = draw.choice(("'{}'", "$${}$$", "E'{}'", '"{}"')).format(draw.choice((path, url)))
+            gaps = draw.choices(GAPS, k=3)
+            called = f"{gaps[0]}{name}{gaps[1]}({gaps[2]}{text})"
+            with pytest.raises(UsageError):
+                run_sql(tables, query.format(called))
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@pytest.mark.parametrize("place", ["'{}'", '"{}"', "`{}`", "graph_breaks, '{}'"])
+def test_a_path_is_no_table(tables, tmp_path, place):
+    path = tmp_path / "secret.csv"
+    path.write_text("secret\nsesame\n", encoding="utf-8")
+    with pytest.raises(UsageError):
+        run_sql(tables, f"select * from {place.format(path)}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("select count(*) from graph_breaks where user_line>=3 and user_line <> 4;", [(2,)]),
+        (
+            "select a.gb_id from graph_breaks as a(p) where a.user_line = 4; -- (read_csv(",
+            [(None,)],
+        ),
+        ("select /* from read_csv( */ max(user_line) - -1.5 from graph_breaks", [(5.5,)]),
+        (
+            "with q as (select 'from' || pass as p from graph_breaks) select max(p) from q",
+            [("fromwarm",)],
+        ),
+        (
+            "select coalesce(gb_id, 'x') is distinct from upper('x') from graph_breaks limit 1",
+            [(True,)],
+        ),
+        ("select extract(year from date '2020-02-03')", [(2020,)]),
+        (
+            'select "pass" from (select pass from graph_breaks order by lower(pass) desc) limit 1',
+            [("warm",)],
+        ),
+        ("(select user_line::text from graph_breaks where user_line in (select 4))", [("4",)]),
+        ("select sum(user_line) over (partition by pass) from graph_breaks limit 1", [(7,)]),
+        ("from graph_breaks", None),
+        ("show tables", None),
+    ],
+)
+def test_what_a_query_may_be(tables, sql, rows):
+    found = run_sql(tables, sql).rows()
+    assert found == rows if rows else found
 
 
 def test_every_table_and_every_column_is_listed(tables):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
+import threading
+from types import FrameType
+from typing import Any
 
 #: Allocations before a garbage collection: a short command creates almost no garbage.
 _GARBAGE_AFTER = 1_000_000
@@ -17,10 +21,44 @@ def main() -> None:
     """Run the command line; our own errors print one sentence of fact and one of remedy.
 
     The exit code is the command's; 2 or 4 for an error of ours; 130 after a Ctrl-C outside of the
-    target; 1 if stdout is closed early (``| head``).
+    target; 1 if stdout is closed early (``| head``). A SIGTERM or SIGHUP ends it as it ends other
+    programs, after it has removed its temporary files and ended its processes.
     """
     gc.set_threshold(_GARBAGE_AFTER)
-    sys.exit(_run())
+    former = _raise_when_terminated()
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # also while modules are imported
+        code = INTERRUPTED
+    except _Terminated as end:
+        signal.signal(end.number, signal.SIG_DFL)
+        os.kill(os.getpid(), end.number)
+        raise
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    sys.exit(code)
+
+
+class _Terminated(BaseException):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _raise_when_terminated() -> dict[signal.Signals, Any]:
+    """Unwind the stack on a signal that would end the process at once; the handlers before that."""
+
+    def terminated(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # one is enough
+        raise _Terminated(number)
+
+    former: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                former[number] = signal.signal(number, terminated)
+    return former
 
 
 def _run() -> int:
@@ -39,7 +77,7 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         return INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()

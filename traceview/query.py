@@ -1,6 +1,8 @@
 """SQL on the tables, and what tables and columns there are; results as text in three formats.
 
-The SQL is polars' own (``polars.SQLContext``): it reads nothing but the tables registered here.
+The SQL is polars' own (``polars.SQLContext``), whose table functions open files and URLs. So a
+query is taken apart first: what stands after FROM or JOIN is a name or a query in parentheses,
+whatever comments and quotes are around it, and polars gets only the tokens that were looked at.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import io
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -18,8 +22,26 @@ from traceview.errors import UsageError
 from traceview.schema import all_tables
 from traceview.tables import Tables
 
-_FILE_FUNCTION = re.compile(r"\b(?:read|scan)_\w+\"?\s*\(", re.IGNORECASE)
-_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_TOKEN = re.compile(
+    r"""(?P<nothing> \s+ | --[^\n]* | /\*.*?\*/ )
+      | (?P<text> '(?:[^']|'')*' )
+      | (?P<quoted> "(?:[^"]|"")*" | `(?:[^`]|``)*` )
+      | (?P<word> [^\W\d]\w* )
+      | (?P<number> \d+(?:\.\d+)?(?:[eE][-+]?\d+)? )
+      | (?P<symbol> [-+*/%=<>!|&^~:;,.()\[\]] )""",
+    re.VERBOSE | re.DOTALL,
+)
+_FILE_FUNCTION = re.compile(r"(?:read|scan)_", re.IGNORECASE)
+_BEGINS = frozenset(("SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "SHOW"))
+#: Words that end the list of tables after FROM or JOIN.
+_AFTER_TABLES = frozenset(
+    (
+        *("SELECT", "ON", "USING", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER"),
+        *("LIMIT", "OFFSET", "FETCH", "UNION", "EXCEPT", "INTERSECT"),
+    )
+)
+#: What may stand before a parenthesis among the tables; UNNEST takes a list of the query's own.
+_BEFORE_PARENTHESIS = frozenset(("FROM", "JOIN", "AS", "VALUES", "UNNEST"))
 CELL_WIDTH = 60
 
 
@@ -28,9 +50,7 @@ def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
 
     Every declared table is there; one that was not recorded has no rows.
     """
-    if _FILE_FUNCTION.search(_LITERAL.sub("''", sql)):
-        fact = "A query reads the run's tables only, no other files."
-        raise UsageError(fact, _tables_remedy(), slug="bad-query")
+    sql = _of_tables_only(sql)
     known = all_tables()
     context = pl.SQLContext({name: tables[name] for name in known}, eager=True)
     try:
@@ -46,6 +66,80 @@ def run_sql(tables: Tables, sql: str) -> pl.DataFrame:
         fact = f"The query can't be run: {reason}."
         raise UsageError(fact, remedy, slug="bad-query") from error
     return result
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+    @property
+    def keyword(self) -> str:
+        """A word in capitals; nothing for what is quoted."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "quoted")
+
+
+def _of_tables_only(sql: str) -> str:
+    """``sql`` without its comments; UsageError if it does more than read tables by their names."""
+    everything = list(_tokens(sql))
+    while everything and (everything[-1].kind == "nothing" or everything[-1].text == ";"):
+        everything.pop()
+    tokens = [token for token in everything if token.kind != "nothing"]
+    begins = next((token.keyword for token in tokens if token.text != "("), "")
+    if begins not in _BEGINS or any(token.text == ";" for token in tokens):
+        fact = "The query can't be run: it must be one SELECT, which changes nothing."
+        raise UsageError(fact, _tables_remedy(), slug="bad-query")
+    if any(_opens_a_file(tokens)):
+        fact = "A query reads the run's tables only, no other files."
+        raise UsageError(fact, _tables_remedy(), slug="bad-query")
+    # A letter that touches a text would change what a backslash in it means.
+    apart = {"nothing": " ", "text": " "}
+    return "".join(
+        apart.get(kind, "") + ("" if kind == "nothing" else text) for kind, text in everything
+    )
+
+
+def _opens_a_file(tokens: Sequence[_Token]) -> Iterator[bool]:
+    """For each token, whether it names a file or calls a function where a table is expected."""
+    tables, call = [False], [False]  # of each open parenthesis: among tables, of a function's call
+    before = _END
+    for token, after in pairwise((*tokens, _END)):
+        if token.text == "(":
+            tables.append(False)
+            call.append(before.is_name and after.text != "(" and after.keyword not in _BEGINS)
+        elif token.text == ")" and len(tables) > 1:
+            tables.pop()
+            call.pop()
+        elif token.keyword in _AFTER_TABLES:
+            tables[-1] = False
+        elif token.keyword in ("FROM", "JOIN"):
+            # not in ``extract(year FROM x)`` and ``x IS DISTINCT FROM y``
+            tables[-1] = not (call[-1] or before.keyword == "DISTINCT")
+        if token.is_name and after.text == "(":
+            reads = _FILE_FUNCTION.match(token.text.strip('"`')) is not None
+            aliased = before.keyword == "AS" or token.keyword in _BEFORE_PARENTHESIS
+            yield reads or (tables[-1] and not aliased)
+        else:
+            yield tables[-1] and token.kind == "text"
+        before = token
+
+
+def _tokens(sql: str) -> Iterator[_Token]:
+    """What ``sql`` consists of; UsageError where it is none of ``_TOKEN``, as a dollar quote."""
+    position = 0
+    while position < len(sql):
+        found = _TOKEN.match(sql, position)
+        if found is None:
+            fact = f"The query can't be run: {sql[position]!r} is no part of its SQL."
+            raise UsageError(fact, _tables_remedy(), slug="bad-query")
+        position = found.end()
+        yield _Token(str(found.lastgroup), found.group())
+
+
+_END = _Token("symbol", "")
 
 
 def format_tables(tables: Tables) -> str:

@@ -18,6 +18,8 @@ nothing but the hook below is imported until the script itself imports torch.
     remedies   what `traceview try` switches, and the code that Dynamo compiles again for it
     trial      with --compare-outputs: what they give, eager and compiled; replay runs them again
     ceilings   what the device can do, when the script has ended
+    reexec     a script that replaces itself starts again as this one did
+    secrets    what is masked in all that is written
     recorder   one JSON object a line, in the form of docs/run-folder.md
 """
 
@@ -25,18 +27,25 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
-def start(raw_config: Mapping[str, Any]) -> None:
-    """Open this process's events file and wait for torch; raises what goes wrong."""
+def start(raw_config: Mapping[str, Any], given: Mapping[str, str]) -> None:
+    """Open this process's events file and wait for torch; raises what goes wrong.
+
+    ``given`` are the variables that the parent set and that are out of the environment by now.
+    """
     from . import endings
     from .config import Config
     from .importhook import after_import
     from .recorder import Recorder
+    from .reexec import follow
 
     config = Config.from_json(raw_config)
+    follow(given)
     recorder = Recorder(config.raw)
     recorder.process(config.pass_name)
 
@@ -64,4 +73,19 @@ def start(raw_config: Mapping[str, Any]) -> None:
 
     own_pid = os.getpid()
     atexit.register(ended)
-    after_import("torch", collect)
+    after_import("torch", collect, partial(lent, "TORCH_LOGS", given.get("TORCH_LOGS")))
+
+
+@contextmanager
+def lent(name: str, value: str | None) -> Iterator[None]:
+    """Set an environment variable for a while; None: leave it as it is."""
+    before = os.environ.get(name)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if value is not None and before is None:
+            os.environ.pop(name, None)
+        elif value is not None and before is not None:
+            os.environ[name] = before

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .secrets import masked_message
+
 if TYPE_CHECKING:
     from .frames import Frames
 
@@ -33,7 +35,7 @@ def described(error: BaseException, frames: Frames) -> dict[str, Any]:
     last = stack[-1] if stack else {}
     return {
         "type": type(error).__qualname__,
-        "message": str(error)[:MAX_MESSAGE],
+        "message": masked_message(str(error)[:MAX_MESSAGE]),
         "stack": stack,
         "file": last.get("file"),
         "line": last.get("line"),

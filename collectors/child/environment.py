@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from .recorder import Recorder
+from .secrets import masked, masked_variable
 
 _VARIABLES = re.compile(
     "TORCH|PYTORCH|CUDA|CUBLAS|NVIDIA|NCCL|OMP|MKL|TRITON|INDUCTOR|KMP|ATEN|CXX|MALLOC_|LD_PRELOAD"
 )
-_SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",
     "inductor_config": "torch._inductor.config",
@@ -55,6 +55,7 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
         device_name=cuda and cuda.get_device_name(),
         device_count=cuda and cuda.device_count(),
         device_capability=capability,
+        cpu_name=_cpu_name(),
         cpu_threads=torch.get_num_threads(),
         cpu_count=usable(),
         torch_file=torch.__file__,
@@ -67,8 +68,8 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
 def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
     """Section, name, value, default, and whether the parent has set it."""
     for name in sorted(filter(_VARIABLES.match, os.environ)):
-        hidden = any(word in name for word in _SECRET)
-        yield "env", name, "hidden" if hidden else os.environ[name], None, name in ours
+        by_us = name in ours and name != "TORCH_LOGS"  # the user's own: see logs.py
+        yield "env", name, masked_variable(name, os.environ[name]), None, by_us
     for section, module in _CONFIGS.items():
         config: Any = sys.modules.get(module)
         for name, entry in list(getattr(config, "_config", {}).items()):
@@ -150,8 +151,18 @@ def _driver_version() -> str | None:
     return found.group(1) if found else None
 
 
+def _cpu_name() -> str | None:
+    """The model of the first processor; Arm's kernels name none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found and found[1].strip()
+
+
 def _text(value: object) -> str:
-    return str(value)[:MAX_TEXT]
+    return masked(str(value)[:MAX_TEXT])
 
 
 def usable() -> int | None:

@@ -8,6 +8,7 @@ script has ended and its calls are run again, nothing of that is shown at all.
 from __future__ import annotations
 
 import ctypes
+import functools
 import io
 import logging
 import os
@@ -37,6 +38,13 @@ def quiet_stderr(user_logs: Iterable[str]) -> None:
         return tracked
 
     internal._track_handler = _track_handler
+
+    @functools.wraps(internal.set_logs)
+    def set_logs(**_levels: object) -> None:
+        """Nothing, as where TORCH_LOGS is set: it would take our artifacts out of the log file."""
+
+    if "TORCH_LOGS" not in os.environ:  # torch refuses by itself
+        internal.set_logs = sys.modules["torch._logging"].set_logs = set_logs  # type: ignore[attr-defined]
 
 
 class Chosen(logging.Filter):

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .secrets import masked_arguments, masked_message
+
 FLUSH_S = 0.5  # rows stay in memory at most this long, at the next slow-path point
 
 
@@ -59,7 +61,7 @@ class Recorder:
     def note(self, what: str, error: BaseException | str) -> None:
         """Something that could not be done, and why."""
         why = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        self.write("note", what=what, why=why[:4096])
+        self.write("note", what=what, why=masked_message(why[:4096]))
 
     def process(self, pass_name: str) -> None:
         """The event that opens the file. ``rank`` is RANK as torchrun sets it."""
@@ -72,7 +74,7 @@ class Recorder:
             "process",
             pid=self.pid,
             rank=int(rank) if rank.isdigit() else None,
-            argv=list(getattr(sys, "argv", [])),
+            argv=masked_arguments(getattr(sys, "argv", [])),
             cwd=cwd,
             python=platform.python_version(),
             platform=platform.platform(),

@@ -1,10 +1,12 @@
 """A run against its limits: what violates one, and that nothing unchecked passes by itself."""
 
 import pytest
+from recorded_jobs import diagnosis
 from sides import changed, moved, side
 
 from traceview.check import Limits, check
 from traceview.check.limits import limits_of, merged, number
+from traceview.compare import Side
 from traceview.diagnosis.compiler import MOST_COMPILES
 from traceview.errors import UsageError
 from traceview.reports.check.text import line, summary
@@ -80,28 +82,99 @@ def test_what_was_not_recorded_fails_or_is_said():
     )
 
 
-def test_without_any_log_no_breaks_is_not_known():
-    def deaf(data):
+def uncompiled(data):
+    """Records were read, but none of a compile: as of an AOTInductor log or a disabled compiler."""
+    assert data["reading"]["records"]
+    if data["job"]:
+        data["job"]["compile"]["compiles"] = 0
+    data["graph_breaks"], data["compiles"], data["recompiles"] = [], [], []
+    data["findings"], data["compile_time"]["frames"] = [], []
+
+
+def untimed(data):
+    uncompiled(data)
+    figures = dict.fromkeys(("eager_ms", "compiled_ms", "speedup", "speedup_interval"))
+    data["verdict"] |= {**figures, "outcome": "not_measured", "steps_timed": 0}
+
+
+@pytest.mark.parametrize(
+    "figure", ["graph_breaks", "compiles", "recompiles", "recompile_limits", "compile_seconds"]
+)
+def test_without_any_compile_no_figure_of_compiling_is_known(figure):
+    (text,) = lines(gate(changed(bad(), uncompiled), max={figure: 0}))
+    assert text.endswith(": not recorded")
+
+
+@pytest.mark.parametrize("figure", ["job_failures", "job_divergences", "job_stragglers"])
+def test_a_job_that_compiled_nothing_has_no_zero_failures(figure):
+    job = Side("job", "run", diagnosis("restarted"))
+    assert not lines(gate(job, max={figure: 99}))
+    (text,) = lines(gate(changed(job, uncompiled), max={figure: 99}))
+    assert text.endswith(": not recorded")
+
+
+def test_in_a_job_the_rank_that_has_most_counts():
+    job = Side("job", "run", diagnosis("restarted"))
+    (text,) = lines(gate(job, max_recompiles=1))
+    assert text.startswith("max-recompiles: Recompiles: 2, at most 1 allowed (")
+    assert gate(job, max_recompiles=2, max={"compiles": 3}, max_breaks=0).passed
+    assert not gate(job, max={"compiles": 2}).passed
+    other = Side("job", "run", diagnosis("two_jobs"))
+
+    def on_another_rank(data):
+        data["graph_breaks"] = []
+
+    (text,) = lines(gate(changed(other, on_another_rank), max_breaks=1))
+    assert text.startswith("max-breaks: Graph breaks: 2, at most 1 allowed (")
+    assert "rollout.py:25" in text
+
+
+def test_breaks_may_be_known_where_recompiles_are_not():
+    def text_log(data):
+        data["compiles"], data["recompiles"], data["compile_time"]["frames"] = [], [], []
+
+    given = changed(bad(), text_log)
+    assert gate(given, max={"graph_breaks": 1}).passed
+    assert lines(gate(given, max={"recompiles": 0})) == ["max-recompiles: Recompiles: not recorded"]
+
+
+def test_a_recompile_without_a_logged_reason_is_one():
+    def again(data):
+        (first, *_) = data["compiles"]
+        data["compiles"] += [{**first, "compile_id": "0/1"}]
+        data["recompiles"] = []
+
+    assert gate(bad(), max_recompiles=0).passed
+    (text,) = lines(gate(changed(bad(), again), max_recompiles=0))
+    assert text.startswith("max-recompiles: Recompiles: 1, at most 0 allowed")
+
+
+EMPTY_LIMITS = [
+    *({"no": [word]} for word in ("errors", "warnings", "findings", "new-findings")),
+    *({"max_findings": limit} for limit in (0, {"error": 0}, {"warning": 9})),
+]
+
+
+@pytest.mark.parametrize("asked", EMPTY_LIMITS)
+def test_a_run_in_which_nothing_was_compiled_or_timed_has_no_clean_bill(asked):
+    blind = changed(bad(), untimed)
+    (text,) = lines(gate(blind, bad(), **asked))
+    assert "no compile was recorded and no step was timed" in text
+    assert gate(blind, bad(), missing="skip", **asked).passed
+    failed = changed(blind, lambda data: data["verdict"].update(outcome="failed"))
+    assert not gate(failed, bad(), allow_failure=True, **asked).passed
+    assert gate(changed(bad(), uncompiled), bad(), **asked).passed, "its steps were timed"
+
+
+def test_damage_is_known_as_soon_as_anything_was_read():
+    assert gate(changed(bad(), untimed), no="damage").passed
+
+    def unread(data):
+        untimed(data)
         data["reading"]["records"] = 0
-        data["graph_breaks"], data["compiles"], data["findings"] = [], [], []
-        data["compile_time"]["frames"] = []
 
-    checked = gate(changed(bad(), deaf), max_breaks=0)
-    assert lines(checked) == ["max-breaks: Graph breaks: not recorded"]
-
-
-def test_a_run_in_which_nothing_was_read_has_no_clean_bill():
-    def empty(data):
-        data["reading"]["records"] = 0
-        data["graph_breaks"], data["compiles"], data["findings"] = [], [], []
-        data["compile_time"]["frames"] = []
-        data["verdict"]["outcome"] = "not_measured"
-
-    blind = changed(bad(), empty)
-    for asked in ({"no": ["errors"]}, {"max_findings": 0}):
-        (text,) = lines(gate(blind, **asked))
-        assert "no log was read and no step was timed" in text
-        assert gate(blind, missing="skip", **asked).passed
+    (text,) = lines(gate(changed(bad(), unread), no="damage"))
+    assert "no compile was recorded" in text
 
 
 def test_damage():

@@ -132,6 +132,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "timeout_s": None,
         "pythonpath": "/somewhere",
         "user_logs": ["dynamo"],
+        "torch_logs": "+dynamo",
         "script_root": str(tmp_path.resolve()),
     }
     assert run.manifest.passes[0].environment["TORCH_LOGS"].startswith("+dynamo,graph_breaks")

@@ -3,6 +3,7 @@
 import pytest
 from sides import changed, side
 
+from traceview.check import Limits, check
 from traceview.compare import compare
 from traceview.compare.noise import Sides, beyond
 
@@ -111,3 +112,52 @@ def test_what_was_not_recorded_is_not_compared():
     assert comparison.outcome == "not_measured"
     assert figure(comparison, "compiled_ms").change == "not_recorded"
     assert figure(comparison, "kernels_per_step").basis == "not recorded in one of the runs"
+
+
+def elsewhere(given, **facts):
+    """The same run, 4 times as slow to compile, with these facts of its machine."""
+
+    def edit(data):
+        data["environment"] |= facts
+        data["compile_time"]["seconds"] *= 4
+        data["compile_time"]["first_call_ms"] *= 4
+        for row in data["compile_time"]["frames"]:
+            row["total_s"] *= 4
+        for finding in data["findings"]:
+            for cost in filter(None, (finding["cost"], finding["whole_cost"])):
+                cost |= {name: ms * 40 for name, ms in cost.items() if isinstance(ms, float)}
+
+    return changed(given, edit)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"device_name": "NVIDIA A100"}, {"cpu_threads": 3}, {"cpu_name": "Xeon"}],
+)
+def test_what_was_measured_once_is_not_compared_across_machines(facts):
+    old = elsewhere(changed(side(RUN), lambda data: None), cpu_name="EPYC")
+    same, other = elsewhere(old, cpu_name="EPYC"), elsewhere(old, **facts)
+    assert figure(compare(old, same), "compile_seconds").change == "worse"
+    assert "grew" in {frame.change for frame in compare(old, same).frames}
+
+    comparison = compare(old, other)
+    for key in ("compile_seconds", "first_call_ms", "device_busy_ms"):
+        pair = figure(comparison, key)
+        assert pair.change in ("within_noise", "same")
+    (name,) = facts
+    assert "differs" in figure(comparison, "compile_seconds").basis
+    assert "Cold compile" not in comparison.sentence
+    assert {frame.change for frame in comparison.frames} == {"unknown"}
+    assert not {cause.change for cause in comparison.causes} & {"grew", "shrank"}
+    assert any("not compared" in note for note in comparison.notes)
+    slower = check(other, Limits(no=("slowdowns",)), old)
+    (cold,) = (result for result in slower.results if result.what == "Cold compile")
+    assert cold.status == "violated"
+    assert str(facts[name]) in cold.why
+    assert check(same, Limits(no=("slowdowns",)), old).of("violated")
+
+
+def test_a_fact_that_one_run_did_not_record_is_no_other_machine():
+    old = elsewhere(side(RUN), cpu_name=None)
+    pair = figure(compare(old, elsewhere(old, cpu_name="Xeon")), "compile_seconds")
+    assert pair.change == "worse"

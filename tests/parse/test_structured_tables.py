@@ -388,3 +388,11 @@ def test_a_choice_has_the_backend_that_the_text_log_gives_it(tmp_path, choice):
              "args": {"autotune_choices_stats": stats}}  # fmt: skip
     tables, _ = read(tmp_path, record("chromium_event", {}, payload=json.dumps(event), **at(0)))
     assert tables["autotune_choices"]["backend"].to_list() == ["other"]
+
+
+def test_a_runnable_script_keeps_no_values_of_variables(tmp_path):
+    text = "import os\nos.environ['TORCH_TOKEN'] = 'it\"s'\nos.environ.pop('X', None)\nx = 'a'\n"
+    tables, _ = read(tmp_path, artifact("fx_graph_runnable", text, **at(0)))
+    assert tables["graphs"]["text"].to_list() == [
+        "import os\nos.environ['TORCH_TOKEN'] = '…'\nos.environ.pop('X', None)\nx = 'a'\n"
+    ]

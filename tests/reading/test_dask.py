@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from recordings import unpack
-from work import die_of_three
+from work import die_of_three, sleep_long
 
+from traceview.errors import UsageError
 from traceview.inputs import find
-from traceview.reading import open_tables, read_all
+from traceview.reading import executors, open_tables, read_all
 from traceview.reading.executors import Dask, Serial, WorkerDied
 from traceview.run import Manifest, Run
 
@@ -24,18 +26,18 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory):
-    """The address of a scheduler with two workers, each a process with its nanny."""
-    folder = tmp_path_factory.mktemp("dask")
+@contextmanager
+def cluster(folder, workers):
+    """A scheduler's address and the processes: its own, and that of all its workers."""
     file = folder / "scheduler.json"
     where = ["--scheduler-file", str(file), "--no-dashboard"]
     environment = os.environ | {
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
     }
-    two = ["--nworkers", "2", "--nthreads", "1", "--local-directory", str(folder)]
-    commands = [["dask_scheduler", "--port", "0", "--host", "127.0.0.1"], ["dask_worker", *two]]
+    own = ["--nworkers", str(workers), "--nthreads", "1", "--local-directory", str(folder)]
+    commands = [["dask_scheduler", "--port", "0", "--host", "127.0.0.1"]]
+    commands += [["dask_worker", *own]] if workers else []
     with (folder / "log.txt").open("wb") as log:
         started = [
             subprocess.Popen(
@@ -48,10 +50,21 @@ def scheduler(tmp_path_factory):
         if file.exists():
             break
         time.sleep(0.1)
-    yield json.loads(file.read_text())["address"]
-    for process in started:  # with its own: a nanny that is asked waits for the worker it restarts
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    try:
+        yield json.loads(file.read_text())["address"], started
+    finally:
+        # with its own: a nanny that is asked waits for the worker it restarts
+        for process in started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a scheduler with two workers."""
+    with cluster(tmp_path_factory.mktemp("dask"), 2) as (address, _):
+        yield address
 
 
 @pytest.fixture
@@ -79,3 +92,35 @@ def test_a_killed_worker_of_the_cluster_costs_its_own_item_only(dask):
     results = dict(dask.map(die_of_three, range(5)))
     assert isinstance(results.pop(3), WorkerDied)
     assert results == {0: 0, 1: 2, 2: 4, 4: 8}
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(executors, "ANSWER_WITHIN_S", 2.0)
+    monkeypatch.setattr(executors, "LOOK_S", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_scheduler_without_workers_is_reported_at_once(tmp_path):
+    with cluster(tmp_path, 0) as (address, _), pytest.raises(UsageError) as caught:
+        Dask(address)
+    assert caught.value.fact == f"The Dask scheduler at {address} has no workers."
+    assert caught.value.remedy == f"Start some with `dask worker {address}`."
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("victim", "words"), [(0, "has gone away"), (1, "has lost all its workers")]
+)
+def test_a_cluster_that_dies_is_one_sentence(tmp_path, monkeypatch, victim, words):
+    with cluster(tmp_path, 1) as (address, started):
+        monkeypatch.setattr(executors, "ANSWER_WITHIN_S", 30.0)
+        executor = Dask(address)
+        monkeypatch.setattr(executors, "ANSWER_WITHIN_S", 2.0)
+        results = executor.map(sleep_long, [0, 60, 60])
+        assert next(results) == (0, 0)
+        os.killpg(started[victim].pid, signal.SIGKILL)
+        with pytest.raises(UsageError) as caught:
+            next(results)
+        assert words in caught.value.fact
+        assert "--resume" in caught.value.remedy

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 
 def double(item):
@@ -25,3 +26,14 @@ def double_and_die_soon(item):
 
 def fail(item):
     raise ValueError(item)
+
+
+def say_and_sleep(item):
+    Path(str(os.getpid())).touch()
+    time.sleep(60)
+    return item
+
+
+def sleep_long(item):
+    time.sleep(item)
+    return item

@@ -13,8 +13,9 @@ from traceview.check.limits import ALL, NAMED, Limits
 from traceview.check.model import Checked, Result
 from traceview.compare import Side, compare
 from traceview.compare.causes import unseen
-from traceview.compare.figures import Kind, kinds, logged
+from traceview.compare.figures import Kind, kinds, nothing_seen
 from traceview.compare.model import Comparison, Place
+from traceview.compare.noise import Sides
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import SEVERITIES
 
@@ -89,18 +90,21 @@ class _Gate(msgspec.Struct, frozen=True):
                 "damage": self._no_damage,
             }.get(word)
             found = none() if none else self._none_of(f"no {word}", _WORSE[word])
-            yield from map(self._seen, found)
+            yield from found if word == "damage" else map(self._seen, found)
 
     def _seen(self, result: Result) -> Result:
-        """``result``, unless it passes only because nothing was read that could have findings."""
-        blind = not logged(self.run) and self.run.diagnosis.verdict.outcome == "not_measured"
+        """``result``, unless it passes only because nothing was recorded that could violate it."""
+        blind = nothing_seen(self.run)
         if result.status != "passed" or not blind:
             return result
-        why = "no log was read and no step was timed"
-        return replace(result, status="not_checked", why=why, unit=None)
+        return replace(result, status="not_checked", why=blind, unit=None)
 
     def _no_damage(self) -> Iterator[Result]:
-        pieces = self.run.diagnosis.reading.unreadable
+        reading = self.run.diagnosis.reading
+        pieces = reading.unreadable
+        if not (pieces or reading.records) and (blind := nothing_seen(self.run)):
+            yield Result("no damage", "not_checked", "damage", why=blind)
+            return
         yield Result(
             "no damage",
             "violated" if pieces else "passed",
@@ -207,9 +211,10 @@ class _Gate(msgspec.Struct, frozen=True):
 
     def _no_slowdowns(self) -> Iterator[Result]:
         name = "no slowdowns"
-        if self.comparison is None:
+        if self.comparison is None or self.baseline is None:
             yield Result(name, "not_checked", "slowdowns", why="no baseline was given")
             return
+        machines = Sides(self.baseline, self.run).other_machine
         eager_too = self.comparison.outcome == "other_conditions"
         timed = [
             pair
@@ -223,6 +228,8 @@ class _Gate(msgspec.Struct, frozen=True):
             if pair.key == "compiled_ms" and eager_too:
                 why = "the eager step changed as well, so the machine or the work differs"
                 yield Result(name, "not_checked", pair.label, why=why)
+            elif pair.key == "compile_seconds" and machines:
+                yield Result(name, "not_checked", pair.label, why=machines)
             else:
                 yield Result(
                     name,
@@ -241,8 +248,10 @@ class _Gate(msgspec.Struct, frozen=True):
         d = self.run.diagnosis
         spots: list[tuple[str | None, int | None, str | None]] = []
         if key == "graph_breaks":
-            spots = [(site.file, site.line, site.function) for site in d.graph_breaks]
+            sites = d.job.breaks if d.job else d.graph_breaks
+            spots = [(site.file, site.line, site.function) for site in sites]
         elif key in ("recompiles", "recompile_limits"):
-            chains = [one for one in d.recompiles if one.limit_hit or key == "recompiles"]
+            every = d.job.recompiles if d.job else d.recompiles
+            chains = [one for one in every if one.limit_hit or key == "recompiles"]
             spots = [(chain.file, chain.line, chain.name) for chain in chains]
         return tuple(filter(None, (self.run.place(*spot) for spot in spots)))[:MOST_PLACES]

@@ -42,6 +42,7 @@ def run_of(
     """A new run of the script, or the one that is there; and how its target is run."""
     from traceview.cli.scripts import collect_options
     from traceview.collectors import CollectOptions, collect
+    from traceview.collectors.child.secrets import MASK
     from traceview.run import Run
 
     folder = run_folder(module, target)
@@ -64,6 +65,10 @@ def run_of(
     if manifest.target_kind == "logs" or not manifest.target:
         fact = f"{folder} was made from logs: it has no script to run."
         raise NothingToAnalyse(fact, "Give the script.", slug="no-script")
+    if any(MASK in word for word in manifest.target):
+        fact = f"{folder} has a mask in place of a secret among its script's arguments."
+        remedy = "Give the script and its arguments instead of the run folder."
+        raise UsageError(fact, remedy, slug="masked-arguments")
     known = {field.name for field in fields(CollectOptions)} - {"out", "args", "force"}
     kept = {name: value for name, value in manifest.options.items() if name in known}
     first = {

@@ -104,29 +104,31 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
 
     A diagnosis in JSON is used as it is: the run that it was made from may be gone.
     """
+    from traceview.collectors.child.secrets import masked
     from traceview.compare import Side
     from traceview.diagnosis import from_json
     from traceview.run import MANIFEST, Run
 
-    path = Path(name)
+    path, shown = Path(name), masked(name)
     folder = path.parent if path.name == "report.html" else path
     if (folder / MANIFEST).is_file():
-        return _diagnosed(name, Run.open(folder), choice, refresh=refresh)
+        return _diagnosed(shown, Run.open(folder), choice, refresh=refresh)
     if (path / DIAGNOSIS).is_file():
         data = _read_json(path / DIAGNOSIS)
         if data is None:
             fact = f"{path / DIAGNOSIS} is not a diagnosis of traceview."
             remedy = "Write it again with `traceview report RUN`."
             raise NothingToAnalyse(fact, remedy, slug="no-json")
-        return Side(name, "diagnosis", from_json(data))
+        return Side(shown, "diagnosis", from_json(data))
     if path.is_file() and path.suffix == ".json" and (data := _read_json(path)) is not None:
-        return Side(name, "diagnosis", from_json(data))
+        return Side(shown, "diagnosis", from_json(data))
     return _of_logs(name, choice)
 
 
 def _of_logs(name: str, choice: Choice) -> Side:
     """Logs are read as a post-mortem, into a temporary folder."""
     from traceview.cli.postmortem import read_paths
+    from traceview.collectors.child.secrets import masked
     from traceview.reading.executors import Processes
 
     if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):
@@ -137,7 +139,7 @@ def _of_logs(name: str, choice: Choice) -> Side:
     into = Path(scratch) / "run"
     into.mkdir()
     run, _ = read_paths(into, [name], Processes(None), resume=False)
-    return _diagnosed(name, run, choice)
+    return _diagnosed(masked(name), run, choice)
 
 
 def _diagnosed(name: str, run: Run, choice: Choice, *, refresh: bool = False) -> Side:

@@ -149,6 +149,7 @@ def _read(
     folder: Path, paths: Sequence[str], found: Found, executor: Executor, resume: bool
 ) -> tuple[Run, bool]:
     from traceview import __version__
+    from traceview.collectors.child.secrets import masked_arguments
     from traceview.reading import read_all
     from traceview.run import Manifest, Run
 
@@ -156,7 +157,7 @@ def _read(
     manifest = Manifest(
         traceview=__version__,
         created_us=time.time() * 1e6,
-        target=list(paths),
+        target=masked_arguments(paths),
         target_kind="logs",
         cwd=str(Path.cwd()),
     )

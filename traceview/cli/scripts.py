@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from traceview.run import Run
 
 
+INTERRUPTED = 130
+
+
 @click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
 @collecting
 @reporting
@@ -22,7 +25,7 @@ def diagnose_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
 
     The script runs unmodified, as `python SCRIPT ARGS...` would run it; everything after its name
     is passed to it. Exit codes: 0 (diagnosed), 2 (usage error), 3 (the script failed; the report is
-    still written), 4 (nothing to analyse).
+    still written), 4 (nothing to analyse), 130 (interrupted; the report says what was measured).
     """
     click.get_current_context().exit(_diagnose(**options))
 
@@ -39,7 +42,8 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     click.echo(f"run folder: {run.folder}")
     ending = run.manifest.passes[0].ending
     ended_well = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
-    click.get_current_context().exit(0 if ended_well else 3)
+    code = INTERRUPTED if interrupted(run) else 3
+    click.get_current_context().exit(0 if ended_well else code)
 
 
 @click.command("demo", context_settings=PASS_ON)
@@ -79,7 +83,13 @@ def _diagnose(
     choice = wanted.choice()  # a wrong name is an error before anything runs
     run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
-    return explain(run, wanted, choice, refresh=True)
+    code = explain(run, wanted, choice, refresh=True)
+    return code or (INTERRUPTED if interrupted(run) else 0)
+
+
+def interrupted(run: Run) -> bool:
+    """Whether Ctrl-C or a signal to traceview ended the script."""
+    return any(record.ending.kind == "interrupted" for record in run.manifest.passes)
 
 
 def _collect(

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: The recommendation gains less than --require-gain.
 TOO_LITTLE = 1
-FAILED = 3
+FAILED, INTERRUPTED = 3, 130
 #: Facts of the environment that a table of results is worth nothing without.
 _FACTS = (
     *("torch_version", "triton_version", "cuda_version", "python_version"),
@@ -131,7 +131,7 @@ def try_command(
     traceview try traceview-train
 
     Exit codes: 0, 1 (less than --require-gain), 2 (usage error), 3 (the script failed), 4 (nothing
-    to analyse).
+    to analyse), 130 (interrupted).
     """
     if apply_number is not None:
         click.echo(_apply(apply_number, options["module"], options["target"]))
@@ -258,6 +258,8 @@ def _carry_out(
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
     if found.verdict.outcome == "failed":
         return FAILED
+    if any(row.why == "interrupted" for row in made.not_tried):
+        return INTERRUPTED
     best = made.recommended
     enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)
     return 0 if enough else TOO_LITTLE

@@ -19,7 +19,7 @@ from traceview.compare.model import (
     FigurePair,
     Outcome,
 )
-from traceview.compare.noise import BY_DEVICE, Sides
+from traceview.compare.noise import BY_DEVICE, MACHINE, Sides
 from traceview.compare.side import Side, value_text
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.near import near
@@ -34,7 +34,7 @@ _FACTS = {
         "driver_version",
         "python_version",
     ],
-    "machine": ["device_name", "device_count", "device_capability", "cpu_threads", "platform"],
+    "machine": [*MACHINE, "device_count", "platform"],
     "run": ["argv", "rank", "ranks", "step_kind"],
 }
 #: If the eager step changed by this fraction of the compiled one's change, compiling is not why.
@@ -203,16 +203,17 @@ def notes(sides: Sides, files: Files) -> Iterator[str]:
             f"Each run is one process. A {bound}-bound step of the same script varies by up to "
             f"{allowed * 100:.0f} % between processes, so no smaller change of a step is claimed."
         )
+    if machines := sides.other_machine:
+        yield f"{machines}, so times that were measured once are not compared."
     unrest = sides.unrest(0.0)
-    if unrest > 0.25:
+    if not machines and unrest > 0.25:
         yield (
             f"The machine's speed varied by {unrest * 100:.0f} % between timed blocks, so no "
             "smaller change is claimed for times that were measured once."
         )
-    for name, what in (("torch_version", "torch version"), ("device_name", "device")):
-        values = [d.environment.get(name) for d in (before, after)]
-        if None not in values and values[0] != values[1]:
-            yield f"The {what} differs: {values[0]} in A, {values[1]} in B."
+    versions = [d.environment.get("torch_version") for d in (before, after)]
+    if None not in versions and versions[0] != versions[1]:
+        yield f"The torch version differs: {versions[0]} in A, {versions[1]} in B."
     for old, new in files.partner.items():
         if PurePosixPath(old).name != PurePosixPath(new).name:
             yield (

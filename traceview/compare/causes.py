@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from traceview.compare.figures import LEAST_S, NOISE, logged
+from traceview.compare.figures import LEAST_S, NOISE, nothing_seen
 from traceview.compare.files import Files
 from traceview.compare.matching import Site, pairs
 from traceview.compare.model import CausePair, Place, ThingChange
@@ -115,9 +115,7 @@ def unseen(side: Side, rule: str) -> str | None:
         return "this rule was not selected"
     if any(row.rule == rule for row in d.rules.silenced):
         return "a comment in the source silences this rule"
-    if not logged(side) and d.verdict.outcome == "not_measured":
-        return "no log was read and no step was timed"
-    return None
+    return nothing_seen(side)
 
 
 def _change(sides: Sides, before: Finding | None, after: Finding | None) -> tuple[ThingChange, str]:
@@ -131,6 +129,8 @@ def _change(sides: Sides, before: Finding | None, after: Finding | None) -> tupl
     assert before is not None
     assert after is not None
 
+    if machines := sides.other_machine:
+        return "same", f"costs are not compared: {machines}"
     noise = sides.unrest(NOISE)
     step = sides.after.diagnosis.verdict.compiled_ms or 0.0
     least_ms = max(LEAST_MS, LEAST_OF_STEP * step)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from traceview.compare.causes import moved
-from traceview.compare.figures import LEAST_S, NOISE, logged
+from traceview.compare.figures import LEAST_S, NOISE, compiled
 from traceview.compare.files import Files
 from traceview.compare.matching import Site, pairs, plain_function
 from traceview.compare.model import BreakPair, ChainPair, FramePair, ThingChange
@@ -66,6 +66,8 @@ class Chained(Thing, frozen=True):
     limit_hit: bool = False
 
 
+#: Figures that depend on the machine.
+_TIMES = frozenset(("seconds",))
 _ONCE = ("site", "reason", "gb_id")
 T = TypeVar("T", bound=Thing)
 Match = tuple[T | None, T | None, str | None]
@@ -225,14 +227,16 @@ def _change(
     With different numbers of ranks, the figures per rank are compared.
     """
     if was is None:
-        return "came" if logged(sides.before) else "unknown"
+        return "came" if compiled(sides.before) else "unknown"
     if now is None:
-        return "went" if logged(sides.after) else "unknown"
+        return "went" if compiled(sides.after) else "unknown"
     old, new = getattr(was, figure), getattr(now, figure)
     if old is None or new is None:
         return "unknown"
     if was.ranks and now.ranks and was.ranks != now.ranks:
         old, new = old / was.ranks, new / now.ranks
+    if figure in _TIMES and sides.other_machine:
+        return "unknown"
     if not beyond(old, new, noise, least):
         return "same"
     return "grew" if new > old else "shrank"

@@ -13,8 +13,17 @@ from typing import Any, Literal
 import msgspec
 
 from traceview.compare.side import CACHES, LOOK_UPS, Side
+from traceview.compile_id import CompileId
 from traceview.derive.compile_costs import PHASES
-from traceview.diagnosis.compiler import MOST_CHAINS, MOST_COMPILES, MOST_LINKS, MOST_SITES
+from traceview.diagnosis.compiler import (
+    BACKWARD,
+    MOST_CHAINS,
+    MOST_COMPILES,
+    MOST_LINKS,
+    MOST_SITES,
+)
+from traceview.diagnosis.job.model import Job
+from traceview.diagnosis.model import CompileRow
 from traceview.diagnosis.tree import everyone
 from traceview.words import names
 
@@ -65,24 +74,51 @@ def of(path: str) -> Read:
 
 
 def of_logs(key: str) -> Read:
-    """A count from the compiler's logs; None if no log was read."""
+    """A count from the compiler's logs; None if nothing was recorded that could have such rows."""
 
     def read(side: Side) -> Measured:
-        if not logged(side):
+        d, frames = side.diagnosis, side.frames
+        if d.job is not None and (of_job := most_of_ranks(d.job, key)) is not None:
+            return of_job
+        listed = {"compiles": frames, "graph_breaks": d.graph_breaks}.get(key, d.recompiles)
+        if not (listed or compiled(side)):
             return Measured(None)
-        frames, breaks = side.frames, side.diagnosis.graph_breaks
-        chains = side.diagnosis.recompiles
-        cut_chains = len(chains) >= MOST_CHAINS
-        cut_links = any(len(chain.links) >= MOST_LINKS for chain in chains)
+        links = sum(len(chain.links) for chain in d.recompiles)
+        again = sum(map(is_recompile, d.compiles))  # older versions of torch log no reason
+        cut_chains = len(d.recompiles) >= MOST_CHAINS
+        cut_links = any(len(chain.links) >= MOST_LINKS for chain in d.recompiles)
+        cut_compiles = again > links and len(d.compiles) >= MOST_COMPILES
         count, at_least = {
             "compiles": (sum(row.compiles or 0 for row in frames), len(frames) >= MOST_COMPILES),
-            "graph_breaks": (len(breaks), len(breaks) >= MOST_SITES),
-            "recompiles": (sum(len(chain.links) for chain in chains), cut_chains or cut_links),
-            "recompile_limits": (sum(chain.limit_hit for chain in chains), cut_chains),
+            "graph_breaks": (len(d.graph_breaks), len(d.graph_breaks) >= MOST_SITES),
+            "recompiles": (max(links, again), cut_chains or cut_links or cut_compiles),
+            "recompile_limits": (sum(chain.limit_hit for chain in d.recompiles), cut_chains),
         }[key]
         return Measured(float(count), None, at_least)
 
     return read
+
+
+def most_of_ranks(job: Job, key: str) -> Measured | None:
+    """The figure of the rank that has most, or of all ranks' places; None if no rank compiled."""
+    if not (job.compile.compiles and job.ranks):
+        return None
+    cut = job.ranks_left_out > 0
+    places = job.left_out.get("breaks", 0) + len(job.breaks)
+    more_chains = job.left_out.get("recompiles", 0) > 0
+    limited = {(row.name, row.file, row.line) for row in job.recompiles if row.limit_hit}
+    return {
+        "compiles": Measured(float(max(row.compiles for row in job.ranks)), None, cut),
+        "graph_breaks": Measured(float(places)),
+        "recompiles": Measured(float(max(row.recompiles for row in job.ranks)), None, cut),
+        "recompile_limits": Measured(float(len(limited)), None, more_chains),
+    }.get(key)
+
+
+def is_recompile(row: CompileRow) -> bool:
+    """Whether the id of a compile says that its frame was compiled before."""
+    found = CompileId.parse(row.compile_id)
+    return bool(found and found.frame_compile_id) and not row.name.endswith(BACKWARD)
 
 
 def of_caches(name: str) -> Read:
@@ -105,17 +141,27 @@ def of_job_rows(field: str) -> Read:
 
     def read(side: Side) -> Measured:
         job = side.diagnosis.job
-        if job is None:
+        if job is None or not compiled(side):
             return Measured(None)
         return Measured(float(len(getattr(job, field)) + job.left_out.get(field, 0)))
 
     return read
 
 
-def logged(side: Side) -> bool:
-    """Whether a compiler log was read: only then does a count of zero mean zero."""
+def compiled(side: Side) -> bool:
+    """Whether a compile was recorded: only then does a count of zero mean zero."""
     d = side.diagnosis
-    return bool(d.reading.records or d.compiles or d.compile_time.frames or d.graph_breaks)
+    return bool(d.compiles or d.compile_time.frames or (d.job and d.job.compile.compiles))
+
+
+def nothing_seen(side: Side) -> str | None:
+    """Why the run can't have a finding about compiling or its steps; None if it can."""
+    verdict = side.diagnosis.verdict
+    timed = verdict.steps_timed or verdict.eager_ms is not None or verdict.compiled_ms is not None
+    listed = side.diagnosis.graph_breaks or side.diagnosis.recompiles
+    if timed or listed or compiled(side):
+        return None
+    return "no compile was recorded and no step was timed"
 
 
 def kinds() -> Iterator[Kind]:
@@ -125,7 +171,7 @@ def kinds() -> Iterator[Kind]:
         return Measured(side.diagnosis.verdict.speedup, side.diagnosis.verdict.speedup_interval)
 
     def cold(side: Side) -> Measured:
-        return Measured(side.diagnosis.compile_time.seconds if logged(side) else None)
+        return Measured(side.diagnosis.compile_time.seconds if compiled(side) else None)
 
     def break_even(side: Side) -> Measured:
         steps = side.diagnosis.break_even_steps

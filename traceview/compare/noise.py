@@ -8,14 +8,16 @@ machine's speed varied while its blocks were timed. Counts are exact.
 
 from __future__ import annotations
 
+from functools import cached_property
 from statistics import median
 
 import msgspec
 
 from traceview.compare.figures import Interval, Kind, Measured
 from traceview.compare.model import FigureChange, FigurePair
-from traceview.compare.side import Side
+from traceview.compare.side import Side, value_text
 from traceview.derive.bootstrap import ratio_interval
+from traceview.words import names
 
 #: How much the same step varies between processes: device-bound, host-bound, and host-bound with a
 #: short step.
@@ -30,6 +32,8 @@ IN_BLOCKS = ("speedup", "compiled_ms", "eager_ms")
 #: How much the peak memory of a whole process varies.
 OF_PROCESS = 0.1
 ONCE = ("s", "ms")
+#: Facts by which machines of different speed are told apart.
+MACHINE = ("device_name", "device_capability", "cpu_name", "cpu_threads")
 
 
 class Sides(msgspec.Struct, frozen=True, dict=True):
@@ -72,6 +76,8 @@ class Sides(msgspec.Struct, frozen=True, dict=True):
         if kind.noise is None:
             return "within_noise", "follows from other figures", None
         noise = kind.noise
+        if kind.unit in ONCE and (machines := self.other_machine):
+            return "within_noise", f"not compared: {machines}", None
         if kind.unit in ONCE:
             noise = self.unrest(noise)
         elif kind.unit == "bytes":
@@ -109,6 +115,18 @@ class Sides(msgspec.Struct, frozen=True, dict=True):
                 short = (verdict.compiled_ms or 0.0) < SHORT_MS
                 allowed.append(BY_HOST_SHORT if short else BY_HOST)
         return max(allowed)
+
+    @cached_property
+    def other_machine(self) -> str | None:
+        """What shows that the runs were made on different machines; None if nothing does."""
+        for name in MACHINE:
+            old, new = (
+                value_text(side.diagnosis.environment.get(name))
+                for side in (self.before, self.after)
+            )
+            if old is not None and new is not None and old != new:
+                return f"The {names.word(names.FACTS, name)} differs: {old} in A, {new} in B"
+        return None
 
     def unrest(self, least: float) -> float:
         """``least``, or more if the machine's own speed varied by more during either run.

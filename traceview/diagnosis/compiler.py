@@ -23,6 +23,8 @@ MOST_COMPILES = 400
 MOST_LINKS = 60
 MOST_CHAINS = 60
 MOST_SITES = 200
+#: What the name of a backward's compile ends in.
+BACKWARD = " (backward)"
 TEXT_CHARACTERS, VALUE_CHARACTERS = 2000, 200
 #: What chains need of table ``compiles``, which has some fifty columns.
 _OF_CHAINS = (
@@ -57,7 +59,7 @@ def timeline(tables: Tables, focus: Focus) -> tuple[CompileRow, ...]:
     found = []
     for row in ordered.head(MOST_COMPILES).iter_rows(named=True):
         started, duration = row["started_us"], row["duration_us"]
-        backward = " (backward)" if row["is_forward"] is False else ""
+        backward = BACKWARD if row["is_forward"] is False else ""
         compile_row = struct_of(
             CompileRow,
             row,

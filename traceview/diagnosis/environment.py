@@ -16,7 +16,8 @@ from traceview.tables import Tables
 
 FACTS = (
     *("torch_version", "triton_version", "cuda_version", "driver_version", "python_version"),
-    *("platform", "device_name", "device_count", "device_capability", "cpu_threads"),
+    *("platform", "device_name", "device_count", "device_capability"),
+    *("cpu_name", "cpu_threads"),
     *("step_kind", "steps_seen", "cwd"),
 )
 VALUE_CHARACTERS = 501  # with the ellipsis

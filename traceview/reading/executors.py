@@ -6,14 +6,25 @@ error in place of a result, and costs no other task its own.
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
 import os
+import signal
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
-from typing import Protocol, TypeVar
+from multiprocessing import get_context, resource_tracker
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 
+from traceview.errors import UsageError
+
+#: polars' handler of Ctrl-C lets a waiting thread sleep on: it has to wake up by itself.
+AWAKE_S = 0.2
+#: Seconds until a cluster that has no scheduler or no workers is given up, and between two looks.
+ANSWER_WITHIN_S, LOOK_S = 10.0, 5.0
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -76,17 +87,19 @@ class Processes:
     ) -> Iterator[tuple[T, R | Exception]]:
         """Work on ``waiting`` until it is empty or the pool breaks; ``broken``: what ran then."""
         running: dict[Future[R], T] = {}
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        spawn = get_context("spawn")
+        with ProcessPoolExecutor(workers, spawn, _end_with_parent) as pool, _killed_unless_done():
             while waiting or running:
                 try:
                     while waiting and len(running) < workers:
-                        with _share_of_threads(workers):  # a worker starts when it is needed
+                        # a worker starts when it is needed
+                        with _share_of_threads(workers), _no_interrupt():
                             future = pool.submit(function, waiting[0])
                         running[future] = waiting.pop(0)
                 except BrokenProcessPool:  # what runs will tell it too
                     if not running:
                         return
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                done, _ = wait(running, AWAKE_S, FIRST_COMPLETED)
                 for future in done:
                     error = future.exception()
                     item = running.pop(future)
@@ -105,20 +118,27 @@ class Dask:
     """The workers of a running Dask cluster; they need traceview and the same file system."""
 
     def __init__(self, address: str) -> None:
-        from traceview.errors import UsageError
-
         try:
             from distributed import Client
         except ImportError as error:
             fact = "--scheduler needs the package distributed, which is not installed."
             remedy = "Install it with: pip install 'traceview[dask]'."
             raise UsageError(fact, remedy, slug="no-dask") from error
+        self._address = address
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say it ourselves
         try:
-            self._client = Client(address, timeout=10)
+            self._client = Client(address, timeout=ANSWER_WITHIN_S)
         except (OSError, ValueError, TimeoutError) as error:
             fact = f"No Dask scheduler answers at {address} ({error})."
             remedy = "Start one with `dask scheduler`, and name its address: tcp://HOST:8786."
             raise UsageError(fact, remedy, slug="no-scheduler") from error
+        try:
+            self._client.wait_for_workers(1, timeout=ANSWER_WITHIN_S)
+        except TimeoutError as error:
+            self._client.close()
+            fact = f"The Dask scheduler at {address} has no workers."
+            remedy = f"Start some with `dask worker {address}`."
+            raise UsageError(fact, remedy, slug="no-workers") from error
 
     def map(
         self, function: Callable[[T], R], items: Iterable[T]
@@ -136,11 +156,11 @@ class Dask:
     def _submitted(
         self, function: Callable[[T], R], items: Iterable[T]
     ) -> Iterator[tuple[T, R | Exception]]:
-        from distributed import KilledWorker, as_completed
+        from distributed import KilledWorker
 
         submitted = [(self._client.submit(function, item, pure=False), item) for item in items]
         item_of = {future.key: item for future, item in submitted}
-        for future in as_completed([future for future, _ in submitted]):
+        for future in self._done({future for future, _ in submitted}):
             error = future.exception()
             if isinstance(error, KilledWorker):
                 yield item_of[future.key], WorkerDied("every worker that read it died")
@@ -149,6 +169,69 @@ class Dask:
             else:
                 yield item_of[future.key], future.result()
             future.release()
+
+    def _done(self, left: set[Any]) -> Iterator[Any]:
+        """Futures as they are ready; UsageError if the scheduler or all its workers are gone."""
+        from distributed import as_completed
+
+        seen = time.monotonic()
+        while left:
+            if self._client.status != "running":
+                raise self._gone("has gone away")
+            try:
+                for future in as_completed(left.copy(), timeout=LOOK_S):
+                    if future.cancelled():
+                        raise self._gone("has gone away")
+                    left.discard(future)
+                    yield future
+            except TimeoutError:
+                if self._client.scheduler_info().get("workers"):
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > ANSWER_WITHIN_S:
+                    raise self._gone("has lost all its workers") from None
+
+    def _gone(self, what: str) -> UsageError:
+        fact = f"The Dask scheduler at {self._address} {what} while logs were read."
+        remedy = "Start it again, and rerun the command with --resume and the same -o DIR."
+        return UsageError(fact, remedy, slug="scheduler-gone")
+
+
+def _end_with_parent() -> None:
+    """In a worker: whatever ends the process that started it ends this one, too."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _killed_unless_done() -> Iterator[None]:
+    """Kill the processes that start in here where it ends early: nobody waits for their results."""
+    before, done = set(multiprocessing.active_children()), False
+    try:
+        yield
+        done = True
+    finally:
+        for process in set(multiprocessing.active_children()) - before if not done else ():
+            process.kill()
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Processes that start in here never see a Ctrl-C, not even while they import what they need.
+
+    The terminal sends it to every process; this one gets its own afterwards.
+    """
+    resource_tracker.ensure_running()  # its start would let the signal through
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager

@@ -249,6 +249,7 @@ FACTS = {
     "device_name": "device",
     "device_count": "devices",
     "device_capability": "compute capability",
+    "cpu_name": "CPU",
     "cpu_threads": "CPU threads",
     "argv": "command line",
     "cwd": "working directory",

@@ -35,11 +35,13 @@ def main() -> None:
     # Under torchrun the workers are collected; the launcher hands our variables on to them.
     many = config is not None and (config.get("nproc") or 1) > 1
     launcher = many and "TORCHELASTIC_RUN_ID" not in os.environ
+    names = [CONFIG, "PYTHONPATH", *((config or {}).get("variables") or ())]
+    given = {name: os.environ[name] for name in names if name in os.environ}
     if not launcher:
         _restore_environment(config)
     ours = _chain()
     if config is not None and not launcher:
-        _start(config)
+        _start(config, given)
     if ours is not None:
         sys.meta_path.insert(0, _Leave(ours))
 
@@ -51,15 +53,22 @@ def _is_here(entry: str) -> bool:
 def _restore_environment(config: dict[str, Any] | None) -> None:
     """What the user's own subprocesses inherit must not lead back here."""
     os.environ.pop(CONFIG, None)
-    if config is None:
-        kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        original: str | None = os.pathsep.join(e for e in kept if not _is_here(e)) or None
+    kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    # Where nothing is left, it was unset or empty. A script that replaces itself may have set it.
+    own: str | None = os.pathsep.join(entry for entry in kept if not _is_here(entry))
+    if not own:
+        own = "" if config is not None and config.get("pythonpath") == "" else None
+    _set("PYTHONPATH", own)
+    # torch gets ours while it is imported (logs.py): what else runs would print what we want.
+    if config is not None and "TORCH_LOGS" in (config.get("variables") or ()):
+        _set("TORCH_LOGS", config.get("torch_logs"))
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
     else:
-        original = config.get("pythonpath")
-    if original is None:
-        os.environ.pop("PYTHONPATH", None)
-    else:
-        os.environ["PYTHONPATH"] = original
+        os.environ[name] = value
 
 
 def _chain() -> ModuleType | None:
@@ -93,7 +102,7 @@ class _Leave:
         return next((spec for spec in specs if spec is not None), None)
 
 
-def _start(config: dict[str, Any]) -> None:
+def _start(config: dict[str, Any], given: dict[str, str]) -> None:
     """Load the collector under its private name and start it; a failure is noted in the events."""
     folder = HERE.parent
     try:
@@ -105,7 +114,7 @@ def _start(config: dict[str, Any]) -> None:
         package: Any = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)
-        package.start(config)
+        package.start(config, given)
     except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
         why = f"{type(error).__name__}: {error}"
         note = {"event": "note", "t": None, "what": "starting the collector", "why": why}

@@ -120,3 +120,24 @@ def test_findings_are_about_the_start_that_is_shown():
     assert run_rules(tables, [RULES["gb-item"]])[0] == ()
     shown = made(compiles=[{"pass": "logs"}], graph_breaks=[{"pass": "logs", **other}])
     assert len(run_rules(shown, [RULES["gb-item"]])[0]) == 1
+
+
+def test_a_break_that_only_the_metrics_hold():
+    compiled = {"compile_key": "cold:1:0:0/0", "compile_id": "0/0", "outcome": "ok"}
+    code = {"co_name": "forward", "co_filename": ME, "co_firstlineno": 5}
+    reasons = ["'skip function graph_break in file /torch/_dynamo/decorators.py'"]
+    others = ["<class 'torch._dynamo.exc.TensorifyScalarRestartAnalysis'>"]
+    other = {**compiled, "compile_key": "cold:1:0:1/0", "compile_id": "1/0"}
+    rows = [
+        {**compiled, **code, "restart_reasons": reasons},
+        {**other, **code, "restart_reasons": others},
+    ]
+    (site,) = sites(made(compiles=rows, graph_breaks=[]))
+    assert (site["file"], site["function"], site["compile_keys"]) == (
+        ME,
+        "forward",
+        ["cold:1:0:0/0"],
+    )
+    assert "skip function graph_break" in site["reason"]
+    (same,) = sites(made(compiles=rows, graph_breaks=[broken(LINE)]))
+    assert (same["line"], same["records"]) == (7, 1)

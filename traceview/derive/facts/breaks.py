@@ -1,7 +1,8 @@
 """Table ``break_sites``: where graphs break, and why.
 
 ``derive.facts.places`` decides which line is the user's own. A break that ``fullgraph=True`` turns
-into an error is no row of ``graph_breaks``: the log has it as a compile that failed.
+into an error is no row of ``graph_breaks``: the log has it as a compile that failed. Nor is one of
+which only the compile's metrics tell, as the reason why analysis started again.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ _WRAPPED = "wrapped with `torch.compiler.disable`"
 _OPTIMIZER = re.compile(r"qualname: (?:Optimizer|\w*(?:LR|Scheduler)\w*)\.|module: torch\.optim\b")
 #: An operator in dots (``mylib.twist.default``) that is not torch's own.
 _CUSTOM_OP = re.compile(r"unsupported operator: (?!aten\.|prims?\.)(\w+)\.(\w+)")
+#: Why analysis starts again without a break: torch/_dynamo/exc.py has the classes of exceptions.
+_NO_BREAK = re.compile(
+    r"<class '|autograd\.grad consumed |source-less requires_grad_|Unknown fail_and_restart"
+)
 _STDLIB = re.compile(r"/lib(?:64)?/python[\d.]+t?/(?!(?:site|dist)-packages/)|^<frozen ")
 
 
@@ -68,7 +73,8 @@ def break_sites(tables: Tables) -> pl.DataFrame | None:
     """Table ``break_sites``, in the order of the log; None where breaks were not logged."""
     if not tables.has("graph_breaks"):
         return None
-    logged = tables["graph_breaks"].with_columns(refused=pl.lit(value=False))
+    restarts = from_rows("graph_breaks", _restarted(tables))
+    logged = pl.concat([tables["graph_breaks"], restarts]).with_columns(refused=pl.lit(value=False))
     refused = from_rows("graph_breaks", _refused(tables)).with_columns(refused=pl.lit(value=True))
     code = tables["compiles"].select("compile_key", *_CODE).unique("compile_key", keep="first")
     events = pl.concat([logged, refused]).join(code, on="compile_key", how="left")
@@ -194,6 +200,26 @@ def refused_compiles(tables: Tables) -> list[Row]:
 def break_ended(tables: Tables) -> bool:
     """Whether a graph break that ``fullgraph=True`` makes an error ended the script."""
     return any(row["error_type"] == _ERROR for row in first_rank(rows(tables, "runs")))
+
+
+def _restarted(tables: Tables) -> Iterator[Row]:
+    """Breaks that only the compile's metrics hold, as torch of before October 2024 writes them."""
+    known = set(tables["graph_breaks"]["compile_key"])
+    for row in rows(tables, "compiles"):
+        for reason in row["restart_reasons"] or ():
+            if row["compile_key"] in known or _NO_BREAK.match(reason):
+                continue
+            said = parse_graph_break(reason)
+            yield {
+                **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
+                "gb_id": said.gb_id,
+                "gb_type": said.gb_type,
+                "reason": said.reason,
+                "explanation": said.explanation,
+                "hints": list(said.hints),
+                "context": said.context,
+                "frame_skipped": False,
+            }
 
 
 def _refused(tables: Tables) -> Iterator[Row]:

@@ -47,6 +47,7 @@ _TORCH_COLUMNS = (
     "driver_version",
     "device_count",
     "device_capability",
+    "cpu_name",
     "cpu_threads",
     "cpu_count",
 )

@@ -35,6 +35,8 @@ ARTIFACTS = re.compile(
     r"(?:before|after)_\w+_graph|inductor_(?:pre|post)_grad_graph|fx_graph_runnable"
     r"|compiled_autograd_graph_\w+|aot_\w+_graph"
 )
+#: Variables that a runnable script sets: their values may be secrets, so they are left out.
+_VARIABLE = re.compile(r"^(?P<name>os\.environ\['[^'\n]*'\]) = .*$", re.MULTILINE)
 # Written while one graph is lowered, so they belong to the next generated code.
 _LOWERED = frozenset(("before_post_grad", "post_grad", "fx_graph_runnable"))
 
@@ -46,6 +48,8 @@ def graph(reader: Reader, record: Record) -> None:
     name = record.name or record.key
     kind = KEYS.get(name) or (name if name == "fx_graph_runnable" else name.removesuffix("_graph"))
     compile, text = reader.process.find(record), text_of(reader, record)
+    if kind == "fx_graph_runnable":
+        text = _VARIABLE.sub(r"\g<name> = '…'", text)
     row = reader.process.add("graphs", record, compile, _row(record, kind, text))
     settings.world_size_of_graph(reader, record, kind, text)
     if compile is None:

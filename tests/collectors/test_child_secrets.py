@@ -1,0 +1,77 @@
+"""What is masked in arguments, variables and messages, and what is left as it is."""
+
+import pytest
+
+from traceview.collectors.child.secrets import (
+    MASK,
+    is_secret,
+    masked,
+    masked_arguments,
+    masked_variable,
+)
+
+SECRET = "s3cr3t-w0rd"
+SECRETS = [
+    ["--password", SECRET], ["-password", SECRET], [f"--password={SECRET}"], [f"--token={SECRET}"],
+    ["--api-key", SECRET], ["--apiKey", SECRET], [f"--wandb.api_key={SECRET}"],
+    ["--hf_token", SECRET],
+    [f"db.password={SECRET}"], [f"+trainer.logger.api_key={SECRET}"], [f"++secret={SECRET}"],
+    ["--set", f"auth.token={SECRET}"], [f"--aws-secret-access-key={SECRET}"], ["--key", SECRET],
+    [f"redis://:{SECRET}@cache:6379/0"], [f"https://me:{SECRET}@host/x?a=b"], [f"https://{SECRET}@host/r.git"],
+    [f"--db=postgresql+psycopg://me:p@{SECRET}@host/db"], [f"--proxy=me:{SECRET}@proxy:8080"],
+    ["--config", f'{{"password": "{SECRET} {SECRET}"}}'], ["--config", f"{{'api_key':'{SECRET}'}}"],
+    [f"https://host/log?X-Amz-Signature={SECRET}&part=1"], [f"https://host/log?sv=1&sig={SECRET}"],
+    ["--header", f"Authorization: Bearer {SECRET}"],
+    ["--run", f"train.py --password {SECRET} --lr 1"],
+    [f"simplecache::https://me:{SECRET}@host/x"], [f"--password='{SECRET} {SECRET}'"],
+]  # fmt: skip
+PLAIN = [
+    "train.py", "--lr", "1e-3", "--max-tokens", "512", "--tokens", "9", "--tokenizer", "gpt2",
+    "--num-key-value-heads", "8", "--pad-token", "<pad>", "--sort-key=loss", "--key-dim", "64",
+    "--author", "me", "--passes", "3", "--monitor", "val/loss", "a@b.org", "s3://bucket/key=1/x",
+    "ssh://git@host/x.git", "https://host/a@b", "--device=cuda:0", "model.hidden=64", "12:30",
+    "", "-", "--", "--monitor=val_acc:max", "--keys", "a,b", "--compass", "x", "--eos_token=</s>", "file:///tmp/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SECRETS)
+def test_a_secret_is_masked_and_its_name_is_not(words):
+    found = masked_arguments(["train.py", *words, "--lr", "0.1"])
+    assert SECRET not in " ".join(found)
+    assert any(MASK in word for word in found)
+    assert (found[0], found[-2:]) == ("train.py", ["--lr", "0.1"])
+    assert len(found) == len(words) + 3
+    assert masked_arguments(found) == found
+
+
+def test_other_arguments_stay():
+    assert masked_arguments(PLAIN) == PLAIN
+
+
+def test_a_switch_before_another_option_hides_nothing():
+    assert masked_arguments(["--auth", "--lr", "3"]) == ["--auth", "--lr", "3"]
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["hf_" + "aB1" * 9, "ghp_" + "x1" * 18, "AKIA" + "Q" * 16, "eyJhbGciOiJI.eyJzdWIiOiIx.sig"],
+)
+def test_tokens_of_known_services_are_masked_wherever_they_stand(token):
+    assert token not in masked(f"login failed for {token}.")
+
+
+def test_variables():
+    assert masked_variable("TORCH_HUB_TOKEN", "x") == MASK
+    assert masked_variable("NCCL_SOCKET_IFNAME", "eth0") == "eth0"
+    url = masked_variable("TORCHINDUCTOR_REMOTE_CACHE_URL", f"redis://:{SECRET}@cache:1")
+    assert url == f"redis://:{MASK}@cache:1"
+
+
+def test_long_texts_take_little_time():
+    for text in ("a" * 200_000, "a=" * 100_000, "--a " * 50_000, "://" * 60_000, "a:" * 100_000):
+        masked(text)
+
+
+@pytest.mark.parametrize("name", ["sort-key", "maxTokens", "pad_token", "passes", "", "hidden"])
+def test_names_of_no_secret(name):
+    assert not is_secret(name)
