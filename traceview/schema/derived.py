@@ -144,6 +144,8 @@ KERNEL_GROUPS = table("kernel_groups", "all executions of one kernel (on a CPU: 
     Column("category", pl.String, "as in kernels"),
     Column("count", pl.Float64, "executions per step"),
     Column("ms", pl.Float64, "per step, as profiled"),
+    Column("total_count", pl.Int64, "executions in all marked steps; in the whole window where no step is marked"),
+    Column("total_ms", pl.Float64, "of these, as profiled"),
     Column("share", pl.Float64, "of the busy time of that stance, 0 to 1"),
     Column("clock", pl.String, "device or host"),
     Column("cpu_op", pl.String, "operator that launched it most often"),
