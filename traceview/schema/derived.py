@@ -209,6 +209,16 @@ CACHED_CALLS = table("cached_calls", "one call that Dynamo warned about: the fun
     raw=True,
 )
 
+AHEAD_COMPILES = table("ahead_compiles", "one compile ahead of time: by AOTInductor, or an export; no call of torch.compile's",
+    Column("pid", pl.Int64, "process id"),
+    Column("kind", pl.String, "aot_inductor, export"),
+    Column("started_us", pl.Float64, "Unix time, µs; null: an export that the log only names"),
+    Column("seconds", pl.Float64, "host time; null where it is not in the log"),
+    Column("phases", pl.Int32, "timed phases, itself included"),
+    Column("graphs", pl.Int32, "graphs that AOTAutograd made"),
+    raw=True,
+)
+
 DDP_BUCKETS = table("ddp_buckets", "one piece that DDPOptimizer cut a graph into, for one bucket of DistributedDataParallel",
     *COMPILE,
     Column("attempt", pl.Int32, "attempt in which it was cut"),
