@@ -188,6 +188,13 @@ def test_what_the_collector_always_writes_is_there_or_its_event_is_damage(tmp_pa
     assert tables["regions"].is_empty()
 
 
+def test_a_moment_or_a_rank_of_400_digits_is_none(tmp_path):
+    huge = 10**400
+    rows = [BEGIN | {"rank": huge, "t": huge}, {"event": "note", "t": -huge, "what": "x"}]
+    tables, _ = read(tmp_path, (7, rows))
+    assert tables["runs"].select("rank", "started_us").row(0) == (None, None)
+
+
 def test_a_folder_whose_name_is_no_utf8_costs_no_event(tmp_path):
     begin = BEGIN | {"cwd": "/data/\udcff", "argv": ["tr\udcffain.py"]}
     tables, damage = read(tmp_path, (7, [begin]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -20,16 +20,12 @@ from traceview.parse.files import READ_ERRORS, damage_kind, open_raw
 Event = dict[str, Any]
 _NAME = re.compile(r"^events-(\d{1,12})\.jsonl(?:\.gz)?$")
 _LINE_LIMIT = 64 << 20
+_LATEST_US = 1e18
 
 
-def is_count(value: object) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """A whole number from 0 on that every table can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-
-
-def is_time(value: object) -> bool:
-    """A number that is a time, in whatever unit."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
 
 
 def _is_text(value: object) -> bool:
@@ -53,7 +49,6 @@ _NEEDED: dict[str, _Needs] = {
         "first_step": is_count,
         "steps": lambda value: is_count(value) and value != 0,
     },
-    "compile": {"started_us": is_time},
     "profile": {"stance": _is_text},
     "setting": {"section": _is_text, "name": _is_text},
     "source": {"file": _is_text},
@@ -103,7 +98,7 @@ def read_process(path: Path, name: str, damage: Damage) -> Process:
     named = _NAME.match(path.name)
     process = _process(int(named[1]) if named else 0, _events(path, name, damage))
     pid = process.merged("process").get("pid")
-    if isinstance(pid, int) and not isinstance(pid, bool):
+    if is_count(pid):
         process.pid = pid
     return process
 
@@ -113,11 +108,11 @@ def _process(pid: int, events: Iterable[Event]) -> Process:
     for event in events:
         process.events.setdefault(event["event"], []).append(event)
         at = event.get("t")
-        if isinstance(at, (int, float)) and not isinstance(at, bool):
+        if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 <= at < _LATEST_US:
             process.first_us = float(at) if process.first_us is None else process.first_us
             process.last_us = float(at)
     rank = process.merged("process").get("rank")
-    process.rank = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+    process.rank = rank if is_count(rank) else None
     return process
 
 
