@@ -1,11 +1,18 @@
-"""Many mutations of a recorded log of every kind: no crash, no hang, nothing under another compile.
+"""Many mutations of inputs of every kind: no crash, no hang, nothing under another compile.
 
-    python benchmarks/bench_mutations.py [--rounds 10000] [--minutes M] [--state FILE]
-                                         [--processes 2] [NAME…]
+    python benchmarks/bench_mutations.py [--rounds 10000] [--minutes M] [--limit S] [--state FILE]
+                                         [--processes 2] [--whole] [NAME…]
 
-Seeds count from 0 for every log. FILE keeps how far each log has come, so that a run that was ended
-goes on where it was. The processes take ten mutations of a log at a time, and all logs come equally
-far. Prints a line for each log and one for each finding.
+Without ``--whole``, logs go through their readers, and every record that was not touched must
+still be under its own compile. With it, each mutated input goes through whole commands: logs and
+archives through ``postmortem`` and then ``report``, ``check`` or ``compare``; a file of a run
+folder through these three; a diagnosis through ``check`` and ``compare``. They must end with an
+exit code that is documented, within S seconds each.
+
+Seeds count from 0 for every input. FILE keeps how far each has come, so that a run that was ended
+goes on where it was. The processes take ten mutations of an input at a time, and all inputs come
+equally far. Prints a line for each input and one for each finding; names are whole ones or begin
+with what is given.
 """
 
 import argparse
@@ -24,70 +31,88 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import mutation_fixtures
+import whole_commands
+from whole_commands import HungError
 
 BATCH = 10
-HANG_S = 120
+LIMIT_S = 120
+
+
+class Read:
+    """A log and its reader: what ends up under another compile."""
+
+    def __init__(self, name, folder, limit_s):
+        self._log, self._limit_s = mutation_fixtures.Checked(name, Path(folder) / "log"), limit_s
+
+    def wrong(self, seed):
+        signal.signal(signal.SIGALRM, whole_commands.hung)
+        signal.alarm(self._limit_s)
+        try:
+            mutated, wrong = self._log.wrong(seed)
+            return mutated.done, ("misplaced", wrong[0][:200]) if wrong else None
+        except HungError:
+            return "", ("hang", f"more than {self._limit_s} s")
+        except Exception:  # noqa: BLE001  # a crash is what is looked for
+            return "", ("crash", traceback.format_exc()[-400:])
+        finally:
+            signal.alarm(0)
 
 
 @cache
-def checked(name):
+def subject(name, whole, limit_s):
     folder = tempfile.mkdtemp(prefix="mutations-")
-    return mutation_fixtures.Checked(name, Path(folder) / "log")
+    return (whole_commands.Subject if whole else Read)(name, folder, limit_s)
 
 
-def timed_out(*_):
-    raise TimeoutError(f"more than {HANG_S} s")
-
-
-def batch(name, first, last, until):
-    """(name, first, how many done, [(kind, seed, what)], slowest second); ``last`` is not done."""
-    signal.signal(signal.SIGALRM, timed_out)
+def batch(name, whole, limit_s, first, last, until):
+    """(name, first, how many done, [(kind, seed, what)], slowest second, CPU seconds)."""
     findings, slowest, seed = [], 0.0, first
-    log = checked(name)
+    log = subject(name, whole, limit_s)
+    spent = time.process_time()
     while seed < last and time.time() < until:
         began = time.monotonic()
-        signal.alarm(HANG_S)
-        try:
-            mutated, wrong = log.wrong(seed)
-            if wrong:
-                findings.append(("misplaced", seed, f"{mutated.done}: {wrong[0][:200]}"))
-        except TimeoutError as error:
-            findings.append(("hang", seed, str(error)))
-        except Exception:  # noqa: BLE001  # a crash is what is looked for
-            findings.append(("crash", seed, traceback.format_exc()[-400:]))
-        finally:
-            signal.alarm(0)
+        done, wrong = log.wrong(seed)
+        if wrong:
+            findings.append((wrong[0], seed, f"{done}: {wrong[1]}"))
         slowest = max(slowest, time.monotonic() - began)
         seed += 1
-    return name, first, seed - first, findings, slowest
+    return name, first, seed - first, findings, slowest, time.process_time() - spent
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=10_000)
     options.add_argument("--minutes", type=float, default=1e6)
+    options.add_argument("--limit", type=int, default=LIMIT_S)
+    options.add_argument("--whole", action="store_true")
     options.add_argument("--state", type=Path)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("names", nargs="*")
     chosen = options.parse_args()
-    names = chosen.names or list(mutation_fixtures.names())
+    every = list((whole_commands.subjects if chosen.whole else mutation_fixtures.names)())
+    begun = tuple(chosen.names) or ("",)
+    names = [name for name in every if name.startswith(begun)]
     kept = json.loads(chosen.state.read_text()) if chosen.state and chosen.state.exists() else {}
     for name in names:
         kept.setdefault(name, {"done": 0, "findings": []})
     until = time.time() + 60 * chosen.minutes
-    slowest = Counter()
+    slowest, spent = Counter(), 0.0
     ahead = BATCH * chosen.processes  # of each log, before any goes on
     with ProcessPoolExecutor(chosen.processes, mp_context=get_context("spawn")) as pool:
         for end in range(ahead, chosen.rounds + ahead, ahead):
             due = min(end, chosen.rounds)
             jobs = [
-                pool.submit(batch, name, seed, min(seed + BATCH, due), until)
+                pool.submit(
+                    *(batch, name, chosen.whole, chosen.limit),
+                    *(seed, min(seed + BATCH, due), until),
+                )
                 for name in names
                 for seed in range(kept[name]["done"], due, BATCH)
             ]
             for job in jobs:
-                name, first, done, findings, seconds = job.result()
+                name, first, done, findings, seconds, cpu_s = job.result()
                 entry = kept[name]
+                spent += cpu_s
                 if first != entry["done"]:
                     continue  # time was over before: these come again
                 entry["done"] += done
@@ -106,7 +131,7 @@ def main():
         total += Counter(kinds) + Counter(mutations=entry["done"])
         found = ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "nothing wrong"
         print(f"{name:28} {entry['done']:6} mutations, {found}, slowest {slowest[name]:.2f} s")
-    print(f"in all {dict(total)}")
+    print(f"in all {dict(total)}, {spent:.0f} CPU seconds")
 
 
 if __name__ == "__main__":

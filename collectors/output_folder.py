@@ -64,7 +64,7 @@ def clear_run(folder: Path) -> None:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         is_run = isinstance(manifest, dict) and manifest.keys() >= {"format", "traceview", "passes"}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         is_run = False
     if not folder.is_dir() or not (is_run or not any(folder.iterdir())):
         fact = f"{folder} exists and is not a run folder of traceview, so nothing was deleted."

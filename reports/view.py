@@ -321,6 +321,11 @@ class View:
         """The kernel groups of one stance, in the diagnosis' order."""
         return [group for group in self._diagnosis.kernels if group.stance == stance]
 
+    def unmarked(self, stance: str | None = None) -> bool:
+        """Whether kernels were read, of a stance or at all, but no step of theirs is marked."""
+        kernels = self.kernels(stance) if stance else self._diagnosis.kernels
+        return bool(kernels) and all(group.ms is None for group in kernels)
+
     def kernel_families(self) -> list[tuple[str, str]]:
         """Colour class and words of the categories among the kernels with a limit."""
         kernels = self._diagnosis.explanation.limits

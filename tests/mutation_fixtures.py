@@ -13,7 +13,7 @@ from traceview.parse.damage import Damage
 from traceview.reading.mapping import Log, parse
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
-RUN = FIXTURES / "runs" / "good-gb_item.tar.xz"
+RUN, DEVICE_RUN = "good-gb_item", "gpu-bm_no_sync"
 #: Of longer logs the beginning is taken.
 MOST_BYTES = 400_000
 STRUCTURED = ("resets", "autograd", "breaks", "failures", "hits", "inductor", "guards")
@@ -25,7 +25,8 @@ def names():
     yield from (f"structured/{name}" for name in STRUCTURED)
     yield from (f"textlog/{name}.torch_logs" for name in TEXT)
     yield from (f"textlog/{name}.stderr" for name in ("noise", "training", "autotune"))
-    yield from ("packed/resets", "kineto/trace", "events/events", "chromium/events")
+    yield from ("packed/resets", "kineto/trace", "kineto/device", "events/events")
+    yield "chromium/events"
 
 
 @cache
@@ -41,7 +42,8 @@ def log(name):
     if kind == "chromium":
         events = (b"".join(p) for p in _payloads(log("structured/breaks")))
         return b"[\n" + b",\n".join(e for e in events if b'"ph"' in e) + b"\n]\n"
-    return _recorded({"kineto": ".json.gz", "events": ".jsonl"}[kind])
+    run = DEVICE_RUN if rest == "device" else RUN
+    return _recorded(run, {"kineto": ".json.gz", "events": ".jsonl"}[kind])
 
 
 def _light(whole):
@@ -54,9 +56,9 @@ def _payloads(whole):
         yield [line.removeprefix(b"\t") for line in record.split(b"\n")[1:]]
 
 
-def _recorded(suffix):
+def _recorded(run, suffix):
     """The first file of that name in a recorded run; of a trace its first 300 KB and its end."""
-    with tarfile.open(RUN) as archive:
+    with tarfile.open(FIXTURES / "runs" / f"{run}.tar.xz") as archive:
         for member in sorted(archive, key=lambda member: member.name):
             if member.name.endswith(suffix) and "-lines" not in member.name:
                 data = archive.extractfile(member).read()

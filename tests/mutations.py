@@ -2,9 +2,13 @@
 
 Every line remembers which line of the clean log it is, so that a test can tell which records the
 damage did not touch, and that these are still read as they were.
+
+``confuse`` leaves the form as it is and changes what stands in it: values of JSON of another type,
+out of range, missing, very long or very deep.
 """
 
 import random
+import re
 from dataclasses import dataclass
 
 MOST_LINES = 20
@@ -130,3 +134,44 @@ def block(lines, rng):
 
 
 MUTATIONS = (flipped, dropped, doubled, swapped, cut, joined)
+
+
+#: A value of JSON behind its key: a text, a number, a word or a flat list; and the key.
+_VALUE = re.compile(
+    rb'("(?:[^"\\\n]|\\.){0,80}"\s*:\s*)'
+    rb'("(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\[[^][{}]{0,200}\])'
+)
+ODD_VALUES = (
+    *(b'""', b'" "', b'"\\u0000"', b'"\\ud800"', b'"x"', b'"\xff"', b'"\\u202e"'),
+    *(b'"' + b"x" * 70_000 + b'"', b"null", b"true", b"false"),
+    *(b"[]", b"{}", b"[null]", b'[[1], "x"]', b'{"a": {"b": []}}'),
+    *(b"0", b"-1", b"1.5", b"1e18", b"-1e300", b"1e400", b"NaN", b"Infinity", b"2147483648"),
+    *(b"9223372036854775807", b"-9223372036854775808", b"18446744073709551616", b"9" * 400),
+    *(b"[" * depth + b"]" * depth for depth in (100, 1_000, 20_000)),
+)  # fmt: skip
+
+
+def confuse(log, seed, most=3):
+    """``log`` with one to ``most`` keys and values changed, and what was done."""
+    rng = random.Random(seed)
+    found = list(_VALUE.finditer(log))
+    done = []
+    for match in sorted(rng.sample(found, min(len(found), rng.randint(1, most))), key=_backwards):
+        key, value = match[1], match[2]
+        how = rng.choice(("value", "value", "value", "other", "key", "unnamed"))
+        if how == "value":
+            value = rng.choice(ODD_VALUES)
+        elif how == "other":
+            value = rng.choice(found)[2]
+        elif how == "key":
+            at = rng.randrange(1, key.rindex(b'"'))
+            key = key[:at] + bytes([rng.choice(b"abz_ ")]) + key[at + 1 :]
+        else:
+            key = b'"":'
+        log = log[: match.start()] + key + value + log[match.end() :]
+        done.append(f"{how} {match[0][:60]!r} -> {key[-40:] + value[:30]!r}")
+    return log, done
+
+
+def _backwards(match):
+    return -match.start()

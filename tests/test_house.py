@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -18,6 +19,7 @@ FOLDERS = {
 #: Lower number = further down. A module may import its own floor and those below.
 FLOORS = {
     "traceview.errors": 0,
+    "traceview.json_errors": 0,
     "traceview.compile_id": 0,
     "traceview.contracts": 0,
     "traceview.run": 0,
@@ -215,3 +217,28 @@ def test_help_imports_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "diagnose" in done.stdout
     assert {"polars", "jinja2", "torch", "numpy", "pygments"}.isdisjoint(done.stderr.split())
+
+
+#: Calls that decode JSON which others wrote, as they are written here.
+_DECODE = re.compile(
+    r"json\.loads\(|json\.decode\(|[dD][eE][cC][oO][dD][eE][rR]\.decode\(|[A-Z_]{4,}\.decode\("
+)
+
+
+def test_whoever_decodes_json_expects_all_that_it_may_raise():
+    """Deep nesting is a RecursionError, which no decoder's own error covers."""
+    narrow = []
+    for name in MODULES:
+        if name.startswith("traceview.collectors") or name == "traceview.json_errors":
+            continue
+        for node in ast.walk(_tree(name)):
+            if isinstance(node, ast.Try) and node.handlers:
+                body = "\n".join(map(ast.unparse, node.body))
+                caught = " ".join(ast.unparse(h.type) for h in node.handlers if h.type)
+            elif isinstance(node, ast.With) and "suppress(" in ast.unparse(node.items[0]):
+                body, caught = "\n".join(map(ast.unparse, node.body)), ast.unparse(node.items[0])
+            else:
+                continue
+            if _DECODE.search(body) and "NOT_JSON" not in caught + body:
+                narrow.append(f"{name}:{node.lineno} catches {caught}")
+    assert narrow == []

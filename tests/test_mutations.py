@@ -3,9 +3,10 @@
 import time
 
 import pytest
+import whole_commands
 from attribution import structured_records, undamaged
 from mutation_fixtures import Checked, log, names
-from mutations import MUTATIONS, mutate, split
+from mutations import MUTATIONS, ODD_VALUES, confuse, mutate, split
 
 ROUNDS = 12
 #: A reader that needs this long for 300 KB goes round in circles.
@@ -21,6 +22,34 @@ def test_damage_moves_no_record_to_another_compile(tmp_path, name):
         mutated, wrong = checked.wrong(seed)
         assert not wrong, f"seed {seed}, {mutated.done}: {wrong[:3]}"
         assert time.monotonic() - began < LONGEST_S, f"seed {seed}, {mutated.done}"
+
+
+@pytest.mark.parametrize("name", list(whole_commands.subjects()))
+def test_damage_ends_no_command(tmp_path, name):
+    """The first two seeds: a mutation of the bytes, and one of values."""
+    subject = whole_commands.Subject(name, tmp_path, LONGEST_S)
+    for seed in (0, 1):
+        done, wrong = subject.wrong(seed)
+        assert wrong is None, f"seed {seed}, {done}: {wrong}"
+
+
+def test_a_whole_command_that_crashes_or_hangs_is_seen(monkeypatch):
+    def hang():
+        while True:
+            pass
+
+    for wrong, kind in ((lambda: 1 / 0, "crash"), (hang, "hang"), (lambda: None, "code")):
+        monkeypatch.setattr(whole_commands, "main", wrong)
+        assert whole_commands.run(["report"], limit_s=1)[0] == kind
+
+
+def test_confused_values_are_the_same_for_the_same_seed_and_of_every_sort():
+    data = log("kineto/trace")
+    assert confuse(data, 5) == confuse(data, 5)
+    done = [what for seed in range(200) for what in confuse(data, seed)[1]]
+    assert {what.split()[0] for what in done} == {"value", "other", "key", "unnamed"}
+    found = b"".join(confuse(data, seed)[0] for seed in range(200))
+    assert all(odd in found for odd in ODD_VALUES)
 
 
 def test_a_mutation_is_the_same_for_the_same_seed():

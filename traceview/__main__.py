@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 #: Allocations before a garbage collection: a short command creates almost no garbage.
 _GARBAGE_AFTER = 1_000_000
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130
 UNREAD = 1
 
@@ -25,6 +27,7 @@ def main() -> None:
     programs, after it has removed its temporary files and ended its processes.
     """
     gc.set_threshold(_GARBAGE_AFTER)
+    _usable_streams()
     former = _raise_when_terminated()
     try:
         code = _run()
@@ -61,6 +64,18 @@ def _raise_when_terminated() -> dict[signal.Signals, Any]:
     return former
 
 
+def _usable_streams() -> None:
+    """Closed standard streams become /dev/null: files opened later would take their numbers. What
+    the encoding of an output lacks is printed as a question mark.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _run() -> int:
     import click
 
@@ -83,12 +98,14 @@ def _run() -> int:
         _discard_stdout()
         return UNREAD
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in _NO_SPACE:
             raise
         _discard_stdout()
         where = f" ({error.filename})" if error.filename else ""
         return _complain(
-            f"The disk is full{where}.", "Free some disk space and rerun the command.", 2
+            f"The disk is full, or a limit on file sizes is reached{where}.",
+            "Free some disk space, or raise `ulimit -f`, and rerun the command.",
+            2,
         )
 
 

@@ -22,11 +22,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from traceview.errors import NothingToAnalyse, RunFolderError
+from traceview.json_errors import NOT_JSON, in_utf8
 
 FORMAT = 1
 MANIFEST = "run.json"
@@ -100,18 +103,16 @@ class Run:
         """Open a folder that ``create`` made; NothingToAnalyse if it is none."""
         path = folder / MANIFEST
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            known = _known(Manifest, data)
-            rows = known.get("passes", [])
-            known["passes"] = [PassRecord(**_known(PassRecord, row)) for row in rows]
-            for record, row in zip(known["passes"], rows, strict=True):
-                record.ending = Ending(**_known(Ending, row.get("ending") or {}))
-            return cls(folder, Manifest(**known))
+            manifest = msgspec.json.decode(in_utf8(path.read_bytes()), type=Manifest)
+            for record in manifest.passes:
+                if not (folder / record.raw).resolve().is_relative_to(folder.resolve()):
+                    raise ValueError(f"it names {record.raw!r}, which is outside of the folder")
+            return cls(folder, manifest)
         except FileNotFoundError as error:
             fact = f"{folder} is not a run folder: it has no {MANIFEST}."
             remedy = "Name the folder that `traceview diagnose` printed."
             raise NothingToAnalyse(fact, remedy, slug="not-a-run") from error
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, *NOT_JSON) as error:
             fact = f"{path} can't be read as a run's manifest ({error})."
             remedy = "Run `traceview diagnose` again; its raw logs can still be read separately."
             raise NothingToAnalyse(fact, remedy, slug="bad-manifest") from error
@@ -137,11 +138,6 @@ class Run:
     @property
     def tables_folder(self) -> Path:
         return self.folder / "tables"
-
-
-def _known(kind: type, data: dict[str, Any]) -> dict[str, Any]:
-    """The fields of ``kind`` in ``data``: keys of a later format are left out."""
-    return {field.name: data[field.name] for field in fields(kind) if field.name in data}
 
 
 def _unwritable(folder: Path, error: OSError) -> RunFolderError:

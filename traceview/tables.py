@@ -6,9 +6,11 @@ no rows: the first means "we cannot say", the second "we looked and there was no
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from io import BytesIO
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
@@ -84,14 +86,38 @@ class Tables:
         """Write every table as ``folder/NAME.parquet``."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in self:
-            self[name].write_parquet(folder / f"{name}.parquet", compression="zstd")
+            write_parquet(self[name], folder / f"{name}.parquet")
 
     @classmethod
     def load(cls, folder: Path) -> Tables:
         """Read what ``save`` wrote; a file that no declaration names is left alone."""
         known = all_tables()
         found = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
-        return cls({name: pl.read_parquet(found[name]) for name in known if name in found})
+        return cls({name: scan_parquet([found[name]]).collect() for name in known if name in found})
+
+
+def scan_parquet(paths: list[Path]) -> pl.LazyFrame:
+    """The rows of Parquet files. Whatever stands in a path is its name: polars on its own takes
+    brackets and stars for a pattern, and a folder named ``lr=0.1`` for a column.
+    """
+    try:
+        for path in paths:
+            os.fspath(path).encode()
+    except UnicodeEncodeError:  # polars can't name it
+        return pl.scan_parquet([path.read_bytes() for path in paths], hive_partitioning=False)
+    return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path, level: int | None = None) -> None:
+    """``frame`` as a file, by way of memory.
+
+    For a small table, polars' own way to a file costs as much again, and not all paths are text.
+    """
+    packed = BytesIO()
+    frame.write_parquet(
+        packed, compression="zstd", compression_level=level, statistics=level is None
+    )
+    path.write_bytes(packed.getbuffer())
 
 
 def spec_of(name: str) -> TableSpec:

@@ -148,15 +148,72 @@ def test_values_of_the_wrong_type_become_null(tmp_path):
     block = {
         "event": "block",
         "t": 1,
-        "block_index": "three",
-        "steps": 1e30,
+        "block_index": 0,
+        "first_step": 2,
+        "steps": 10,
+        "pair_index": "three",
+        "region_calls": 1e30,
+        "queued_ms": 10**400,
         "duration_ms": 5,
         "clock": 3,
     }
     block |= {"host_ms": True}
     row = read(tmp_path, (7, [BEGIN, block]))[0]["blocks"].row(0, named=True)
-    assert (row["block_index"], row["steps"], row["host_ms"]) == (None, None, None)
+    wrong = ("pair_index", "region_calls", "queued_ms", "host_ms")
+    assert [row[name] for name in wrong] == [None] * 4
     assert (row["duration_ms"], row["clock"]) == (5.0, "3")
+
+
+def test_what_the_collector_always_writes_is_there_or_its_event_is_damage(tmp_path):
+    """A region whose number is a list, a block of no steps, and what depends on neither."""
+    block = {"event": "block", "t": 1, "block_index": 0, "first_step": 2, "steps": 10}
+    rows = [
+        BEGIN,
+        {"event": "region", "t": 1, "region_id": [0]},
+        {"event": "first_call", "t": 1, "region_id": {}},
+        {
+            "event": "calls",
+            "t": 1,
+            "region_id": 0,
+            "stance": "eager",
+            "rows": [[[], 1, 2, 3, 0, 1]],
+        },
+        *(block | {"steps": steps} for steps in (0, -1, True, None, 10**400)),
+        block | {"first_step": []},
+        block,
+    ]
+    tables, damage = read(tmp_path, (7, rows))
+    assert [(kind, times) for kind, times, _ in damage.kinds()] == [("bad_event", 9)]
+    assert tables["blocks"].height == 1
+    assert tables["regions"].is_empty()
+
+
+def test_a_moment_or_a_rank_of_400_digits_is_none(tmp_path):
+    huge = 10**400
+    rows = [BEGIN | {"rank": huge, "t": huge}, {"event": "note", "t": -huge, "what": "x"}]
+    tables, _ = read(tmp_path, (7, rows))
+    assert tables["runs"].select("rank", "started_us").row(0) == (None, None)
+
+
+def test_a_folder_whose_name_is_no_utf8_costs_no_event(tmp_path):
+    begin = BEGIN | {"cwd": "/data/\udcff", "argv": ["tr\udcffain.py"]}
+    tables, damage = read(tmp_path, (7, [begin]))
+    assert not damage.total
+    assert tables["runs"]["cwd"].to_list() == ["/data/?"]
+
+
+def test_what_nests_too_deeply_is_damage_or_null(tmp_path):
+    def nested(depth):
+        value = []
+        for _ in range(depth):
+            value = [value]
+        return value
+
+    deep = '{"event": "note", "what": ' + "[" * 5000 + "]" * 5000 + "}\n"
+    region = {"event": "region", "t": 1, "region_id": 0, "options": nested(500)}
+    tables, damage = read(tmp_path, (7, [BEGIN, region]), tail=deep)
+    assert [(kind, times) for kind, times, _ in damage.kinds()] == [("bad_json", 1)]
+    assert tables["regions"].height == 1
 
 
 def test_foreign_lines_are_counted_and_unknown_events_passed_over(tmp_path):

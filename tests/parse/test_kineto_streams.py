@@ -12,6 +12,7 @@ from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel
 from traceview.inputs.streams import DamagedInput
 from traceview.parse.damage import Damage
 from traceview.parse.kineto import linking, read_stream
+from traceview.torchtext.marks import UNNAMED
 
 EAGER = [event("aten::add", "cpu_op", 5, 10), kernel("gemm", 9, 4, 1)]
 BASE_NS = 1_790_857_026 * 10**9
@@ -119,7 +120,7 @@ def test_numbers_that_are_none_and_names_that_are_empty_cost_nothing():
     tables, damage = read(cpp_layout([odd, worse, {**EAGER[0], "args": None}]))
     assert damage == {}
     assert tables["cpu_ops"]["external_id"].to_list() == [12, None, None]
-    assert tables["cpu_ops"]["name"].to_list() == [None, "x", "aten::add"]
+    assert tables["cpu_ops"]["name"].to_list() == [UNNAMED, "x", "aten::add"]
 
 
 def test_an_event_whose_name_holds_a_separator_is_one_event():

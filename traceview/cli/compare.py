@@ -11,6 +11,7 @@ import click
 
 from traceview.cli.options import files
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.json_errors import NOT_JSON
 
 if TYPE_CHECKING:
     from traceview.compare import Side
@@ -92,7 +93,7 @@ def emit(text: str, out: Path | None) -> None:
         click.echo(text, color=stdout_color())
         return
     try:
-        out.write_text(text + "\n", encoding="utf-8")
+        out.write_text(text + "\n", encoding="utf-8", errors="replace")
     except OSError as error:
         fact = f"{out} can't be written ({error.strerror or error})."
         raise RunFolderError(fact, "Choose another file with -o.", slug="unwritable") from error
@@ -159,6 +160,6 @@ def _read_json(path: Path) -> dict[str, object] | None:
         if path.stat().st_size > MOST_BYTES:
             return None
         data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, *NOT_JSON):
         return None
     return data if isinstance(data, dict) and "verdict" in data else None

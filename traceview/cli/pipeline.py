@@ -155,7 +155,7 @@ def written(pages: Mapping[Path, str]) -> RunFolderError | None:
     for path, text in pages.items():
         scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            scratch.write_text(text, encoding="utf-8")
+            scratch.write_text(text, encoding="utf-8", errors="replace")  # names of files
             scratch.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):

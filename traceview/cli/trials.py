@@ -14,6 +14,7 @@ import click
 from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.json_errors import NOT_JSON
 
 if TYPE_CHECKING:
     from traceview.cli.console import Console
@@ -426,7 +427,7 @@ def _apply(number: int, module: str | None, target: tuple[str, ...]) -> str:
     run = Run.open(folder)
     try:
         data = json.loads((folder / RESULTS).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, *NOT_JSON) as error:
         fact = f"{folder} has no {RESULTS} that can be read."
         remedy = f"Run `traceview try {folder}` first."
         raise NothingToAnalyse(fact, remedy, slug="no-trials") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from traceview.derive.ahead import ahead_compiles
 from traceview.derive.callables import callable_speedups, focused
 from traceview.derive.compile_costs import compile_costs
 from traceview.derive.compiler import compiler_tables
@@ -56,6 +57,8 @@ def derive(
         result.put("compile_costs", compile_costs(tables))
     if tables.has("compiles") and tables.has("steps"):
         result.put("rank_waits", rank_waits(tables))
+    if tables.has("log_records"):
+        result.put("ahead_compiles", ahead_compiles(tables))
     if tables.has("graphs"):
         result.put("ddp_buckets", ddp_buckets(tables))
     found = list(windows(result))

@@ -49,7 +49,7 @@ def compile_ids(tables: Tables) -> pl.DataFrame:
 
 
 def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list[Row]:
-    """Rows of table ``kernel_groups`` for one window; without steps, times are null."""
+    """Rows of table ``kernel_groups`` for one window; without steps, only the totals are known."""
     frame = window.kernels if window.on_device else window.working_operators
     ns = "duration_ns" if window.on_device else "self_ns"
     if not window.on_device:
@@ -80,6 +80,8 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
                 "category": group["category"],
                 "count": window.per_step(group["times"]),
                 "ms": window.ms_per_step(group["ns"]),
+                "total_count": group["times"],
+                "total_ms": group["ns"] / 1e6,
                 "share": group["ns"] / total,
                 "clock": window.clock,
                 "cpu_op": group["cpu_op"],

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.json_errors import NOT_JSON
 from traceview.tables import Tables, having
 from traceview.torchtext.frames import TRACED, parse_traceback
 
@@ -82,7 +83,7 @@ def logged_versions(tables: Tables, *of: pl.Expr) -> dict[str, str]:
     for text in rows["settings"].drop_nulls().unique(maintain_order=True):
         try:
             known = json.loads(text)
-        except ValueError:
+        except NOT_JSON:
             continue
         for name, value in known.items() if isinstance(known, dict) else ():
             if isinstance(value, str) and value:

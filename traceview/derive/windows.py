@@ -19,6 +19,7 @@ import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval
+from traceview.parse.damage import UNKNOWN_CATEGORY
 from traceview.tables import Tables, having
 from traceview.torchtext.marks import STEP
 
@@ -51,6 +52,12 @@ _LOST = (
     "not recorded, though it was used: the profiler had no access to it (CUPTI), or its events are "
     "lost. What kernels took and why the device idled is not said",
 )
+_UNMARKED = (
+    "steps",
+    "none is marked in the trace (ProfilerStep#N): kernels are added up over all of it, and "
+    "nothing is known per step",
+)
+_UNREAD = "left out: they may be the work of a device, which is then not recorded"
 _ONE_THREAD = (
     "where a step's time goes",
     "not known: calls of several threads are its steps, and a profiler window records those of one",
@@ -167,12 +174,18 @@ def _window(tables: Tables, key: Key) -> Window:
     ]
     # The clock of unprofiled blocks is a device's where its memory was in use.
     launched = launches["kind"].is_in(["launch", "graph_launch"]).any()
-    on_device = kernels.height > 0 or "device" in blocks["clock"] or bool(launched)
+    # Whether the trace of a window, a run's own or a left one, ends before its end, or holds work
+    # of a kind that is not read.
+    files = [*_own(tables["profile_windows"], key)["file"], *merged["name"]]
+    damage = tables["unreadable"].filter(pl.col("file").is_in(files))
+    cut = "truncated" in damage["kind"]
+    unread = damage.filter(kind=UNKNOWN_CATEGORY)["example"].to_list()
+    notes += [
+        (f"events of categories that are not known here ({found})", _UNREAD) for found in unread
+    ]
+    on_device = kernels.height > 0 or "device" in blocks["clock"] or bool(launched or unread)
     kernels = _in_step_with_host(_plausible(kernels, [launches, ops], notes), launches, notes)
     marks = ops.filter(pl.col("name").str.contains(STEP) & pl.col("step").is_not_null())
-    # Whether the trace of a window, a run's own or a left one, ends before its end.
-    files = [*_own(tables["profile_windows"], key)["file"], *merged["name"]]
-    cut = bool(tables["unreadable"].filter(kind="truncated")["file"].is_in(files).any())
     if cut and not marks.is_empty():
         marks = _whole_steps(marks, [kernels, ops] if on_device else [ops], notes)
     lost = on_device and (kernels.is_empty() or (cut and marks.is_empty()))
@@ -185,6 +198,7 @@ def _window(tables: Tables, key: Key) -> Window:
         busiest = ops.group_by("tid").agg(pl.col("self_ns").sum()).sort("self_ns", descending=True)
         tid = busiest["tid"][0] if busiest.height else None
         span, steps, begun = _span([ops, kernels]), None, None
+        notes.append(_UNMARKED)
     else:
         # In the first steps the profiler settles.
         numbers = marks["step"].unique().sort()

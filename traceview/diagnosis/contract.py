@@ -16,6 +16,7 @@ from traceview import contracts
 from traceview.diagnosis.model import FORMAT, Diagnosis
 from traceview.diagnosis.verdict import difference
 from traceview.errors import NothingToAnalyse
+from traceview.json_errors import NOT_JSON
 
 #: Keys of the contract that repeat what another key holds, for readers who want just the figure.
 _REPEATED = ("format", "compile_seconds")
@@ -58,7 +59,7 @@ def from_json(data: dict[str, Any]) -> Diagnosis:
     kept = {key: value for key, value in data.items() if key not in _REPEATED}
     try:
         diagnosis = msgspec.convert(kept, Diagnosis)
-    except (msgspec.ValidationError, ValueError) as error:
+    except NOT_JSON as error:
         raise _foreign(str(error)) from error
     if found == FORMAT:
         return diagnosis

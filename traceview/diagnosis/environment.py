@@ -11,6 +11,7 @@ import polars as pl
 from traceview.derive.processes import logged_versions
 from traceview.diagnosis.focus import Focus, Row, cut, struct_of
 from traceview.diagnosis.model import Reading, ReadingRow
+from traceview.json_errors import NOT_JSON
 from traceview.run import Run
 from traceview.tables import Tables
 
@@ -63,7 +64,7 @@ def argv(process: Row) -> list[str]:
     """The script's argv; an empty list where it was not recorded."""
     try:
         found = json.loads(process.get("argv") or "[]")
-    except ValueError:
+    except NOT_JSON:
         return []
     return [str(item) for item in found] if isinstance(found, list) else []
 

@@ -149,16 +149,23 @@ def profiler(tables: Tables, focus: Focus) -> tuple[ProfilerCost, ...]:
     return tuple(
         struct_of(ProfilerCost, windows[stance], profiled_step_ms=windows[stance]["step_ms"])
         for stance in STANCES
-        if stance in windows
+        if stance in windows and windows[stance]["steps"] is not None
     )
 
 
 # Eager kernels next to the compiled ones that replaced them
 
 
+_TIMED = pl.all_horizontal(pl.col("eager_ms", "compiled_ms").is_not_null())
+
+
 def matching(tables: Tables, focus: Focus) -> Matching:
-    """Groups, the largest first, with their kernels; the shares are of all kernels of a stance."""
-    groups = sorted(focus.rows(tables["match_groups"]), key=lambda row: row["group_id"])
+    """Groups, the largest first, with their kernels; the shares are of all kernels of a stance.
+
+    Kernels of a trace without marked steps are in none: nothing is known per step there.
+    """
+    timed = focus.rows(tables["match_groups"].filter(_TIMED))
+    groups = sorted(timed, key=lambda row: row["group_id"])
     kernels = grouped(focus.rows(tables["matched_kernels"]), "group_id")
     both = all(any(row[f"{stance}_ms"] for row in groups) for stance in STANCES)
     matched = [row for row in groups if row["matched"]]

@@ -133,18 +133,23 @@ class Region(msgspec.Struct, frozen=True):
 
 
 class KernelGroup(msgspec.Struct, frozen=True):
-    """All executions of one kernel (on a CPU: operator) in one stance."""
+    """All executions of one kernel (on a CPU: operator) in one stance.
+
+    ``count`` and ``ms`` are per step: None where no step is marked.
+    """
 
     stance: str
     name: str
     category: str
-    count: float
-    ms: float
+    count: float | None
+    ms: float | None
     share: float
     clock: str
     compile_id: str | None
     fused_ops: tuple[str, ...] = ()
     user_lines: tuple[str, ...] = ()
+    total_count: int | None = None
+    total_ms: float | None = None
 
 
 class FusedKernel(msgspec.Struct, frozen=True):

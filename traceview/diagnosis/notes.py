@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from traceview.derive.windows import far_longer
+from traceview.diagnosis.ahead import ahead_of_time
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import StanceCounts, Verdict
 from traceview.run import Run
@@ -68,6 +69,11 @@ def notes(
         yield (
             "No profiler window was recorded of the steps that the verdict is about, only of "
             "another callable's. Those are not shown."
+        )
+    if ahead := ahead_of_time(tables):
+        yield (
+            f"{ahead}. It is no call of torch.compile's and in no other figure of this report; "
+            "table ahead_compiles has it."
         )
     yield from _compiling(tables, focus)
     yield from _profiled(tables, focus, verdict, counts)

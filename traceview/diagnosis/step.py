@@ -157,7 +157,7 @@ def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...
 
 def kernel_groups(tables: Tables, focus: Focus) -> tuple[KernelGroup, ...]:
     """The slowest kernels of each stance, the slowest first."""
-    groups = focus.structs(tables["kernel_groups"], KernelGroup, largest="ms")
+    groups = focus.structs(tables["kernel_groups"], KernelGroup, largest="total_ms")
     eager, compiled = ([one for one in groups if one.stance == stance] for stance in STANCES)
     return (*eager[:MOST_GROUPS], *compiled[:MOST_GROUPS])
 

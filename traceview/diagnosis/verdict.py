@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from traceview.derive.causes import UNNAMED
 from traceview.derive.effects.parts import OTHER_IDLE, OVERHEADS
+from traceview.diagnosis.ahead import ahead_of_time
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import Reason, Verdict
 from traceview.diagnosis.tree import everyone, explains_all
@@ -52,7 +53,9 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
     """(outcome and figures of the verdict, the reason of an outcome that is no measured one)."""
     row = focus.first(tables["speedups"])
     if not row:
-        return Verdict("not_measured"), "there are logs, but no timed run"
+        ahead = ahead_of_time(tables)
+        reason = f"{ahead}. Such logs have no step to time" if ahead else None
+        return Verdict("not_measured"), reason or "there are logs, but no timed run"
     # A rank that failed failed the job, whichever rank the figures are of.
     failures = (
         other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceview.inputs.found import Damaged, Found, Skipped
+from traceview.inputs.found import Damaged, Found, Skipped, as_text
 from traceview.inputs.look import Kind
 from traceview.inputs.search import find
 from traceview.inputs.source import Source
@@ -18,6 +18,7 @@ __all__ = [
     "Skipped",
     "Source",
     "Stream",
+    "as_text",
     "damage_of",
     "find",
 ]

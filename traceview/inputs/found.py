@@ -7,6 +7,7 @@ says the same again. What lies in an archive is treated alike.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
@@ -55,11 +56,16 @@ class Found(msgspec.Struct):
 
     def skip(self, name: str, reason: str) -> None:
         """One thing left out."""
-        self.skipped.append(Skipped(name, reason))
+        self.skipped.append(Skipped(as_text(name), reason))
 
     def failed(self, name: str, error: Exception) -> None:
         """One of READ_ERRORS that came while ``name`` was looked at."""
-        self.damaged.append(Damaged(name, *damage_of(error)))
+        self.damaged.append(Damaged(as_text(name), *damage_of(error)))
+
+
+def as_text(name: str) -> str:
+    """The name of a file as text, for tables: it may be any bytes."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 _RAW, _RAW_SOURCES = "raw/", "raw/sources/"

@@ -21,6 +21,7 @@ from functools import partial
 import msgspec
 
 from traceview.inputs.streams import READ_ERRORS, Layer, Stream
+from traceview.json_errors import NOT_JSON
 
 #: A line of torch's loggers, up to the place in the source that wrote it.
 STAMP = rb"[VIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d{1,18} +(?:[A-Za-z]:)?[^:\]\n]{1,1024}:\d{1,9}\]"
@@ -117,7 +118,7 @@ def _docker(lines: bytes) -> bytes:
     for line in lines.splitlines(keepends=True):
         try:
             row = _DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except NOT_JSON:
             found.append(line)
             continue
         if row.log is not None:  # its line end, if any, is part of the text

@@ -17,7 +17,7 @@ import msgspec
 
 from traceview.inputs import remote
 from traceview.inputs.archives import INSIDE, members
-from traceview.inputs.found import NO_LOG, Found, settled
+from traceview.inputs.found import NO_LOG, Found, as_text, settled
 from traceview.inputs.look import HEAD_BYTES, Look, look, look_at
 from traceview.inputs.packing import ALWAYS_BYTES, MOST_TIMES, unpacked
 from traceview.inputs.source import Source
@@ -40,7 +40,7 @@ def find(
     for argument in arguments:
         if argument == STDIN:
             search.stream("stdin", cast(Stream, stdin or sys.stdin.buffer))
-        elif remote.is_url(argument):
+        elif remote.is_url(argument) and not os.path.lexists(argument):
             search.url(argument)
         else:
             search.argument(argument)
@@ -117,14 +117,15 @@ class _Search:
         return is_new
 
     def _file(self, path: Path, name: str) -> None:
-        name = os.fsencode(name).decode("utf-8", "replace")  # it may be any bytes
+        name = as_text(name)
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
                 self._found.skip(name, "it is no file")
             elif self._is_new(status):
                 stamp = f"{status.st_size}-{status.st_mtime_ns}"
-                self._take(look_at(path, name), name, str(path), status.st_size, stamp)
+                url = f"./{path}" if remote.is_url(str(path)) else str(path)
+                self._take(look_at(path, name), name, url, status.st_size, stamp)
         except READ_ERRORS as error:
             self._found.failed(name, error)
 

@@ -14,10 +14,13 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
+
 _LENGTH_BYTES = 4
 _ENTER = """import sys
 sys.path[:] = sys.argv[{paths}:]
 from {module} import main
+
 main()"""
 #: How far ahead the other process may be: with a pipe of the usual size the two alternate.
 _PIPE_BYTES = 1 << 20
@@ -59,7 +62,7 @@ def received(
     out = other.stdout
     assert out is not None
     try:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(*NOT_JSON):
             while head := out.read(_LENGTH_BYTES):
                 yield from decoder.decode(out.read(int.from_bytes(head, "little")))
     finally:

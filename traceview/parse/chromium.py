@@ -19,6 +19,7 @@ import polars as pl
 
 from traceview.compile_id import CompileId
 from traceview.inputs.streams import Stream
+from traceview.json_errors import NOT_JSON
 from traceview.parse import structured
 from traceview.parse.damage import Damage
 from traceview.parse.kineto.splitter import Splitter, UnknownLayout, objects, pieces
@@ -60,7 +61,7 @@ class _Records:
             for part in Splitter(pieces(self._stream, name, damage)):
                 for data in objects(part.data):
                     event: dict[str, Any] = {}
-                    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    with suppress(*NOT_JSON):
                         event = _ANY.decode(data)
                     if all(isinstance(event.get(name), kind) for name, kind in _NEEDED.items()):
                         yield event

@@ -11,6 +11,8 @@ import polars as pl
 from traceview.tables import from_rows
 
 EXAMPLE_CHARACTERS = 200
+#: Spans of a profiler trace whose category is not known here: of another accelerator, perhaps.
+UNKNOWN_CATEGORY = "unknown_category"
 
 
 class Damage(msgspec.Struct):

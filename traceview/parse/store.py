@@ -11,14 +11,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
+from traceview.json_errors import NOT_JSON
 from traceview.run import Run
 from traceview.schema import all_tables
-from traceview.tables import Tables
+from traceview.tables import Tables, scan_parquet, write_parquet
 
 STAMP = "parsed.json"
 #: Rows wait until all of them take this much memory; then the largest table is a piece.
@@ -33,8 +33,9 @@ def load(run: Run) -> Tables | None:
         if stamp["fingerprint"] != fingerprint(run):
             return None
         known = [name for name in all_tables() if name in stamp["tables"]]
-        return Tables({name: pl.read_parquet(folder / f"{name}.parquet") for name in known})
-    except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError):
+        files = {name: folder / f"{name}.parquet" for name in known}
+        return Tables({name: scan_parquet([file]).collect() for name, file in files.items()})
+    except (OSError, *NOT_JSON, TypeError, KeyError, pl.exceptions.PolarsError):
         return None
 
 
@@ -120,13 +121,6 @@ class Writer:
         if self._last is not None:
             self._last.result()
         path = self._folder / f"{name}.{piece}.parquet"
-        self._last = self._thread.submit(self._write, frame.drop("pass"), path)
+        self._last = self._thread.submit(write_parquet, frame.drop("pass"), path, level=1)
         self.written[name] += 1
         self.rows += frame.height
-
-    @staticmethod
-    def _write(frame: pl.DataFrame, path: Path) -> None:
-        """By way of memory: for a small table, polars' own way to a file costs as much again."""
-        packed = BytesIO()
-        frame.write_parquet(packed, compression="zstd", compression_level=1, statistics=False)
-        path.write_bytes(packed.getbuffer())

@@ -16,7 +16,7 @@ import msgspec
 import polars as pl
 
 from traceview.derive.job.divergence import Digests
-from traceview.inputs import READ_ERRORS, Counted, Source, Stream, damage_of
+from traceview.inputs import READ_ERRORS, Counted, Source, Stream, as_text, damage_of
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage
 from traceview.parse.files import rank_in_name
@@ -96,7 +96,8 @@ def _begun(task: Task) -> tuple[parts.Part, Path]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     source, above = task.source, task.source.name.rpartition("/")[0]
-    part = parts.Part(task.part, source.name, source.url, source.kind, source.stamp, folder=above)
+    url = as_text(source.url)
+    part = parts.Part(task.part, source.name, url, source.kind, source.stamp, folder=above)
     part.size = source.size
     return part, folder
 

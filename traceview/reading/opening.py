@@ -14,12 +14,13 @@ from pathlib import Path, PurePath
 
 import polars as pl
 
+from traceview.errors import NothingToAnalyse
 from traceview.parse.merge import autotune
 from traceview.reading import parts
 from traceview.reading.parts import Part
 from traceview.run import Run
 from traceview.schema import all_tables
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, grouped, scan_parquet
 
 #: Ranks that are chosen at most: of the largest groups.
 MOST_CHOSEN = 6
@@ -44,7 +45,15 @@ _PROCESS = pl.col("compile_key").str.extract(r"^([^:]*:\d+):")
 def open_tables(run: Run) -> Tables:
     """Every table that the logs have; most are read when first used."""
     recorded = {table for part in all_parts(run.folder) for table in part.tables}
-    inputs = pl.read_parquet(run.tables_folder / "inputs.parquet")
+    try:
+        inputs, jobs = (
+            scan_parquet([run.tables_folder / f"{name}.parquet"]).collect()
+            for name in ("inputs", "jobs")
+        )
+    except (OSError, pl.exceptions.PolarsError) as error:
+        fact = f"The post-mortem in {run.folder} was not read to its end ({error})."
+        remedy = "Run `traceview postmortem` again with the same logs and --resume."
+        raise NothingToAnalyse(fact, remedy, slug="unfinished") from error
     chosen = _ranks(inputs)
     traces = _scan(run.folder, "traces").collect()
     aside = parts_aside(traces, inputs)
@@ -71,7 +80,7 @@ def open_tables(run: Run) -> Tables:
             )
             most = spent.group_by("pass", maintain_order=True).head(MOST_COMPILES)
             slowest = most["compile_key"].to_list()
-    result.put("jobs", pl.read_parquet(run.tables_folder / "jobs.parquet"))
+    result.put("jobs", jobs)
     if aside:
         result.put("traces", chosen_traces(traces))
         result.put("notes", pl.concat([result["notes"], notes_of(traces)]))
@@ -189,10 +198,13 @@ def _scan(
     schema = all_tables()[name].polars_schema
     found = (run / "tables" / name).glob("pass=*/*.parquet")
     kept = [path for path in found if not aside or path.stem.split("-")[0] not in aside]
-    files = sorted(kept, key=lambda path: (path.parent.name, path.name))
-    if not files:
+    if not kept:
         return pl.LazyFrame(schema=schema)
-    scan = pl.scan_parquet(files, hive_partitioning=True, hive_schema={"pass": pl.String})
+    files = grouped(sorted(kept), by=lambda path: path.parent.name)
+    scan = pl.concat(
+        scan_parquet(files[folder]).with_columns(pl.lit(folder.partition("=")[2]).alias("pass"))
+        for folder in sorted(files)
+    )
     if compiles is not None:
         key = pl.col("compile_key")
         scan = scan.filter(key.is_null() | key.is_in(compiles))

@@ -17,6 +17,7 @@ import msgspec
 
 from traceview import __version__
 from traceview.inputs import Source
+from traceview.json_errors import NOT_JSON
 from traceview.schema import all_tables
 
 FOLDER = "parts"
@@ -126,6 +127,6 @@ def load(run: Path, name: str) -> Part | None:
     """The part of that name; None if there is none, or it is damaged or of another version."""
     try:
         part = msgspec.json.decode((run / FOLDER / f"{name}.json").read_bytes(), type=Part)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *NOT_JSON):
         return None
     return part if part.made_by == _maker() else None

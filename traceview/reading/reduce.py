@@ -20,7 +20,7 @@ from traceview.reading.mapping import Task, lost, read
 from traceview.reading.opening import choose
 from traceview.reading.parts import Home, Part, Placed
 from traceview.run import PassRecord, Run
-from traceview.tables import Tables, from_rows
+from traceview.tables import Tables, from_rows, scan_parquet, write_parquet
 
 Progress = Callable[[int, int], None]
 
@@ -72,7 +72,7 @@ def read_all(
         damage.count(item.name, item.kind, None, item.what)
     if damage.total:
         path.parent.mkdir(parents=True, exist_ok=True)
-        damage.frame("logs").drop("pass").write_parquet(path)
+        write_parquet(damage.frame("logs").drop("pass"), path)
     told.put("inputs", choose(run.folder, told["inputs"]))
     told.save(run.tables_folder)
     names = sorted({start.pass_name for start in places.starts}) or ["logs"]
@@ -127,11 +127,13 @@ def place(run: Path, part: Part, homes: list[Home]) -> None:
                 target = parts.placed_path(run, part, table, moved, number)
             else:
                 target = run / parts.FOLDER / part.part / f"{table}.{number}.parquet"
-                for pass_name, rows in _settled(pl.read_parquet(file), table, homes).items():
+                for pass_name, rows in _settled(
+                    scan_parquet([file]).collect(), table, homes
+                ).items():
                     settled = parts.placed_path(run, part, table, pass_name, number)
                     settled.parent.mkdir(parents=True, exist_ok=True)
                     scratch = settled.with_suffix(".part")
-                    rows.write_parquet(scratch, compression="zstd", compression_level=1)
+                    write_parquet(rows, scratch, level=1)
                     scratch.replace(settled)
             if target != file:
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.json_errors import NOT_JSON
 from traceview.rules.kit import (
     Location,
     Row,
@@ -115,6 +116,6 @@ def options(region: Row) -> dict[str, Any]:
     """``options=`` of a torch.compile call; none where it has none, or they are no such thing."""
     try:
         found = json.loads(region["options"] or "{}")
-    except ValueError:
+    except NOT_JSON:
         return {}
     return found if isinstance(found, dict) else {}

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from traceview.json_errors import NOT_JSON
 from traceview.rules import _failures
 from traceview.rules.kit import (
     Cost,
@@ -197,7 +198,7 @@ def _own_options(region: Row) -> str:
     """The script's own options as they stand inside a dict display."""
     try:
         given = json.loads(region["options"] or "{}")
-    except ValueError:
+    except NOT_JSON:
         given = None
     plain = (bool, int, float, str)
     if not isinstance(given, dict) or not all(isinstance(v, plain) for v in given.values()):

@@ -39,6 +39,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.json_errors import NOT_JSON
 from traceview.rules._gain import idle_ms
 from traceview.rules.kit import (
     Cost,
@@ -188,7 +189,7 @@ def _offset(
     for op_id, parent, text in views.select("op_id", "parent_id", "concrete_inputs").iter_rows():
         try:
             given = json.loads(text or "[]")
-        except ValueError:
+        except NOT_JSON:
             continue
         if not isinstance(given, list) or len(given) != 4:
             continue

@@ -73,7 +73,7 @@ _TABLES = {
         "compiles", "compile_phases", "compile_costs", "compile_regions", "guards", "guard_costs",
         "cache_events", "graphs", "ddp_buckets", "graph_passes", "generated_kernels",
         "kernel_calls", "symbols", "log_records", "first_calls", "configs", "cache_components",
-        "collective_schedules", "compile_digests", "promotions",
+        "collective_schedules", "compile_digests", "promotions", "ahead_compiles",
     ),
     _compiled("a log of graph breaks", "TORCH_LOGS=graph_breaks python SCRIPT"): (
         "graph_breaks", "break_sites", "break_costs",

@@ -32,7 +32,7 @@ COMPILES = table("compiles", "one compile of one frame, its attempts joined (bac
     Column("user_line", pl.Int32, "line there"),
     Column("user_function", pl.String, "function there"),
     Column("stack", pl.String, "stack at dynamo_start: JSON list of {file, line, function}"),
-    Column("outcome", pl.String, "ok, empty (no operation captured), skipped (left in eager), limit (recompile limit), failed, unfinished"),
+    Column("outcome", pl.String, "ok, empty (no operation captured), skipped (left in eager), limit (recompile limit), failed, exported (captured for torch.export), unfinished"),
     Column("fail_type", pl.String, "CompilationMetrics.fail_type"),
     Column("fail_reason", pl.String, "CompilationMetrics.fail_reason"),
     Column("fail_user_file", pl.String, "fail_user_frame_filename"),

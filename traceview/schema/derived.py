@@ -149,6 +149,8 @@ KERNEL_GROUPS = table("kernel_groups", "all executions of one kernel (on a CPU: 
     Column("category", pl.String, "as in kernels"),
     Column("count", pl.Float64, "executions per step"),
     Column("ms", pl.Float64, "per step, as profiled"),
+    Column("total_count", pl.Int64, "executions in all marked steps; in the whole window where no step is marked"),
+    Column("total_ms", pl.Float64, "of these, as profiled"),
     Column("share", pl.Float64, "of the busy time of that stance, 0 to 1"),
     Column("clock", pl.String, "device or host"),
     Column("cpu_op", pl.String, "operator that launched it most often"),
@@ -209,6 +211,16 @@ CACHED_CALLS = table("cached_calls", "one call that Dynamo warned about: the fun
     Column("in_file", pl.String, "file with the function"),
     Column("first_line", pl.Int32, "first line of the function"),
     Column("last_line", pl.Int32, "last line of the function"),
+    raw=True,
+)
+
+AHEAD_COMPILES = table("ahead_compiles", "one compile ahead of time: by AOTInductor, or an export; no call of torch.compile's",
+    Column("pid", pl.Int64, "process id"),
+    Column("kind", pl.String, "aot_inductor, export"),
+    Column("started_us", pl.Float64, "Unix time, µs; null: an export that the log only names"),
+    Column("seconds", pl.Float64, "host time; null where it is not in the log"),
+    Column("phases", pl.Int32, "timed phases, itself included"),
+    Column("graphs", pl.Int32, "graphs that AOTAutograd made"),
     raw=True,
 )
 

@@ -30,6 +30,9 @@ OPTIMIZER = "Optimizer."
 OPTIMIZER_STEP = "Optimizer.step#"
 PROFILER = "ProfilerStep#"
 
+#: Stands for the name of an event that has none, as ``record_function("")`` writes it.
+UNNAMED = "(no name)"
+
 #: The collector: every mark, its own work, Python's garbage collection, one step.
 OURS = "traceview "
 OUR_WORK = "traceview own"

@@ -18,6 +18,7 @@ import msgspec
 import polars as pl
 
 from traceview.derive.facts.rows import Row, rows
+from traceview.json_errors import NOT_JSON
 from traceview.tables import Tables
 from traceview.torchtext.frames import StackFrame, is_user_frame, resumed, torch_roots, written_name
 from traceview.words.names import at_line
@@ -259,7 +260,7 @@ def frames(stack: str | None) -> tuple[StackFrame, ...]:
     """A stack as the tables keep it, outermost first; what is no such stack has no frames."""
     try:
         entries = json.loads(stack or "[]")
-    except ValueError:
+    except NOT_JSON:
         return ()
     found: list[StackFrame] = []
     for entry in entries if isinstance(entries, list) else ():

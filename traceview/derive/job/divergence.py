@@ -34,6 +34,7 @@ from traceview.derive.job.attempts import (
     ranges,
     with_member,
 )
+from traceview.json_errors import NOT_JSON
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import COMMENT_LINES, collectives
 
@@ -255,11 +256,11 @@ def _settings(text: str) -> Settings:
     """Name → value as JSON; nothing where it is no JSON object."""
     try:
         return {name: bytes(value) for name, value in _DECODER.decode(text).items()}
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except NOT_JSON:
         pass
     try:  # what only Python takes for JSON: NaN, Infinity
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except NOT_JSON:
         return {}
     entries = found.items() if isinstance(found, dict) else ()
     return {str(name): json.dumps(value).encode() for name, value in entries}
@@ -269,5 +270,5 @@ def _plain(value: bytes | None) -> str | None:
     """A value as JSON in one form, however the log wrote it."""
     try:
         return value if value is None else json.dumps(json.loads(value), sort_keys=True)
-    except (ValueError, RecursionError):
+    except NOT_JSON:
         return None

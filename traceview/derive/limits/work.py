@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.torchtext.dtypes import dtype_of, size_of
 
 #: ``bytes`` and ``flops`` are what has to be done; where that is not known, a bound of it.
@@ -167,5 +168,5 @@ def _sizes(value: Any) -> tuple[int, ...] | None:  # noqa: ANN401
 def _json(text: str | None) -> Any:  # noqa: ANN401
     try:
         return json.loads(text) if text else None
-    except (ValueError, RecursionError):
+    except NOT_JSON:
         return None

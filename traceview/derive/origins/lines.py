@@ -18,6 +18,7 @@ import polars as pl
 
 from traceview.derive.origins.tree import nearest, parents, spelled
 from traceview.derive.windows import Window
+from traceview.json_errors import NOT_JSON
 from traceview.tables import Tables
 from traceview.torchtext.fx import operator_lines
 
@@ -37,7 +38,7 @@ def region_lines(tables: Tables, window: Window) -> dict[str, str]:
     for region, text in rows.select("region_id", "first_call_stack").drop_nulls().iter_rows():
         try:
             stack = _STACK.decode(text)
-        except (msgspec.DecodeError, UnicodeError):
+        except NOT_JSON:
             continue
         if stack and stack[-1].file and stack[-1].line:
             found[str(region)] = f"{stack[-1].file}:{stack[-1].line}"

@@ -12,6 +12,7 @@ import polars as pl
 
 from traceview.derive.origins.tree import forward_rows, nearest, with_context
 from traceview.derive.windows import Window
+from traceview.json_errors import NOT_JSON
 from traceview.parse.kineto.categories import USER_KERNEL, is_foreign, operator_category
 from traceview.torchtext.dtypes import dtype_of
 from traceview.torchtext.output_code import PROFILED_CPP
@@ -173,7 +174,7 @@ def _listed(text: str | None) -> list[object]:
     """A list of the profiler's; empty where it can't be read."""
     try:
         return _DIMS.decode(text) if text else []
-    except (msgspec.DecodeError, UnicodeError):
+    except NOT_JSON:
         return []
 
 

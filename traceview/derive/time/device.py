@@ -69,10 +69,12 @@ def busy_ns(kernels: pl.DataFrame) -> int:
 
 def busy_shares(kernels: pl.DataFrame) -> dict[str, float]:
     """ns by category. Communication has what nothing else covers; kernels that overlap otherwise
-    (on several streams, and a little on one) share their time evenly.
+    (on several streams, and a little on one) share their time evenly. Every category has its share,
+    0 where all its kernels took no time.
     """
     others = kernels.filter(pl.col("category") != COMMUNICATION)
-    shares = shared_time(others["category"].to_list(), _intervals(others))
+    categories = others["category"].to_list()
+    shares = dict.fromkeys(categories, 0.0) | shared_time(categories, _intervals(others))
     split = communication(kernels)
     return shares if split is None else {**shares, COMMUNICATION: split.exposed}
 

@@ -28,6 +28,7 @@ from traceview.diagnosis.job.model import (
     Wait,
 )
 from traceview.diagnosis.job.subject import VALUE, Subject, member_name, members_of, ranks
+from traceview.json_errors import NOT_JSON
 from traceview.tables import grouped
 from traceview.words import names
 from traceview.words.numbers import seconds
@@ -189,7 +190,7 @@ def configs(subject: Subject) -> tuple[tuple[ConfigDifference, ...], int]:
             value = row["value"]
             # As Python writes it, as in cache keys and in the user's own code; several values, one
             # after the other, stay as they are.
-            with suppress(ValueError, RecursionError):
+            with suppress(*NOT_JSON):
                 value = value if value is None else repr(json.loads(value))
             sides.append(Side(subject.ranks(row["ranks"]), cut(value, VALUE)))
         found.append(ConfigDifference(section, name, tuple(sides)))

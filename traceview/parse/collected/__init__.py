@@ -14,7 +14,12 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.parse.collected.events import Process, read_process, read_processes
+from traceview.parse.collected.events import (
+    Process,
+    is_count,
+    read_process,
+    read_processes,
+)
 from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
 from traceview.tables import from_rows, spec_of
@@ -23,6 +28,7 @@ Row = dict[str, Any]
 #: Each process, and the columns that all its rows have.
 Owners = list[tuple[Process, Row]]
 _INTEGER_LIMIT = {pl.Int32: 2**31, pl.Int64: 2**63}
+_FLOAT_LIMIT = 1e18  # no time and no size is as large; infinities and NaN are not below it
 _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside", "outermost")
 #: Tables that a run has only where there was such an event.
 _OPTIONAL = (
@@ -118,7 +124,7 @@ def _batches(
             shared = {key: event.get(key) for key in _SHARED}
             rows = event.get("rows")
             for row in rows if isinstance(rows, list) else ():
-                if isinstance(row, list) and len(row) >= len(columns):
+                if isinstance(row, list) and len(row) >= len(columns) and is_count(row[0]):
                     yield {**shared, **dict(zip(columns, row, strict=False)), **head}
                 else:
                     damage.count(file, "bad_event", None, f"{kind}: {row!r}"[:200])
@@ -179,8 +185,7 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
     if value is None:
         return None
     if dtype == pl.String:
-        nested = isinstance(value, (list, dict))
-        return msgspec.json.encode(value).decode() if nested else str(value)
+        return _text(value) if isinstance(value, (list, dict)) else str(value)
     if dtype == pl.Boolean:
         return value if isinstance(value, bool) else None
     if isinstance(dtype, pl.List):
@@ -189,9 +194,17 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if dtype == pl.Float64:
-        return float(value)
+        return float(value) if abs(value) < _FLOAT_LIMIT else None
     whole = int(value) if value == value and abs(value) != float("inf") else None
     return whole if whole is not None and abs(whole) < _INTEGER_LIMIT[dtype] else None
+
+
+def _text(value: object) -> str | None:
+    """Lists and objects as JSON; null where they nest too deeply."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except RecursionError:
+        return None
 
 
 def run_rows(record: PassRecord, processes: list[Process]) -> list[dict[str, Any]]:

@@ -1,20 +1,59 @@
-"""The collector's event files: one JSON object a line, one file a process (docs/run-folder.md)."""
+"""The collector's event files: one JSON object a line, one file a process (docs/run-folder.md).
+
+What the collector always writes of a kind of event may be relied on behind here: an event without
+it is damage.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON, in_utf8
 from traceview.parse.damage import Damage
 from traceview.parse.files import READ_ERRORS, damage_kind, open_raw
 
 Event = dict[str, Any]
 _NAME = re.compile(r"^events-(\d{1,12})\.jsonl(?:\.gz)?$")
 _LINE_LIMIT = 64 << 20
+_LATEST_US = 1e18
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """A whole number from 0 on that every table can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+_Needs = dict[str, Callable[[object], bool]]
+_REGION: _Needs = {"region_id": is_count}
+_NEEDED: dict[str, _Needs] = {
+    "region": _REGION,
+    "first_call": _REGION,
+    "region_end": _REGION,
+    "calls": {**_REGION, "rows": _is_list},
+    "steps": {"rows": _is_list},
+    "block": {
+        "block_index": is_count,
+        "first_step": is_count,
+        "steps": lambda value: is_count(value) and value != 0,
+    },
+    "profile": {"stance": _is_text},
+    "setting": {"section": _is_text, "name": _is_text},
+    "source": {"file": _is_text},
+    "note": {"what": _is_text},
+}
 
 
 class Process(msgspec.Struct):
@@ -59,7 +98,7 @@ def read_process(path: Path, name: str, damage: Damage) -> Process:
     named = _NAME.match(path.name)
     process = _process(int(named[1]) if named else 0, _events(path, name, damage))
     pid = process.merged("process").get("pid")
-    if isinstance(pid, int) and not isinstance(pid, bool):
+    if is_count(pid):
         process.pid = pid
     return process
 
@@ -69,11 +108,11 @@ def _process(pid: int, events: Iterable[Event]) -> Process:
     for event in events:
         process.events.setdefault(event["event"], []).append(event)
         at = event.get("t")
-        if isinstance(at, (int, float)) and not isinstance(at, bool):
+        if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 <= at < _LATEST_US:
             process.first_us = float(at) if process.first_us is None else process.first_us
             process.last_us = float(at)
     rank = process.merged("process").get("rank")
-    process.rank = rank if isinstance(rank, int) and not isinstance(rank, bool) else None
+    process.rank = rank if is_count(rank) else None
     return process
 
 
@@ -86,15 +125,23 @@ def _events(path: Path, name: str, damage: Damage) -> Iterator[Event]:
                 if not line.strip():
                     continue
                 try:
-                    event = decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    event = decode(in_utf8(line))
+                except NOT_JSON:
                     kind = "bad_json" if line.endswith(b"\n") else "truncated"
                     damage.count(name, kind, number, line[:200].decode("utf-8", "replace"))
                     continue
-                if isinstance(event, dict) and isinstance(event.get("event"), str):
+                if _is_whole(event):
                     yield event
                 else:
                     text = line[:200].decode("utf-8", "replace")
                     damage.count(name, "bad_event", number, text)
     except READ_ERRORS as error:
         damage.count(name, damage_kind(error), None, str(error))
+
+
+def _is_whole(event: object) -> bool:
+    """Whether it is an event, with all that the collector always writes of its kind."""
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return False
+    needed = _NEEDED.get(event["event"], {})
+    return all(fits(event.get(key)) for key, fits in needed.items())

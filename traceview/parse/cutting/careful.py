@@ -12,6 +12,7 @@ from hashlib import md5
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting.shapes import (
     CONTEXT,
     CONTEXT_KEYS,
@@ -131,7 +132,7 @@ class Careful:
         for text in (head, head.decode("utf-8", "replace").encode()):
             try:
                 context, keys = CONTEXT.decode(text), KEYS.decode(text)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except NOT_JSON:
                 continue
             if text != head:
                 self._report("bad_encoding", found.line, _text(head))

@@ -14,8 +14,7 @@ from functools import lru_cache
 from hashlib import md5
 from typing import Protocol
 
-import msgspec
-
+from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting.careful import Careful
 from traceview.parse.cutting.shapes import (
     CONTEXT,
@@ -72,7 +71,7 @@ def _proven(chunk: Chunk) -> Cut | None:
         context = CONTEXT.decode(envelope)
         if not envelope.isascii():
             KEYS.decode(envelope)  # it checks what the context's decoder steps over
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except NOT_JSON:
         return None
     payload, length = b"", end - start
     if context.has_payload is not None:

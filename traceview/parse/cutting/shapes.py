@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.payloads.readers import Told
 
 PREFIX = re.compile(
@@ -95,7 +96,7 @@ class Record(msgspec.Struct, gc=False):
         """The undecoded value of the envelope's kind; nothing where a key is no text."""
         try:
             return KEYS.decode(self.head[1])[self.key]
-        except (msgspec.DecodeError, RecursionError, KeyError):
+        except (*NOT_JSON, KeyError):
             return msgspec.Raw(b"")
 
 

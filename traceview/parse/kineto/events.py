@@ -8,13 +8,15 @@ control bytes and Windows backslashes too; a copy of length 0 has ``inf`` as its
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from traceview.parse.damage import Damage
+from traceview.json_errors import NOT_JSON
+from traceview.parse.damage import UNKNOWN_CATEGORY, Damage
 from traceview.parse.kineto.columns import MISSING, Columns, Rows, Words
 from traceview.parse.kineto.splitter import Slice, objects
 
@@ -94,7 +96,7 @@ def _apart(data: bytes) -> Iterator[bytes]:
 def _decoded(text: bytes) -> Event | None:
     try:
         found = decode_events(b"[" + text + b"]")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return None
     return found[0] if len(found) == 1 else None
 
@@ -107,6 +109,7 @@ def _quoted(match: re.Match[bytes]) -> bytes:
     return match[1] + name + match[3]
 
 
+#: Category → kind; those with a capital letter are torch 1.8's to 1.11's.
 KINDS = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
@@ -115,14 +118,29 @@ KINDS = {
     "cuda_driver": "call",
     "cpu_op": "cpu_op",
     "user_annotation": "user_annotation",
+    "Kernel": "kernel",
+    "Memcpy": "memcpy",
+    "Memset": "memset",
+    "Runtime": "call",
+    "Operator": "cpu_op",
 }
+#: Categories of what is no work: spans that repeat others, Python, waits, the profiler itself.
+_PASSED_OVER = frozenset(
+    {
+        "Trace", "overhead", "python_function", "gpu_user_annotation", "cpu_instant_event", "ac2g",
+        "fwdbwd", "cuda_sync", "cuda_event", "cuda_profiler_range", "external_correlation",
+        "async_cpu_to_gpu", "async", "Python", "Memory",
+    }
+)  # fmt: skip  # names, of which none needs a line of its own
+_KNOWN = KINDS.keys() | _PASSED_OVER
 SIZES = ("grid", "block")
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "kernel_file")
-_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_GPU = frozenset(cat for cat, kind in KINDS.items() if kind in ("kernel", "memcpy", "memset"))
 _HOST = KINDS.keys() - _GPU
 _MEMORY = "[memory]"
 _TIMES = ("ts", "dur")
 _IDS = ("external_id", "correlation")
+_CATEGORY = attrgetter("cat")
 _MEMORY_NUMBERS = ("total_allocated", "allocated", "device_type", "device_id")
 
 
@@ -133,6 +151,7 @@ class Gathered:
         self.device = Columns(SIZES, _TIMES, (*_IDS, "device", "stream", "bytes"))
         self.host = Columns(INPUTS, _TIMES, (*_IDS, "sequence", "forward_thread"))
         self.memory = Columns(SIZES, ("ts",), _MEMORY_NUMBERS)
+        self._unread: Counter[str | None] = Counter()
 
     def add(self, events: list[Event]) -> None:
         """Take ``events``; they may be forgotten afterwards."""
@@ -143,6 +162,17 @@ class Gathered:
         self.host.add([event for event in spans if event.cat in _HOST])
         self.device.add([event for event in spans if event.cat in _GPU])
         self.memory.add([event for event in events if event.name == _MEMORY and event.args])
+        if unknown := set(map(_CATEGORY, events)) - _KNOWN:
+            self._unread.update(e.cat for e in events if e.cat in unknown and e.ph == "X")
+
+    def count_unread(self, name: str, damage: Damage) -> None:
+        """Count the spans, under ``name``, whose category says nothing here."""
+        if bare := self._unread.pop(None, 0):
+            damage.count(name, "no_category", None, "spans without a category", times=bare)
+        if self._unread:
+            found = ", ".join(f"{cat}: {times:,}" for cat, times in self._unread.most_common())
+            damage.count(name, UNKNOWN_CATEGORY, None, found, times=self._unread.total())
+            self._unread.clear()
 
     def given(self) -> Iterator[Words | Rows]:
         """All of it for another process, in which ``take`` appends it."""
@@ -169,7 +199,7 @@ def decoded(part: Slice, name: str, damage: Damage) -> list[Event]:
     if part.data:
         try:
             events = decode_events(b"[" + part.data + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_JSON:
             for text in _apart(part.data):
                 found = _decoded(text)
                 if found is None:

@@ -195,9 +195,15 @@ def step_marks(host: Events) -> pl.DataFrame:
     ours = annotation & whats["name"].str.contains(OUR_STEP)
     others = annotation & whats["name"].str.contains(PROFILER_STEP)
     found = rows.filter((ours if ours.any() else others).fill_null(False)[rows["what"]])
-    return found.sort("start_ns").select(
+    marks = found.sort("start_ns").select(
         "start_ns", (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")
     )
+    if ours.any() or marks.is_empty():
+        return marks
+    # torch marks the next step before its profiler stops: that one is over before it has begun.
+    worked = rows.filter((whats["kind"] != "user_annotation")[rows["what"]])["start_ns"]
+    begun, end = marks.row(-1)
+    return marks if worked.is_between(begun, end, closed="left").any() else marks[:-1]
 
 
 def steps_of(times: pl.Series, marks: pl.DataFrame) -> pl.Series:

@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from traceview.inputs.streams import Stream
+from traceview.json_errors import NOT_JSON
 from traceview.parse.damage import Damage
 from traceview.parse.kineto.columns import JOINT, Columns
 from traceview.parse.kineto.events import INPUTS, KINDS, SIZES, Gathered, decoded
@@ -27,6 +28,7 @@ from traceview.torchtext import marks
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})')
 _WORLD = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 _DEVICE = re.compile(rb'"deviceProperties"\s*:\s*\[\s*(?=\{)')
+_MARKS = (marks.OURS, marks.PROFILER)
 #: Older torch counts ``ts`` from 1970: no computer has run since then, none is older than 2001.
 _UNIX_NS = 10**18
 #: A longer event than a day is damage: CUPTI has written durations of centuries.
@@ -69,7 +71,7 @@ def _object(before: re.Pattern[bytes], text: bytes) -> dict[str, Any]:
         return {}
     try:
         found = msgspec.json.decode(next(objects(text[match.end() :]), b""))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -122,6 +124,7 @@ def read_raw(stream: Stream, name: str, damage: Damage, rest: Rest | None = None
             parts.reached = False
     except UnknownLayout as error:
         damage.count(name, "unknown_format", None, str(error))
+    gathered.count_unread(name, damage)
     device = _events(gathered.device, SIZES, name, damage)
     host = _events(gathered.host, INPUTS, name, damage)
     memory = gathered.memory.frame()
@@ -208,9 +211,13 @@ def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage)
         for what, start, length in rows.filter(~sound).select("what", "ts", "dur").iter_rows():
             damage.count(name, "bad_event", None, f"{names[what]}: ts {start}, dur {length}")
         rows = rows.filter(sound)
-    # The collector's cheap ranges are operators: they are marks.
+    # The collector's cheap ranges are operators, and so are older torch's steps: they are marks.
     named = [
-        (what or None, "user_annotation" if what.startswith(marks.OURS) else KINDS[cat], str(tid))
+        (
+            what or marks.UNNAMED,
+            "user_annotation" if what.startswith(_MARKS) else KINDS[cat],
+            str(tid),
+        )
         for what, cat, tid, _ in whats
     ]
     texts = [

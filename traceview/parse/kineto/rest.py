@@ -129,6 +129,7 @@ def main() -> None:
                 gathered.add(decoded(part, name, damage))
         except UnknownLayout as error:
             damage.count(name, "unknown_format", None, str(error))
+        gathered.count_unread(name, damage)
         items = chain(
             gathered.given(),
             (Damaged(kind, times, example) for kind, times, example in damage.kinds()),

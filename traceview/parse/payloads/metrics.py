@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
+
 #: Metrics field of torch to column of table ``compiles``, and what the column holds.
 COLUMNS: dict[str, tuple[str, type]] = {
     "co_name": ("co_name", str),
@@ -174,7 +176,7 @@ def json_text(raw: bytes) -> str | None:
         return raw.decode("utf-8", "replace")
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_JSON:
         return None
     return value if isinstance(value, str) and value else None
 
@@ -205,6 +207,6 @@ def event(payload: bytes) -> Event:
     """The event that ``payload`` holds; msgspec.DecodeError where it is none."""
     found = FIELDS.decode(payload)
     if found.name == "dynamo" and found.ph == "E":
-        with suppress(msgspec.DecodeError):
+        with suppress(*NOT_JSON):
             return Event(found.name, found.ph, found.ts, dynamo_row(payload))
     return Event(found.name, found.ph, found.ts)

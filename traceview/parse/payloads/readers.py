@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.payloads import TREE_LIMIT, clipped
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.metrics import METRICS, Event, Metrics, Numbers, event, metrics
@@ -40,7 +41,7 @@ def told(kind: str, payload: bytes, spare: bool = False) -> Told | None:
         return None
     try:
         return read(payload)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+    except NOT_JSON:
         return None
 
 
@@ -50,5 +51,5 @@ def told_by(envelope: bytes, key: str, numbers: Numbers) -> Told | None:
         return None
     try:
         return metrics(envelope, key, numbers)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+    except NOT_JSON:
         return None

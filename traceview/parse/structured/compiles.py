@@ -136,7 +136,9 @@ def outcome(compile: Compile, row: Row) -> str:
     if fail_type is not None:
         return "failed"
     if not known:
-        return "failed" if compile.failed else "unfinished"
+        if compile.failed:
+            return "failed"
+        return "exported" if compile.exported else "unfinished"
     if row.get("has_guarded_code") is False:
         return "skipped"
     return "ok" if row.get("graph_op_count") or compile.graphs else "empty"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting import Record
 from traceview.parse.payloads import TEXT_LIMIT, clipped
 from traceview.parse.structured.state import Reader
@@ -25,12 +26,12 @@ def decode(
         return decoder.decode(raw)
     except RecursionError:
         text, kind = "nested too deeply", "bad_json"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NOT_JSON as error:
         text = bytes(raw).decode("utf-8", "replace")
         kind = "bad_encoding" if "utf-8" in str(error).lower() else "bad_json"
     reader.unreadable(record, kind, text)
     if kind == "bad_encoding":
-        with suppress(msgspec.DecodeError, RecursionError):
+        with suppress(*NOT_JSON):
             return decoder.decode(text.encode())
     return None
 

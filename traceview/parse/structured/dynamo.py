@@ -8,6 +8,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import asdict
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting import Record
 from traceview.parse.payloads import TREE_LIMIT
 from traceview.parse.payloads.guard_tree import Guards, guards
@@ -46,7 +47,7 @@ def recompile_reasons(reader: Reader, record: Record) -> None:
     text = text_of(reader, record)
     reasons = [text] if text.strip() else []
     if text.startswith(("[", '"')):
-        with suppress(msgspec.DecodeError):
+        with suppress(*NOT_JSON):
             found = _REASONS.decode(text)
             reasons = [found] if isinstance(found, str) else found
     for order, reason in enumerate(reasons):

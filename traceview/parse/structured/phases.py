@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.metrics import FIELDS, Event, dynamo_row
 from traceview.parse.structured.caches import disabled_cache
@@ -61,7 +62,7 @@ def chromium_event(reader: Reader, record: Record) -> None:
             if event.row is None:
                 try:
                     event.row = dynamo_row(record.raw)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                except NOT_JSON:
                     _arguments(reader, record)  # it counts what is wrong
             compile.dynamo_event = event.row or {}
             if compile.started_us is not None and event.ts >= compile.started_us:
@@ -159,7 +160,7 @@ def autotuned(
     process = reader.process
     stats = args.get("autotune_choices_stats")
     if isinstance(stats, str):
-        with suppress(msgspec.DecodeError, RecursionError):
+        with suppress(*NOT_JSON):
             stats = msgspec.json.decode(stats)
     if not isinstance(stats, dict):
         stats = {}

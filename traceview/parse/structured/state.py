@@ -19,6 +19,7 @@ from traceview.compile_id import CompileId, compile_key
 from traceview.parse.cutting import Record, Stamp
 from traceview.parse.damage import Damage
 from traceview.torchtext.frames import StackFrame
+from traceview.torchtext.phases import CAPTURE
 
 Row = dict[str, Any]
 _EPOCHS_BACK = 50
@@ -119,6 +120,7 @@ class Compile(msgspec.Struct):
     symbols: int = 0
     failed: bool = False
     breaks_skipped: bool = False
+    exported: bool = False
     graphs: int = 0
     sections: list[CodeSection] = []
     waiting: list[Row] = []
@@ -276,6 +278,7 @@ class Process(msgspec.Struct):
         made = Compile(key, str(compile_id), compile_id, self.epoch, record.line)
         stamp, clock = record.stamp, self.clock
         made.stamp_us = lambda: clock.unix_us(stamp)
+        made.exported = any(phase.row["name"] == CAPTURE for phase in self.phases)
         self.compiles[self.epoch, autograd, frame, context.frame_compile_id] = made
         return made
 

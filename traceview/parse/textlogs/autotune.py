@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from traceview.json_errors import NOT_JSON
 from traceview.parse.damage import Damage
 from traceview.parse.messages.shapes import Foreign, clean
 from traceview.parse.textlogs.sink import RawLine, Row, Sink
@@ -63,7 +64,7 @@ class Autotune:
             self._stats_next = False
             try:
                 stats = msgspec.json.decode(raw.data)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except NOT_JSON:
                 self._damage.count(self._sink.raw_file, "bad_json", raw.number, clean(raw.data))
                 stats = None
             self._stats = {**stats, "line": raw.number} if isinstance(stats, dict) else None
