@@ -198,6 +198,9 @@ def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int: 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
     """What was gathered, less the events, counted, whose times cannot be."""
     rows, whats = columns.frame(), columns.whats
+    for kind, lost in (("too_many_events", columns.left_out), ("too_many_names", columns.lost)):
+        if lost:
+            damage.count(name, kind, None, "", times=lost)
     ts, dur = rows["ts"], rows["dur"]
     sound = ((ts.abs() < FARTHEST_US) & dur.is_between(0, LONGEST_US)).fill_null(False)
     if not sound.all():
