@@ -20,8 +20,8 @@ _ARGUMENTS = attrgetter("args")
 _WHAT = attrgetter("name", "cat", "tid", "pid")
 #: Names, shapes and files of one sort of events that are kept: a model has some thousands.
 MOST_WORDS = 50_000
-#: Events of one sort that are kept: 100 bytes of memory each, and as much again in tables.
-MOST_EVENTS = 10_000_000
+#: Events of one sort that are kept: 1 KB of memory each at the most expensive moment.
+MOST_EVENTS = 5_000_000
 #: The name of events beyond them.
 OTHERS = "(others)"
 #: Rows that are given to another process at a time.
