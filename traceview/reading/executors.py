@@ -210,7 +210,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _killed_unless_done() -> Iterator[None]:
-    """Kill the processes that start in here where it ends early: nobody waits for their results."""
+    """Kill the processes that start in here where it ends early: no one waits for their results."""
     before, done = set(multiprocessing.active_children()), False
     try:
         yield
