@@ -8,6 +8,9 @@ import json
 import pytest
 from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel, launch, read
 
+from traceview.parse.kineto import columns
+from traceview.parse.kineto.events import Gathered, decode_events
+
 WHOLE = gpu_step()
 
 
@@ -151,3 +154,37 @@ def test_events_out_of_order_are_sorted(tmp_path):
     assert sizes(tables) == EXPECTED
     assert tables["kernels"]["launch_name"].null_count() == 0
     assert tables["cpu_ops"]["start_ns"].is_sorted()
+
+
+def many(number, name="aten::op{}"):
+    return [event(name.format(n), "cpu_op", 10 * n, 5, Shapes=[n]) for n in range(number)]
+
+
+def test_names_beyond_the_limit_are_one_name_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "MOST_WORDS", 20)
+    tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": many(50)}).encode())
+    names = tables["cpu_ops"]["name"].to_list()
+    assert names == [f"aten::op{n}" for n in range(20)] + [columns.OTHERS] * 30
+    assert damage == {"too_many_names": 30}
+    assert tables["cpu_ops"]["duration_ns"].sum() == 50 * 5_000
+    tables, damage = read(tmp_path / "s.json", json.dumps(many(50, "aten::op")).encode())
+    assert (set(tables["cpu_ops"]["name"]), damage) == ({"aten::op"}, {})
+
+
+def test_events_beyond_the_limit_are_left_out_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "MOST_EVENTS", 7)
+    tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": many(50)}).encode())
+    assert (tables["cpu_ops"].height, damage) == (7, {"too_many_events": 43})
+
+
+def test_what_another_process_left_out_is_counted_here(monkeypatch):
+    monkeypatch.setattr(columns, "MOST_WORDS", 5)
+    monkeypatch.setattr(columns, "MOST_EVENTS", 12)
+    there, here = Gathered(), Gathered()
+    for gathered, number in ((there, 20), (here, 3)):
+        gathered.add(decode_events(json.dumps(many(number)).encode()))
+    for item in there.given():
+        here.take(item)
+    assert here.host.left_out == 8 + 3
+    assert len(here.host.frame()) == 12
+    assert here.host.lost >= 7

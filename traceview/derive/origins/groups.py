@@ -16,7 +16,7 @@ one of its operators: a product that eager computes twice stays unmatched once.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -243,8 +243,10 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
         if row["region"] is not None:
             found.places.add((row["region"], bool(row["is_backward"])))
     given = [list(mine) for mine in keyed]
+    every_set = list(sets.values())
+    computing = _computing(every_set)
     for root, left in sets.items():
-        partner = _partner(left, sets.values())
+        partner = _partner(left, every_set, computing)
         if partner is None:
             continue
         for number in left.rows:
@@ -254,7 +256,20 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
     return given
 
 
-def _partner(left: _Set, sets: Iterable[_Set]) -> _Set | None:
+#: Stance and operator → numbers of the sets that compute it there.
+_Computing = Mapping[tuple[str, str], Sequence[int]]
+
+
+def _computing(sets: Iterable[_Set]) -> _Computing:
+    found: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(sets):
+        for stance, rows in one.words.items():
+            for word in {word for words in rows for word in words.own}:
+                found.setdefault((stance, word), []).append(number)
+    return found
+
+
+def _partner(left: _Set, sets: Sequence[_Set], computing: _Computing) -> _Set | None:
     """The set whose other stance computes most of what ``left`` computes; None if none does."""
     alone = [stance for stance, other in _OTHER.items() if not left.words[other]]
     if not alone:
@@ -269,6 +284,8 @@ def _partner(left: _Set, sets: Iterable[_Set]) -> _Set | None:
         free = set() if matched else theirs
         return sum(bool(words.around & theirs or words.own & free) for words in mine), matched
 
-    best = max(sets, key=shared, default=None)
+    asked = {word for words in mine for word in words.own | words.around}
+    found = {number for word in asked for number in computing.get((other, word), ())}
+    best = max((sets[number] for number in sorted(found)), key=shared, default=None)
     enough = best is not None and shared(best)[0] >= max(1, _ENOUGH * len(mine))
     return best if enough else None

@@ -18,6 +18,12 @@ import polars as pl
 JOINT = b"\0"
 _ARGUMENTS = attrgetter("args")
 _WHAT = attrgetter("name", "cat", "tid", "pid")
+#: Names, shapes and files of one sort of events that are kept: a model has some thousands.
+MOST_WORDS = 50_000
+#: Events of one sort that are kept: 1 KB of memory each at the most expensive moment.
+MOST_EVENTS = 5_000_000
+#: The name of events beyond them.
+OTHERS = "(others)"
 #: Rows that are given to another process at a time.
 _ROWS = 65_536
 #: Stands for "not there" among whole numbers until they are a polars column.
@@ -25,11 +31,26 @@ MISSING = -(2**63)
 
 
 class Numbered(dict[Any, int]):
-    """Values in the order in which they were asked for: value → number."""
+    """Values in the order in which they were asked for: value → number.
+
+    Beyond ``MOST_WORDS`` a new value is ``folded``, and counted for each time that it is met.
+    """
+
+    def __init__(self, folded: Callable[[Any], Any] = lambda value: value) -> None:
+        super().__init__()
+        self._folded, self.lost = folded, 0
 
     def __missing__(self, value: Any) -> int:  # noqa: ANN401
+        if len(self) >= MOST_WORDS and (other := self._folded(value)) != value:
+            self.lost += 1
+            return self[other]
         number = self[value] = len(self)
         return number
+
+
+def _nameless(what: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An event's category alone."""
+    return OTHERS, what[1], None, None
 
 
 class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
@@ -38,6 +59,8 @@ class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
     sort: int
     whats: list[tuple[Any, Any, Any, Any]]
     writings: list[bytes]
+    lost: int = 0
+    left_out: int = 0
 
 
 class Rows(msgspec.Struct, array_like=True, tag="rows", gc=False):
@@ -58,7 +81,9 @@ class Columns:
     def __init__(
         self, written: Sequence[str], times: Sequence[str], numbers: Sequence[str]
     ) -> None:
-        self.whats, self.writings = Numbered(), Numbered()
+        nothing = JOINT * (len(written) - 1)
+        self.whats, self.writings = Numbered(_nameless), Numbered(lambda _: nothing)
+        self.left_out = 0
         self._get_written = attrgetter(*written)
         self._what, self._written = array("I"), array("I")
         self._times = {name: (attrgetter(name), array("d")) for name in times}
@@ -67,7 +92,14 @@ class Columns:
         self._foreign_writings: list[int] = []
 
     def add(self, events: list[Any]) -> None:
-        """Append ``events``; they may be forgotten afterwards."""
+        """Append ``events``; they may be forgotten afterwards.
+
+        Those beyond ``MOST_EVENTS`` are left out and counted.
+        """
+        if len(self._what) + len(events) > MOST_EVENTS:
+            kept = events[: MOST_EVENTS - len(self._what)]
+            self.left_out += len(events) - len(kept)
+            events = kept
         arguments = list(map(_ARGUMENTS, events))
         written = map(JOINT.join, map(self._get_written, arguments))
         self._what.extend(map(self.whats.__getitem__, map(_WHAT, events)))
@@ -82,13 +114,25 @@ class Columns:
         for start in range(0, len(self._what), _ROWS):
             yield [column[start : start + _ROWS].tobytes() for column in self._columns()]
 
-    def translate(self, whats: list[Any], writings: list[bytes]) -> None:
+    @property
+    def lost(self) -> int:
+        """Names and texts that were not kept."""
+        return self.whats.lost + self.writings.lost
+
+    def translate(self, words: Words) -> None:
         """What the numbers in the ``parts`` that are appended next stand for."""
-        self._foreign_whats = [self.whats[what] for what in whats]
-        self._foreign_writings = [self.writings[text] for text in writings]
+        self._foreign_whats = [self.whats[tuple(what)] for what in words.whats]
+        self._foreign_writings = [self.writings[text] for text in words.writings]
+        self.whats.lost += words.lost
+        self.left_out += words.left_out
 
     def append(self, part: list[bytes]) -> None:
         """Append the rows of one of the ``parts`` made in another process."""
+        rows = len(part[0]) // self._what.itemsize
+        kept = min(rows, MOST_EVENTS - len(self._what))
+        self.left_out += rows - kept
+        sizes = [column.itemsize for column in self._columns()]
+        part = [data[: kept * size] for data, size in zip(part, sizes, strict=True)]
         what, written, *numbers = part
         self._what.extend(map(self._foreign_whats.__getitem__, array("I", what)))
         self._written.extend(map(self._foreign_writings.__getitem__, array("I", written)))

@@ -177,14 +177,15 @@ class Gathered:
     def given(self) -> Iterator[Words | Rows]:
         """All of it for another process, in which ``take`` appends it."""
         for sort, columns in enumerate(self._sorts):
-            yield Words(sort, list(columns.whats), list(columns.writings))
+            words = list(columns.whats), list(columns.writings)
+            yield Words(sort, *words, columns.lost, columns.left_out)
             yield from (Rows(sort, part) for part in columns.parts())
 
     def take(self, item: Words | Rows) -> None:
         """Append what ``given`` gave elsewhere: the words of a sort before its rows."""
         columns = self._sorts[item.sort]
         if isinstance(item, Words):
-            columns.translate(item.whats, item.writings)
+            columns.translate(item)
         else:
             columns.append(item.columns)
 

@@ -201,6 +201,9 @@ def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int: 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
     """What was gathered, less the events, counted, whose times cannot be."""
     rows, whats = columns.frame(), columns.whats
+    for kind, lost in (("too_many_events", columns.left_out), ("too_many_names", columns.lost)):
+        if lost:
+            damage.count(name, kind, None, "", times=lost)
     sound = rows.select(
         ((pl.col("ts").abs() < FARTHEST_US) & pl.col("dur").is_between(0, LONGEST_US)).fill_null(
             False
