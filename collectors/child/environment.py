@@ -51,11 +51,15 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
         torch_version=str(torch.__version__),
         triton_version=_triton_version(),
         cuda_version=torch.version.cuda,
-        driver_version=_driver_version(),
+        # From the kernel module's own file: nvidia-smi takes a second.
+        driver_version=_in_file(
+            "/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s"
+        ),
         device_name=cuda and cuda.get_device_name(),
         device_count=cuda and cuda.device_count(),
         device_capability=capability,
-        cpu_name=_cpu_name(),
+        # Of the first processor; Arm's kernels name none.
+        cpu_name=_in_file("/proc/cpuinfo", r"(?m)^model name\s*:\s*(.*\S)"),
         cpu_threads=torch.get_num_threads(),
         cpu_count=usable(),
         torch_file=torch.__file__,
@@ -141,24 +145,14 @@ def _triton_version() -> str | None:
     return None
 
 
-def _driver_version() -> str | None:
-    """From the kernel module's own file; nvidia-smi takes a second."""
+def _in_file(path: str, pattern: str) -> str | None:
+    """What the pattern's group finds in a file of the kernel's; None where there is none."""
     try:
-        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
-    return found.group(1) if found else None
-
-
-def _cpu_name() -> str | None:
-    """The model of the first processor; Arm's kernels name none."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found and found[1].strip()
+    found = re.search(pattern, text)
+    return found and found[1]
 
 
 def _text(value: object) -> str:

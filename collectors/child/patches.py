@@ -7,7 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
+from traceback import walk_stack
+from types import CodeType, FunctionType, ModuleType
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 _WRAPPED = (staticmethod, classmethod)
@@ -86,7 +87,8 @@ def changed_functions(diff: str) -> list[Changed]:
     if not names:
         raise NotPatched("it changes no code")
     found = [each for each in loaded if each.__qualname__ in names & set(news)]
-    running = set(_running())
+    stacks = sys._current_frames().values()
+    running = {each.f_code for stack in stacks for each, _ in walk_stack(stack)}
     for name in names:
         live = [each for each in found if each.__qualname__ == name]
         if any(each.__code__ in running for each in live) or not live:
@@ -141,11 +143,3 @@ def _alike(one: CodeType, other: CodeType, *, within: bool = True) -> bool:
         if (within or is_class) and not _alike(a, b, within=within):
             return False
     return True
-
-
-def _running() -> Iterator[CodeType]:
-    for frame in sys._current_frames().values():
-        each: FrameType | None = frame
-        while each is not None:
-            yield each.f_code
-            each = each.f_back

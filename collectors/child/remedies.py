@@ -364,10 +364,18 @@ class Trial:
         module = getattr(original, "__self__", original)
         if not isinstance(module, self._torch.nn.Module):
             raise NotApplicable("channels_last needs a compiled module")
-        last = self._torch.channels_last
+        torch, last = self._torch, self._torch.channels_last
+
+        def restride(tensor: Any, stride: tuple[int, ...]) -> None:
+            data = tensor.data  # its present values
+            tensor.data = torch.empty_strided(
+                data.shape, stride, dtype=data.dtype, device=data.device
+            )
+            tensor.data.copy_(data)
+
         for each in module.parameters():
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
-                stack.callback(_restride, each, each.stride(), self._torch)
+                stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
 
 
@@ -425,13 +433,6 @@ class _Before:
             "graphs": more(now.graphs, self.graphs),
             "graph_breaks": more(now.breaks, self.breaks),
         }
-
-
-def _restride(tensor: Any, stride: tuple[int, ...], torch: Any) -> None:
-    """Its present values with these strides."""
-    data = tensor.data
-    tensor.data = torch.empty_strided(data.shape, stride, dtype=data.dtype, device=data.device)
-    tensor.data.copy_(data)
 
 
 def _channels_last(values: Any, torch: Any) -> Any:

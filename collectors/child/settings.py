@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,7 +47,10 @@ def parse(text: str) -> Setting:
     name = name.strip()
     if not _NAME.fullmatch(name):
         raise ValueError(f"{text!r} is no setting: NAME=VALUE is expected")
-    setting = _named(name, _literal(value.strip()) if given else None)
+    known: Any = value.strip() if given else None
+    with suppress(ValueError, SyntaxError):
+        known = ast.literal_eval(value.strip())
+    setting = _named(name, known)
     if setting is None:
         raise ValueError(f"{name!r} is no setting that can be tried")
     if bool(given) == (setting.kind == "around" and not _AROUND[name]):
@@ -76,10 +80,3 @@ def _named(name: str, value: Any) -> Setting | None:
         owner, _, attribute = name.rpartition(".")
         return Setting("attribute", attribute, value, owner)
     return None
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

@@ -1,14 +1,19 @@
-"""The results record as a file of its own: Markdown for an issue, CSV for a spreadsheet."""
+"""The results record as files: a page that needs no network and no script, Markdown, CSV."""
 
 from __future__ import annotations
 
 import csv as csv_module
 import io
 
+from markupsafe import Markup
+
+from traceview.reports.html import asset, environment
 from traceview.reports.markdown import escape, fenced, table
 from traceview.reports.trials import words
 from traceview.trials.model import Results
 
+_TEXT = 20_000
+_PACKAGE = "traceview.reports.trials"
 _COLUMNS = (
     *("name", "rules", "settings", "verdict", "why", "ratio", "low", "high", "pairs", "apart"),
     *("clock", "baseline", "baseline_ms", "trial_ms", "predicted_ms", "measured_ms"),
@@ -17,6 +22,13 @@ _COLUMNS = (
 )
 #: A spreadsheet takes what begins so for a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def html(results: Results) -> str:
+    """The whole page, light and dark."""
+    style = Markup(asset("report.css") + asset("trials.css", _PACKAGE))
+    templates = environment(_PACKAGE, _TEXT, {"words": words})
+    return templates.get_template("trials.html.j2").render(r=results, style=style)
 
 
 def markdown(results: Results) -> str:
@@ -62,11 +74,9 @@ def csv(results: Results) -> str:
         low, high = trial.interval or (None, None)
         lists = {name: "; ".join(getattr(trial, name)) for name in ("rules", "settings", "price")}
         known = shared | lists | {"low": low, "high": high}
+        cells = [known[name] if name in known else getattr(trial, name) for name in _COLUMNS]
         rows.writerow(
-            [_cell(known[name] if name in known else getattr(trial, name)) for name in _COLUMNS]
+            f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each
+            for each in cells
         )
     return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.reports.trials import words
-from traceview.trials.model import Recommended, Results, Trial
+from traceview.trials.model import Results, Trial
 from traceview.words.text import clean, one_line, wrap
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -57,7 +57,19 @@ def _lines(results: Results) -> Iterator[Line]:
         yield from _trial(number, trial, verdicts, gains)
     if best:
         yield _line("")
-        yield from _recommended(best)
+        why = f" ({best.why})" if best.why else ""
+        yield _line(
+            f"Recommended: {' + '.join(best.trials)}, {words.gain(best)}{why}", _BOLD, "", "  "
+        )
+        for line in best.code:
+            yield line, "", "    ", "paste"
+        rows = (best.patch or "").rstrip("\n").split("\n")
+        for row in rows[:_PATCH_LINES] if best.patch else ():
+            yield row, "", "    ", "paste"
+        if len(rows) > _PATCH_LINES:
+            yield _line(f"{len(rows) - _PATCH_LINES} more lines: --json has all.", _DIM, "    ")
+        for price in best.price:
+            yield _line(f"Price: {price}", "", "  ", "    ")
     if results.not_tried:
         yield _line("")
         yield _line("Not tried", _BOLD)
@@ -79,17 +91,3 @@ def _trial(number: int, trial: Trial, verdicts: int, gains: int) -> Iterator[Lin
         yield _line(trial.why, "", "     ", "       ")
     for price in trial.price if trial.ratio is not None else ():
         yield _line(f"Price: {price}", "", "     ", "       ")
-
-
-def _recommended(best: Recommended) -> Iterator[Line]:
-    why = f" ({best.why})" if best.why else ""
-    yield _line(f"Recommended: {' + '.join(best.trials)}, {words.gain(best)}{why}", _BOLD, "", "  ")
-    for line in best.code:
-        yield line, "", "    ", "paste"
-    rows = (best.patch or "").rstrip("\n").split("\n")
-    for row in rows[:_PATCH_LINES] if best.patch else ():
-        yield row, "", "    ", "paste"
-    if len(rows) > _PATCH_LINES:
-        yield _line(f"{len(rows) - _PATCH_LINES} more lines: --json has all.", _DIM, "    ")
-    for price in best.price:
-        yield _line(f"Price: {price}", "", "  ", "    ")

@@ -13,8 +13,8 @@ import pytest
 from trial_events import agreeing, blocks, check, measured, trial, write
 
 from traceview.errors import NothingToAnalyse
-from traceview.reports.trials import page, terminal
 from traceview.reports.trials import record as tables
+from traceview.reports.trials import terminal
 from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
 from traceview.trials import model as contract
 from traceview.trials.rounds import Process
@@ -109,7 +109,7 @@ def test_colors_only_on_request(record):
 
 
 def test_the_page_is_whole_and_escaped(record):
-    text = page.html(record)
+    text = tables.html(record)
     assert "<script" not in text
     assert "<i>" not in text
     assert "gb-&lt;b&gt;" in text
@@ -126,7 +126,7 @@ def test_nothing_at_all():
         **fields, "target": "x", "created": None, "traceview": "0", "baseline": "eager",
         "budget_seconds": 1.0, "environment": {}, "recommended": None,
     })  # fmt: skip
-    assert "Nothing was tried" in page.html(empty)
+    assert "Nothing was tried" in tables.html(empty)
     assert terminal.render(empty, 80, color=False) == "= Nothing was tried"
 
 

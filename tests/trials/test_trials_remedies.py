@@ -4,8 +4,7 @@ import pytest
 
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.trials import named, offered, swept
-from traceview.trials.code import code_of
-from traceview.trials.remedies import NO_REMEDY
+from traceview.trials.remedies import NO_REMEDY, code_of
 
 DIFF = "--- train.py\n+++ train.py\n@@ -1,1 +1,1 @@\n-a = 1\n+a = 2"
 

@@ -1,17 +1,42 @@
-"""Writing an accepted patch into the user's file, on request: never into one that has changed."""
+"""Patches of the user's files: their own, to be tried, and accepted ones, written on request."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 
 from traceview.collectors.child.patches import NotPatched, applied, file_of
 from traceview.errors import RunFolderError, UsageError
 from traceview.parse import load_or_parse
 from traceview.run import Run
+from traceview.trials import Remedy
 
 KEPT = ".orig"
+_HEADER = re.compile(r"^--- (?P<name>[^\t\n]+).*\n\+\+\+ .*\n", re.MULTILINE)
 _AGAIN = "Run `traceview try` on the present script."
+
+
+def own_patch(path: Path) -> Remedy:
+    """A diff that the user wrote; UsageError if it does not fit a file that is here."""
+    try:
+        diff = path.read_text(encoding="utf-8")
+        first, *others = _HEADER.finditer(diff)
+        name = PurePath(first["name"])
+        # git writes a/NAME.
+        file = Path(*name.parts[1:]) if name.parts[:1] == ("a",) else Path(name)
+        file = file.absolute()
+        if others:
+            raise NotPatched("it changes several files")
+        text = f"--- {file}\n+++ {file}\n{diff[first.end() :]}"
+        applied(file.read_bytes().decode("utf-8"), text)
+    except (NotPatched, OSError, ValueError) as why:
+        said = why.strerror if isinstance(why, OSError) else str(why)
+        if not isinstance(why, (NotPatched, OSError)):
+            said = "it is no unified diff"
+        fact = f"{path} can't be tried: {said}."
+        raise UsageError(fact, "Give a unified diff of one file.", slug="patch") from why
+    return Remedy(f"patch {path.name}", patch=text)
 
 
 def apply(patch: str, run: Run) -> tuple[Path, Path]:

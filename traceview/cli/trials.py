@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -36,7 +36,6 @@ _FACTS = (
     *("torch_version", "triton_version", "cuda_version", "python_version"),
     *("platform", "device_name", "cpu_threads"),
 )
-_HEADER = re.compile(r"^--- (?P<name>[^\t\n]+).*\n\+\+\+ .*\n", re.MULTILINE)
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 
@@ -137,8 +136,10 @@ def try_command(
     if apply_number is not None:
         click.echo(_apply(apply_number, options["module"], options["target"]))
         return
+    from traceview.cli.patching import own_patch
+
     words = tuple(word.strip() for words in only for word in words.split(",") if word.strip())
-    own = [_own_patch(path) for path in patches]
+    own = [own_patch(path) for path in patches]
 
     def plan(found: Diagnosis, choice: Choice, run: Run, budget_s: float) -> Plan:
         from traceview.trials import Plan
@@ -329,31 +330,6 @@ def _doors(trials: Trials, baseline: Baseline, console: Console) -> tuple[Ask, A
     return ask, apart
 
 
-def _own_patch(path: Path) -> Remedy:
-    """A diff that the user wrote; UsageError if it does not fit a file that is here."""
-    from traceview.collectors.child.patches import NotPatched, applied
-    from traceview.trials import Remedy
-
-    try:
-        diff = path.read_text(encoding="utf-8")
-        first, *others = _HEADER.finditer(diff)
-        name = PurePath(first["name"])
-        # git writes a/NAME.
-        file = Path(*name.parts[1:]) if name.parts[:1] == ("a",) else Path(name)
-        file = file.absolute()
-        if others:
-            raise NotPatched("it changes several files")
-        text = f"--- {file}\n+++ {file}\n{diff[first.end() :]}"
-        applied(file.read_bytes().decode("utf-8"), text)
-    except (NotPatched, OSError, ValueError) as why:
-        said = why.strerror if isinstance(why, OSError) else str(why)
-        if not isinstance(why, (NotPatched, OSError)):
-            said = "it is no unified diff"
-        fact = f"{path} can't be tried: {said}."
-        raise UsageError(fact, "Give a unified diff of one file.", slug="patch") from why
-    return Remedy(f"patch {path.name}", patch=text)
-
-
 def _wanted(
     words: Sequence[str], found: Diagnosis, choice: Choice, cwd: str
 ) -> tuple[list[Remedy], list[NotTried]]:
@@ -397,14 +373,14 @@ def _write(run: Run, made: Results) -> Path:
     """Write ``trials.json``, its page, and both as tables; the page's path."""
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
-    from traceview.reports.trials import page, record
+    from traceview.reports.trials import record
     from traceview.trials import to_json
     from traceview.trials.model import RESULTS
 
     html = run.folder / "trials.html"
     files = {
         run.folder / RESULTS: text_of(to_json(made)) + "\n",
-        html: page.html(made),
+        html: record.html(made),
         run.folder / "trials.md": record.markdown(made),
         run.folder / "trials.csv": record.csv(made),
     }

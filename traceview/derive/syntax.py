@@ -48,14 +48,11 @@ def only_statement(line: str) -> ast.stmt | None:
 
 def functions_around(tree: ast.Module, line: int) -> list[Function]:
     """The functions that ``line`` stands in, their heads included, in no order."""
-    return [node for node in _functions(tree) if covers(node, line)]
+    functions = (node for node in ast.walk(tree) if isinstance(node, Function))
+    return [node for node in functions if covers(node, line)]
 
 
 @lru_cache(maxsize=FEW)
-def _functions(tree: ast.Module) -> list[Function]:
-    return [node for node in ast.walk(tree) if isinstance(node, Function)]
-
-
 def loops_around(tree: ast.Module, line: int) -> int:
     """Loops of the same function that run ``line`` again and again; comprehensions count."""
     around = functions_around(tree, line)

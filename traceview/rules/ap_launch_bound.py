@@ -139,6 +139,11 @@ def check(
         before += f" ({milliseconds(eager)} before those of code in no compiled graph)"
     kernels = counts["kernels"] or 0.0
     helped, main = outcome(tables) == "helped", may_gain and own >= eager
+    # What asks for cudagraphs, next to what the call asks for.
+    cudagraphs = "torch._inductor.config.triton.cudagraphs=True"
+    if region is not None and region["options"] is None:
+        tuned = region["mode"] == "max-autotune-no-cudagraphs"
+        cudagraphs = "mode=max-autotune" if tuned else "mode=reduce-overhead"
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
@@ -158,7 +163,7 @@ def check(
         ),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=_settings(region) if may_gain else (),
+        remedy=(cudagraphs,) if may_gain else (),
         weighs=main,
     )
 
@@ -194,12 +199,3 @@ def _remedy(tables: Tables, counts: Row, region: Row | None) -> tuple[bool, str,
     asked = 'mode="reduce-overhead"'
     diff = _edits.added(line, asked, dropped="dynamic" if varies else None)
     return True, _RECORD, diff or Snippet("python", f"torch.compile(..., {asked})")
-
-
-def _settings(region: Row | None) -> tuple[str, ...]:
-    """What asks for cudagraphs, next to what the call asks for."""
-    if region is None or region["options"] is not None:
-        return ("torch._inductor.config.triton.cudagraphs=True",)
-    if region["mode"] == "max-autotune-no-cudagraphs":
-        return ("mode=max-autotune",)
-    return ("mode=reduce-overhead",)

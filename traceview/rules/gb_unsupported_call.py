@@ -78,7 +78,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         shown = "code that Dynamo cannot trace"
         if site.callee or site.source:
             shown = f"`{site.callee or shorten(site.source, 60)}`"
-        switch = _switch(site)
+        # The setting of Dynamo's that torch's hint names.
+        hints = (hint for row in site.rows for hint in row["hints"] or ())
+        switch = next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
         remedy, snippet = _remedy(site, switch, traceable=not torch_before(tables, (2, 7)))
 
         # torch's own words for it, and its first hint other than to file an issue.
@@ -102,12 +104,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             snippet=snippet,
             remedy=(f"torch._dynamo.config.{switch}=True",) if switch else (),
         )
-
-
-def _switch(site: _breaks.Site) -> str | None:
-    """The setting of Dynamo's that torch's hint names."""
-    hints = (hint for row in site.rows for hint in row["hints"] or ())
-    return next((found[1] for hint in hints if (found := _SWITCH.search(hint))), None)
 
 
 def _remedy(

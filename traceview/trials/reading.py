@@ -120,10 +120,10 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
         except msgspec.ValidationError:
             continue  # as if it had not come: the trial is tried again
         name = ended.name
-        pairs = _pairs(main, blocks.get(name, ()), (baseline, TRIAL))
+        pairs, ratio = _timed(main, blocks.get(name, ()), (baseline, TRIAL))
         found[name] = Measured(
             ended,
-            _ratio(pairs),
+            ratio,
             len(pairs),
             pairs[0].clock if pairs else None,
             _outputs((*usual, *checks.get(name, ())), compared),
@@ -139,26 +139,25 @@ def _by_trial(events: Iterable[Event]) -> Mapping[str, list[Event]]:
     return found
 
 
-def _pairs(process: Process, blocks: Iterable[Event], stances: Stances) -> list[Pair]:
-    """The pairs that count, of the callable whose blocks took longest."""
+def _timed(
+    process: Process, blocks: Iterable[Event], stances: Stances
+) -> tuple[list[Pair], PairedRatio | None]:
+    """The pairs that count, of the callable whose blocks took longest, and what they say."""
     head = {"pass": "trials", "rank": process.rank, "pid": process.pid}
     rows = table_of("blocks", ({**block, **head} for block in blocks)).iter_rows(named=True)
     kinds = paired(rows, stances).values()
     used = [[pair for pair in pairs if pair.left_out is None] for pairs in kinds]
-    return max(
+    pairs = max(
         used,
         key=lambda pairs: sum(p.base["duration_ms"] + p.other["duration_ms"] for p in pairs),
         default=[],
     )
-
-
-def _ratio(pairs: list[Pair]) -> PairedRatio | None:
     figures = [(pair.base_ms, pair.other_ms, pair.weight) for pair in pairs]
     known = [(b, o, w) for b, o, w in figures if b is not None and o is not None and w is not None]
     if not known:
-        return None
+        return pairs, None
     base, other, weights = zip(*known, strict=True)
-    return ratio_of_pairs(base, other, weights)
+    return pairs, ratio_of_pairs(base, other, weights)
 
 
 def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:

@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from traceview.trials.code import code_of
 from traceview.trials.judging import (
     TOO_NOISY,
     accepted,
@@ -24,7 +23,7 @@ from traceview.trials.judging import (
 )
 from traceview.trials.model import Baseline, NotTried, Recommended, Trial
 from traceview.trials.reading import Apart, read_apart, read_trials
-from traceview.trials.remedies import JOINT, Remedy
+from traceview.trials.remedies import JOINT, Remedy, code_of
 from traceview.words import numbers as fmt
 
 #: Less time is not worth the start of a process.
@@ -233,7 +232,13 @@ def _recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | No
     """The best of ``good``, or all of them where that was measured to be faster, beyond noise."""
     if not good:
         return None
-    best, reasons = _best(good)
+    fastest = good[0]
+    alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
+    best = min(alike, key=lambda trial: bool(trial.price))
+    reasons = ["the fastest of those accepted"] if len(good) > 1 else []
+    if best is not fastest:
+        other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
+        reasons = [f"as fast as {other} but for noise, without its price"]
     parts: tuple[str, ...] = (best.name,)
     if whole is not None:
         ratio = fmt.ratio(whole.ratio)
@@ -263,14 +268,3 @@ def _recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | No
         price=best.price,
         why="; ".join(reasons),
     )
-
-
-def _best(good: Sequence[Trial]) -> tuple[Trial, list[str]]:
-    """The fastest; of those that are as fast but for noise, one without a price."""
-    fastest = good[0]
-    alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
-    chosen = min(alike, key=lambda trial: bool(trial.price))
-    if chosen is not fastest:
-        other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
-        return chosen, [f"as fast as {other} but for noise, without its price"]
-    return chosen, ["the fastest of those accepted"] if len(good) > 1 else []

@@ -244,7 +244,11 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
             found.places.add((row["region"], bool(row["is_backward"])))
     given = [list(mine) for mine in keyed]
     every_set = list(sets.values())
-    computing = _computing(every_set)
+    computing: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(every_set):
+        for stance, words in one.words.items():
+            for word in {own for each in words for own in each.own}:
+                computing.setdefault((stance, word), []).append(number)
     for root, left in sets.items():
         partner = _partner(left, every_set, computing)
         if partner is None:
@@ -258,15 +262,6 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
 
 #: Stance and operator → numbers of the sets that compute it there.
 _Computing = Mapping[tuple[str, str], Sequence[int]]
-
-
-def _computing(sets: Iterable[_Set]) -> _Computing:
-    found: dict[tuple[str, str], list[int]] = {}
-    for number, one in enumerate(sets):
-        for stance, rows in one.words.items():
-            for word in {word for words in rows for word in words.own}:
-                found.setdefault((stance, word), []).append(number)
-    return found
 
 
 def _partner(left: _Set, sets: Sequence[_Set], computing: _Computing) -> _Set | None:

@@ -130,18 +130,13 @@ def _events(path: Path, name: str, damage: Damage) -> Iterator[Event]:
                     kind = "bad_json" if line.endswith(b"\n") else "truncated"
                     damage.count(name, kind, number, line[:200].decode("utf-8", "replace"))
                     continue
-                if _is_whole(event):
+                # It has all that the collector always writes of its kind.
+                of = event.get("event") if isinstance(event, dict) else None
+                needed = _NEEDED.get(of, {}).items() if isinstance(of, str) else ()
+                if isinstance(of, str) and all(fits(event.get(key)) for key, fits in needed):
                     yield event
                 else:
                     text = line[:200].decode("utf-8", "replace")
                     damage.count(name, "bad_event", number, text)
     except READ_ERRORS as error:
         damage.count(name, damage_kind(error), None, str(error))
-
-
-def _is_whole(event: object) -> bool:
-    """Whether it is an event, with all that the collector always writes of its kind."""
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        return False
-    needed = _NEEDED.get(event["event"], {})
-    return all(fits(event.get(key)) for key, fits in needed.items())

@@ -48,11 +48,6 @@ class Numbered(dict[Any, int]):
         return number
 
 
-def _nameless(what: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An event's category alone."""
-    return OTHERS, what[1], None, None
-
-
 class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
     """What the numbers of one sort of events stand for, in the other process."""
 
@@ -82,7 +77,8 @@ class Columns:
         self, written: Sequence[str], times: Sequence[str], numbers: Sequence[str]
     ) -> None:
         nothing = JOINT * (len(written) - 1)
-        self.whats, self.writings = Numbered(_nameless), Numbered(lambda _: nothing)
+        self.whats = Numbered(lambda what: (OTHERS, what[1], None, None))  # its category alone
+        self.writings = Numbered(lambda _: nothing)
         self.left_out = 0
         self._get_written = attrgetter(*written)
         self._what, self._written = array("I"), array("I")
