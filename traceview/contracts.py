@@ -17,8 +17,8 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def plain(model: object) -> dict[str, Any]:
-    """A struct as JSON has it: lists for tuples, and null for numbers that are not finite."""
-    return dict(_plain(msgspec.to_builtins(model)))
+    """A struct as JSON has it: lists for tuples, sorted ones for sets, null where not finite."""
+    return dict(_plain(msgspec.to_builtins(model, order="deterministic")))
 
 
 def text_of(data: dict[str, Any]) -> str:

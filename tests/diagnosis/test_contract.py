@@ -13,6 +13,7 @@ import pytest
 from factories import finding, make_run, tables_of
 from msgspec.structs import fields, replace
 
+from traceview.contracts import plain
 from traceview.diagnosis import build, ruling
 from traceview.diagnosis.contract import from_json, schema, to_json
 from traceview.diagnosis.explanation import Explanation
@@ -156,3 +157,13 @@ def test_every_key_is_documented():
     for definition in made["$defs"].values():
         keys |= set(definition["properties"])
     assert keys - described == set()
+
+
+def test_sets_are_sorted_lists():
+    """In JSON they would otherwise follow the hash seed of the process."""
+
+    class Model(msgspec.Struct):
+        about: frozenset[str]
+
+    names = [f"file{number}.py:1" for number in range(40)]
+    assert plain(Model(frozenset(names)))["about"] == sorted(names)
