@@ -99,9 +99,8 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
     yield "torch", "autograd.profiler", _text(torch.autograd._profiler_enabled()), None, False
     if modes := ", ".join(_refused_modes()):
         yield "torch", "dispatch_modes", _text(modes), None, False
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        yield "torch", "world_size", _text(distributed.get_world_size()), None, False
+    if (world := world_size()) is not None:
+        yield "torch", "world_size", _text(world), None, False
 
 
 def compiling_disabled() -> str | None:
@@ -128,6 +127,14 @@ def _refused_modes() -> list[str]:
         for mode in stack
         if not any(getattr(mode, name, bool)() for name in passed)
     ]
+
+
+def world_size() -> int | None:
+    """Processes in torch.distributed's default group, None where the script has made none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return int(distributed.get_world_size())
 
 
 def _triton_version() -> str | None:

@@ -24,7 +24,7 @@ def parts(monkeypatch):
     listened = []
     dynamo = SimpleNamespace(reset=lambda: listened.append("reset"))
     monkeypatch.setitem(sys.modules, "torch._dynamo", dynamo)
-    control, recorder = SimpleNamespace(off=False), Recorder()
+    control, recorder = SimpleNamespace(off=False, compile_s=0.0), Recorder()
     sources = SimpleNamespace(keep=lambda file: None)
     heard = Compiles(control, recorder, Frames(None, None), sources, lambda: 7)
     monkeypatch.setattr(heard, "listen", lambda: listened.append("listen"))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child.environment import _world_size
+from traceview.collectors.child.environment import world_size
 
 
 def distributed(available=True, initialized=True):
@@ -27,4 +27,4 @@ def distributed(available=True, initialized=True):
 )
 def test_the_default_groups_size(monkeypatch, module, size):
     monkeypatch.setitem(sys.modules, "torch.distributed", module)
-    assert _world_size() == size
+    assert world_size() == size
