@@ -66,7 +66,7 @@ _LINES = {
         "model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(memory_format=torch.channels_last)  # inputs of 4 dimensions"
     ),
-    "eager": "{0} = torch.compiler.disable({0})",
+    "eager": "# {0} stays in eager: take its torch.compile away",
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
 
