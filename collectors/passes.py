@@ -294,11 +294,11 @@ def merged_logs(own: str | None, known: frozenset[str]) -> str:
     """
     if (own and _SETTINGS.fullmatch(own) is None) or own in ("help", "+help"):
         return own or ""
-    named = user_logs(own)
+    named = {token.lstrip("+-") for token in user_logs(own)}
     added = [name for name in LOGS if name in known and name not in named]
     return ",".join([*([own] if own else []), *added])
 
 
 def user_logs(own: str | None) -> list[str]:
-    """The bare names in the user's TORCH_LOGS."""
-    return [name.strip().lstrip("+-") for name in (own or "").split(",") if name.strip()]
+    """What the user's TORCH_LOGS asks for: names with their level, as in ``+dynamo``."""
+    return [token.strip() for token in (own or "").split(",") if token.strip()]

@@ -247,7 +247,7 @@ class Driver:
             parts.timer.device = parts.memory.device = parts.window.device = device
             keys = {"never_quiet": order.never_quiet, "step_kind": self.anchor.kind}
             parts.recorder.write("steady", step=self.step, **keys)
-            if "cudagraphs" not in self._config.user_logs:
+            if not any(each.lstrip("+-") == "cudagraphs" for each in self._config.user_logs):
                 parts.compiles.hush()
             self._on_steady()
         elif isinstance(order, plan.PrepareWindow):

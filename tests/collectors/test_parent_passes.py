@@ -131,7 +131,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "compare_outputs": False,
         "timeout_s": None,
         "pythonpath": "/somewhere",
-        "user_logs": ["dynamo"],
+        "user_logs": ["+dynamo"],
         "torch_logs": "+dynamo",
         "script_root": str(tmp_path.resolve()),
     }
