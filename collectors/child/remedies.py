@@ -9,7 +9,6 @@ A patch of the user's file is tried the same way: the copy has the changed code.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from .clock import gpu_in_use
+from .frames import Frames
 from .memory import Memory
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
@@ -72,12 +72,13 @@ class Trials:
     def __init__(
         self,
         torch: Any,
+        frames: Frames,
         control: Control,
         recorder: Recorder,
         memory: Memory,
         remedies: Sequence[Any],
     ) -> None:
-        self._torch, self._control = torch, control
+        self._torch, self._frames, self._control = torch, frames, control
         self._recorder, self._memory = recorder, memory
         self._remedies = {each["name"]: each for each in remedies}
         self._began: _Before | None = None
@@ -106,7 +107,7 @@ class Trials:
     def begin(self, name: str) -> None:
         """Make it the current one; where that fails it is over at once."""
         self._memory.peaks.clear()
-        self.current = Trial(self._torch, name)
+        self.current = Trial(self._torch, self._frames, name)
         self._began = _Before.now(self._control)
         try:
             self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
@@ -140,10 +141,9 @@ class Trials:
 class Trial:
     """One remedy in this process. ``why``: it is over; empty where nothing went wrong."""
 
-    def __init__(self, torch: Any, name: str) -> None:
+    def __init__(self, torch: Any, frames: Frames, name: str) -> None:
         self._torch = torch
-        folder = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # noqa: PTH100, PTH120
-        self._is_torch: Callable[[str], bool] = lambda file: file.startswith(folder)
+        self._frames = frames
         self.name = name
         self.remedy = Remedy(name)
         self.state = "unfinished"
@@ -169,7 +169,7 @@ class Trial:
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}
-        self._copies = _copies(self._is_torch)
+        self._copies = _copies(self._frames)
         self._codes += [
             (function, function.__code__, self._copies[id(function.__code__)])
             for function in functions()
@@ -257,11 +257,11 @@ class Trial:
         if self._name_of(gate) in self.remedy.named("eager"):
             return gate.original
         call: Callable[..., Any] | None = None
-        original = weakref.ref(gate)
+        owner = weakref.ref(gate)
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
             nonlocal call
-            found = original()
+            found = owner()
             eager = found.original if found is not None else None
             if self.why is None:
                 try:
@@ -382,7 +382,7 @@ class Trial:
 # -- the code that Dynamo has compiled -------------------------------------------------------------
 
 
-def _copies(is_torch: Callable[[str], bool]) -> dict[int, CodeType]:
+def _copies(frames: Frames) -> dict[int, CodeType]:
     """A copy of each code object that Dynamo has compiled, by the id of the original.
 
     Not of torch's own: see `Trial.compiled`.
@@ -392,7 +392,7 @@ def _copies(is_torch: Callable[[str], bool]) -> dict[int, CodeType]:
     return {
         id(code): copied(code)
         for code in known
-        if code is not None and not is_torch(code.co_filename)
+        if code is not None and not frames.is_torch(code.co_filename)
     }
 
 

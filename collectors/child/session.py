@@ -45,7 +45,7 @@ class Session:
         frames = Frames(torch.__file__, config.script_root, str(config.run))
         sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
-        trials = Trials(torch, control, recorder, memory, config.trials)
+        trials = Trials(torch, frames, control, recorder, memory, config.trials)
         self._config = config
         self._environment_written = False
         self._trial_failed = False

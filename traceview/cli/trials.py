@@ -13,6 +13,7 @@ import click
 
 from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
+from traceview.cli.scripts import INTERRUPTED
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 from traceview.json_errors import NOT_JSON
 
@@ -30,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: The recommendation gains less than --require-gain.
 TOO_LITTLE = 1
-FAILED, INTERRUPTED = 3, 130
+FAILED = 3
 #: Facts of the environment that a table of results is worth nothing without.
 _FACTS = (
     *("torch_version", "triton_version", "cuda_version", "python_version"),
@@ -276,7 +277,7 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
     from traceview.words.text import one_line
 
     cold = next((record.ending.kind for record in run.manifest.passes), None)
-    stopped = {"interrupted": "interrupted"}.get(cold or "")
+    stopped = cold if cold == "interrupted" else None
     if found.verdict.outcome == "failed":
         stopped = "the script failed"
     if stopped:

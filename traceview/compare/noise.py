@@ -32,7 +32,7 @@ IN_BLOCKS = ("speedup", "compiled_ms", "eager_ms")
 #: How much the peak memory of a whole process varies.
 OF_PROCESS = 0.1
 ONCE = ("s", "ms")
-#: Facts by which machines of different speed are told apart.
+#: Facts that differ between machines of different speed.
 MACHINE = ("device_name", "device_capability", "cpu_name", "cpu_threads")
 
 

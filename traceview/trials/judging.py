@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import hypot, log
 from statistics import median
+from typing import Any
 
 from traceview.diagnosis.sentence import NOISY
 from traceview.trials.model import Trial, Word
@@ -20,8 +21,12 @@ STAGES = {
     "aot_eager_decomp_partition": "the fault is in a decomposition or in the partitioner",
     "inductor": "the fault is in Inductor's passes or generated code",
 }
-LADDER = tuple(STAGES)
-#: Nobody edits a program for less.
+#: What trials in processes apart do not record.
+_OF_ONE_PROCESS = (
+    *("compiles", "graphs", "graph_breaks"),
+    *("peak_bytes", "baseline_peak_bytes", "outputs_agree"),
+)
+#: A smaller gain is not worth an edit.
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
 ENOUGH_TURNS = 3
@@ -49,12 +54,8 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
     price, peak, before = remedy.price, ended.peak_bytes, ended.baseline_peak_bytes
     if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
         price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
-    return Trial(
-        name=remedy.name,
-        rule=next(iter(remedy.rules), None),
-        rules=remedy.rules,
-        settings=remedy.settings,
-        patch=remedy.patch,
+    return _trial(
+        remedy,
         verdict=verdict,
         why=why,
         ratio=timed.ratio if timed else None,
@@ -63,7 +64,6 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         clock=measured.clock,
         baseline_ms=timed.base_ms if timed else None,
         trial_ms=timed.other_ms if timed else None,
-        predicted_ms=remedy.predicted_ms,
         measured_ms=timed.base_ms - timed.other_ms if timed else None,
         compile_seconds=ended.compile_s,
         compiles=ended.compiles,
@@ -91,12 +91,8 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
     interval = (min(base) / max(other), max(base) / min(other)) if pairs else None
     failed = error is not None or ratio is None or interval is None
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
-    return Trial(
-        name=remedy.name,
-        rule=next(iter(remedy.rules), None),
-        rules=remedy.rules,
-        settings=remedy.settings,
-        patch=remedy.patch,
+    return _trial(
+        remedy,
         verdict="failed" if failed else _verdict(ratio, interval),  # type: ignore[arg-type]
         why=error.partition("\n")[0] if error else "outputs were not compared: processes apart",
         ratio=ratio,
@@ -106,16 +102,22 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
         clock=next((each.clock for each in changed if each.clock), None),
         baseline_ms=median(base) if base else None,
         trial_ms=median(other) if other else None,
-        predicted_ms=remedy.predicted_ms,
         measured_ms=median(base) - median(other) if pairs else None,
         compile_seconds=seconds[0] if seconds else None,
-        compiles=None,
-        graphs=None,
-        graph_breaks=None,
-        peak_bytes=None,
-        baseline_peak_bytes=None,
-        outputs_agree=None,
+        **dict.fromkeys(_OF_ONE_PROCESS),
         price=remedy.price,
+    )
+
+
+def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Trial)
+    return Trial(
+        name=remedy.name,
+        rule=next(iter(remedy.rules), None),
+        rules=remedy.rules,
+        settings=remedy.settings,
+        patch=remedy.patch,
+        predicted_ms=remedy.predicted_ms,
+        **found,
     )
 
 
@@ -130,7 +132,7 @@ def first_broken(trials: Iterable[Trial]) -> str | None:
     """Which backend of torch's ladder, each with a stage more than the one before, is the first to
     fail or to differ from eager, in a sentence; None where all that were tried agree."""
     rungs = {name: trial for trial in trials for name in trial.settings if len(trial.settings) == 1}
-    for name in (f"backend={rung}" for rung in LADDER):
+    for name in (f"backend={rung}" for rung in STAGES):
         trial = rungs.get(name)
         if trial is not None and trial.verdict in ("failed", "changes_results"):
             what = "fails" if trial.verdict == "failed" else "differs from eager"

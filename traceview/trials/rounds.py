@@ -43,7 +43,7 @@ class Process(msgspec.Struct, frozen=True):
     ending: str = "exit"
 
 
-#: Runs the target once more with these remedies, for so many seconds at most.
+#: Runs the target again with these remedies; the number is a limit in seconds.
 Ask = Callable[[Sequence[Remedy], float], Process]
 #: Runs it with one remedy all the way, or as it is (None).
 AskApart = Callable[[Remedy | None, float], Process]

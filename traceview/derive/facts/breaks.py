@@ -202,45 +202,41 @@ def break_ended(tables: Tables) -> bool:
     return any(row["error_type"] == _ERROR for row in first_rank(rows(tables, "runs")))
 
 
+def _said(row: Row, text: str) -> Row:
+    """What a text says of a graph break in the compile of ``row``, as ``graph_breaks`` has it."""
+    said = parse_graph_break(text)
+    return {
+        **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
+        "gb_id": said.gb_id,
+        "gb_type": said.gb_type,
+        "reason": said.reason,
+        "explanation": said.explanation,
+        "hints": list(said.hints),
+        "context": said.context,
+        "frame_skipped": False,
+    }
+
+
 def _restarted(tables: Tables) -> Iterator[Row]:
     """Breaks that only the compile's metrics hold, as torch of before October 2024 writes them."""
     known = set(tables["graph_breaks"]["compile_key"])
     for row in rows(tables, "compiles"):
         for reason in row["restart_reasons"] or ():
-            if row["compile_key"] in known or _NO_BREAK.match(reason):
-                continue
-            said = parse_graph_break(reason)
-            yield {
-                **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
-                "gb_id": said.gb_id,
-                "gb_type": said.gb_type,
-                "reason": said.reason,
-                "explanation": said.explanation,
-                "hints": list(said.hints),
-                "context": said.context,
-                "frame_skipped": False,
-            }
+            if row["compile_key"] not in known and not _NO_BREAK.match(reason):
+                yield _said(row, reason)
 
 
 def _refused(tables: Tables) -> Iterator[Row]:
     """They as rows of table ``graph_breaks``."""
     for row in refused_compiles(tables):
         text = row["fail_reason"] or ""
-        said = parse_graph_break(text)
         file, line = row["fail_user_file"], row["fail_user_line"]
         quoted = re.search(rf"\bline {line}, in \w+, code: (.+)", text)
         code = quoted[1].strip() if quoted else None
         known = file is not None and line is not None
         stack = (StackFrame(file, line, row["co_name"], code),)
         yield {
-            **{name: row[name] for name in ("pass", "rank", "compile_key", "compile_id")},
-            "gb_id": said.gb_id,
-            "gb_type": said.gb_type,
-            "reason": said.reason,
-            "explanation": said.explanation,
-            "hints": list(said.hints),
-            "context": said.context,
-            "frame_skipped": False,
+            **_said(row, text),
             "user_file": file,
             "user_line": line,
             "user_function": row["co_name"],
