@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -34,6 +34,19 @@ class Asked:
     patch: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """``own_caches``: each trial compiles with empty ones, and then once more with what they hold.
+
+    ``keep_debug``: each leaves torch's debug folders in the raw folder. ``arguments`` follow the
+    script's own.
+    """
+
+    own_caches: bool = False
+    keep_debug: bool = False
+    arguments: tuple[str, ...] = ()
+
+
 class Trials:
     """Runs the target for trials, as often as asked; all processes share the run's compile cache.
 
@@ -53,14 +66,23 @@ class Trials:
         seconds: float,
         baseline: Literal["eager", "compiled"] = "compiled",
         timeout_s: float | None = None,
+        how: How = How(),
     ) -> tuple[Path, Ending]:
         """One process for all; its folder, and how it ended. ``seconds`` in each one's blocks."""
+        raw = self._new_folder()
+        caches = self._cache / raw.name
         config: dict[str, object] = {
             "mode": "trials",
             "trials": [asdict(each) for each in asked],
             "trial_baseline": baseline,
+            "trial_caches": str(caches) if how.own_caches else None,
+            "trial_debug": str(raw / "debug") if how.keep_debug else None,
         }
-        return self._run_once(config, seconds, timeout_s)
+        try:
+            return self._run_once(raw, config, seconds, timeout_s, arguments=how.arguments)
+        finally:
+            if not self._options.keep_cache:
+                shutil.rmtree(caches, ignore_errors=True)
 
     def carry_out_apart(
         self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
@@ -72,7 +94,8 @@ class Trials:
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
-        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
+        raw = self._new_folder()
+        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff)
 
     def __enter__(self) -> Trials:
         return self
@@ -83,16 +106,18 @@ class Trials:
 
     def _run_once(
         self,
+        raw: Path,
         config: dict[str, object],
         seconds: float,
         timeout_s: float | None,
         variables: Mapping[str, str] = MappingProxyType({}),
         diff: str | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> tuple[Path, Ending]:
         """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
-        options, run = self._options, self._run
+        options = replace(self._options, args=(*self._options.args, *arguments))
+        run = self._run
         self._target = target = self._target or find_target(options, self._console)
-        raw = self._new_folder()
         prepared = for_pass({**os.environ, **variables}, target, raw, self._cache)
         config = child_config(options, target, run.folder, raw, sorted(prepared.ours)) | config
         config |= {"pass": _NAME, "trial_seconds": seconds, "timeout_s": timeout_s}

@@ -74,7 +74,9 @@ class Driver:
             fixed=config.nproc > 1,
         )
         if config.trial_seconds:
-            self._settings = replace(self._settings, budget_ms=config.trial_seconds * 1e3)
+            own = config.trial_caches is not None and config.nproc == 1
+            budget_ms = config.trial_seconds * 1e3
+            self._settings = replace(self._settings, budget_ms=budget_ms, again=own)
         self._plan: plan.Steps | None = None
         self._wait = plan.Wait(1, watch=True)
         self._waited = 0
@@ -142,7 +144,7 @@ class Driver:
         if self._parts.trials.current is not None:
             self._parts.stances.take(self.own_stance)
             self._parts.timer.trial = None
-            self._parts.trials.drop()
+            self._parts.trials.drop(self.step)
 
     def go_on_from(self, other: Driver) -> None:
         """Number steps and pairs after another driver's."""
@@ -232,6 +234,9 @@ class Driver:
             parts.timer.drain()
             parts.threads.look(self.step)
             parts.stances.take(order.stance, parts.trials.on(order.stance))
+        elif isinstance(order, plan.BeginTrial) and order.again:
+            parts.timer.settle(wait=True)
+            parts.trials.compile_again(self.step)
         elif isinstance(order, plan.BeginTrial):
             parts.trials.begin(order.name)
             parts.timer.trial = order.name

@@ -45,7 +45,7 @@ class Session:
         frames = Frames(torch.__file__, config.script_root, str(config.run))
         sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
-        trials = Trials(torch, frames, control, recorder, memory, config.trials)
+        trials = Trials(torch, frames, control, recorder, memory, config)
         self._config = config
         self._environment_written = False
         self._trial_failed = False
@@ -234,7 +234,9 @@ class Session:
     def _end_trial(self) -> None:
         """What the script died of while something was tried is that trial's end."""
         error, trials = uncaught(), self._parts.trials
-        if error is not None and self._parts.stances.name == "trial":
+        if trials.all_timed:
+            trials.end(self._driver.step)
+        elif error is not None and self._parts.stances.name == "trial":
             trials.end(self._driver.step, state="failed", why=said(error))
             self._trial_failed = True
         self._parts.stances.take("compiled")
