@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +47,26 @@ class How:
     own_caches: bool = False
     keep_debug: bool = False
     arguments: tuple[str, ...] = ()
+
+
+def failure(ending: Ending, raw: Path) -> str | None:
+    """How the process with the raw folder ``raw`` failed, with its last words; None: it did not."""
+    if ending.kind == "signal":
+        return f"the process ended with {_signal_name(ending.signal)}"
+    if ending.kind != "exit" or not ending.code:
+        return None
+    with suppress(OSError):
+        lines = (raw / "stderr.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+        if last := next((line.strip() for line in reversed(lines) if line.strip()), None):
+            return f"exit code {ending.code}: {last[:300]}"
+    return f"the script ended with exit code {ending.code}"
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Trials:

@@ -135,6 +135,7 @@ class Trials:
         if caches:
             forget_caches()
         self._began, self._timed = Counts.now(self._control), None
+        self._recorder.write("trial_begin", name=name)
         try:
             self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
         except (NotApplicable, NotPatched, ValueError) as why:

@@ -45,9 +45,9 @@ def target(monkeypatch):
                 for call in calls:
                     call["cleared"] = True
 
-            def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None):
+            def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None, how=None):
                 calls.append({"options": self.options, "asked": asked, "run": self.run})
-                calls[-1] |= {"baseline": baseline, "seconds": timeout_s, "blocks": seconds}
+                calls[-1] |= {"baseline": baseline, "seconds": timeout_s, "blocks": seconds, "how": how}
                 raw = self.run.folder / "raw" / f"trials-{len(calls)}"
                 events = [e for one in asked for e in leaves(one.name, gain, base=baseline)]
                 return write(raw, events), Ending("exit", 0)

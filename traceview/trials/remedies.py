@@ -25,6 +25,8 @@ from traceview.words.names import at_line
 
 #: Settings of one trial, as ``--only`` takes them.
 JOINT = "+"
+#: The remedy without a setting.
+AS_IT_IS = "as the script compiles"
 NO_REMEDY = (
     "no remedy can be tried for this finding: its advice is no setting and no change of one line"
 )
@@ -32,18 +34,18 @@ NO_REMEDY = (
 _SLOW_TO_COMPILE = re.compile(r"mode=max-autotune|max_autotune|coordinate_descent_tuning")
 _AUTOTUNING_COST = 4.0
 _HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
+CUDAGRAPH_MEMORY = (
+    "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
+)
+AUTOTUNING = "compile time: kernels are timed while compiling"
 #: What a setting costs in something other than time, by the beginning of the setting.
 _PRICES = {
     r"float32_matmul_precision=(high|medium)|torch\.backends\..*allow_tf32=True": (
         "precision: float32 products are computed in TF32 or bfloat16"
     ),
     r"autocast=": "precision: products are computed in the lower precision",
-    r"mode=(reduce-overhead|max-autotune$)|.*triton\.cudagraphs=True": (
-        "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
-    ),
-    r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": (
-        "compile time: kernels are timed while compiling"
-    ),
+    r"mode=(reduce-overhead|max-autotune$)|.*triton\.cudagraphs=True": CUDAGRAPH_MEMORY,
+    r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": AUTOTUNING,
     r"guards=skip": "unsafe: if a module or global changes, results are wrong without a message",
     r".*\bfreezing=True": "later changes of the weights are not seen",
     r"no_grad|inference_mode": "results carry no gradients",
@@ -75,7 +77,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """Something to try: ``settings``, all of them together, or a ``patch`` of one file, or both.
 
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
-    the start, in seconds; None: no finding gives that figure.
+    the start, in seconds; None: no finding gives that figure. ``arguments`` of the script that it
+    is tried with, after its own.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Remedy(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     predicted_ms: float | None = None
     predicted_s: float | None = None
+    arguments: tuple[str, ...] = ()
 
     @property
     def price(self) -> tuple[str, ...]:
@@ -115,7 +119,12 @@ class Remedy(msgspec.Struct, frozen=True):
     def untried(self, why: str) -> NotTried:
         """That it has no verdict."""
         return NotTried(
-            name=self.name, rules=self.rules, settings=self.settings, patch=self.patch, why=why
+            name=self.name,
+            rules=self.rules,
+            settings=self.settings,
+            patch=self.patch,
+            why=why,
+            arguments=self.arguments,
         )
 
 
@@ -164,8 +173,25 @@ def offered(
 
 
 def swept(*axes: Sequence[str]) -> list[Remedy]:
-    """Every combination of one setting of each of ``axes``."""
-    return [named(settings) for settings in product(*(axis for axis in axes if axis))]
+    """Every combination of one setting of each of ``axes``; without any, the script as it is."""
+    given = [axis for axis in axes if axis]
+    return [named(settings) for settings in product(*given)] if given else [Remedy(AS_IT_IS)]
+
+
+def combinations(arguments: str) -> list[tuple[str, ...]]:
+    """``--batch 1,8 --seq=128,512`` as the four lists of words that a script can be given.
+
+    ValueError where no word has several values, or quotes don't match.
+    """
+    choices: list[list[str]] = []
+    for word in shlex.split(arguments):
+        option, equals, values = word.partition("=") if word.startswith("-") else ("", "", word)
+        kept = [value for value in values.split(",") if value]
+        several = "," in values and kept
+        choices.append([f"{option}{equals}{value}" for value in kept] if several else [word])
+    if all(len(words) == 1 for words in choices):
+        raise ValueError("no argument has several values")
+    return list(dict.fromkeys(product(*choices)))
 
 
 def _of(finding: Finding, cwd: str) -> Remedy | None:
