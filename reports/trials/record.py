@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from traceview.reports.html import asset, environment
 from traceview.reports.markdown import escape, fenced, table
+from traceview.reports.phrases import tiny
 from traceview.reports.trials import words
 from traceview.trials.model import Results, Trial
 from traceview.words import numbers as fmt
@@ -36,7 +37,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 def html(results: Results) -> str:
     """The whole page, light and dark."""
     style = Markup(asset("report.css") + asset("trials.css", _PACKAGE))
-    templates = environment(_PACKAGE, _TEXT, {"words": words})
+    templates = environment(_PACKAGE, _TEXT, {"words": words, "tiny": tiny})
     return templates.get_template("trials.html.j2").render(r=results, style=style)
 
 
@@ -74,7 +75,7 @@ def _cells(number: int, trial: Trial) -> dict[str, str]:
         "cudagraphs": escape(words.cudagraphs(trial)),
         "peak memory": fmt.size(trial.peak_bytes) if trial.peak_bytes else "",
         "outputs": words.outputs(trial),
-        "error": words.error(trial.rmse) if trial.rmse is not None else "",
+        "error": tiny(trial.rmse) if trial.rmse is not None else "",
         "notes": escape("; ".join(filter(None, (trial.why, *trial.notes, *trial.price)))),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from traceview.reports import words
+from traceview.reports.phrases import tiny
 from traceview.trials.model import NotTried, Recommended, Results, Trial
 from traceview.words import numbers as fmt
 
@@ -91,11 +92,6 @@ def cudagraphs(trial: Trial) -> str:
     return f"{trial.cudagraphs}{why}" if trial.cudagraphs else ""
 
 
-def error(value: float | None) -> str:
-    """An error of two digits: ``1.2e-07``; a dash where it is not recorded."""
-    return "–" if value is None else f"{value:.2g}"
-
-
 def details(trial: Trial) -> str:
     """What else a terminal has room for."""
     parts = [saved(trial), compiling(trial)]
@@ -106,7 +102,7 @@ def details(trial: Trial) -> str:
     if trial.cudagraphs in ("yes", "skipped"):
         parts.append(f"cudagraphs {cudagraphs(trial)}")
     if trial.rmse is not None:
-        parts.append(f"RMSE {error(trial.rmse)}, eager's {error(trial.eager_rmse)}")
+        parts.append(f"RMSE {tiny(trial.rmse)}, eager's {tiny(trial.eager_rmse)}")
     if trial.debug:
         parts.append(f"debug folder {trial.debug}")
     if trial.rules:

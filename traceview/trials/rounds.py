@@ -33,8 +33,9 @@ from traceview.words import numbers as fmt
 #: Less time is not worth the start of a process.
 LEAST_S = 5.0
 LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
-#: The least for each combination of the script's arguments, while there is budget left.
-LEAST_SHARE_S = 30.0
+#: The least for a combination of the script's arguments, and for each of its trials on top, while
+#: there is budget left.
+LEAST_SHARE_S, LEAST_TRIAL_S = 30.0, 20.0
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
 _ENDED = "the script ended before enough blocks of it were measured"
@@ -143,7 +144,8 @@ class _Rounds:
                 self.not_tried += [remedy.untried("interrupted") for remedy in group]
                 continue
             part = self._left / (len(groups) - number)
-            self.run(group, max(part, LEAST_SHARE_S) if len(groups) > 1 else None)
+            least = LEAST_SHARE_S + LEAST_TRIAL_S * len(group)
+            self.run(group, max(part, least) if len(groups) > 1 else None)
 
     def run(self, remedies: Sequence[Remedy], share_s: float | None = None) -> None:
         """Ask for ``remedies`` until each has a verdict or no further process can help."""
