@@ -21,7 +21,7 @@ from traceview.parse.collected.events import Event, Process, read_processes
 from traceview.parse.damage import Damage
 from traceview.parse.keys import CompileKeys
 from traceview.run import Manifest, PassRecord, Run
-from traceview.torchtext.cudagraphs import partition_reason
+from traceview.torchtext.cudagraphs import partition_reason, run_id
 from traceview.trials.model import Baseline, Cudagraphs
 from traceview.words.names import at_line
 
@@ -279,7 +279,12 @@ def _logged(raw: Path, pid: int, ends: Iterable[Ended]) -> dict[str, Logged]:
 
     phases = [row for row in rows("compile_phases", trace) if row["pid"] == pid]
     parts = parts_of(phases)
-    events, breaks = rows("cudagraph_events", text, trace), rows("graph_breaks", trace, text)
+    breaks = rows("graph_breaks", trace, text)
+    events: list[tuple[str | None, dict[str, Any]]] = []
+    for event in rows("cudagraph_events", text):
+        # What is logged in a run rather than in a compile names it in its text, or not at all.
+        before = events[-1][0] if events else None
+        events.append((run_id(event["reason"] or "") or event["compile_id"] or before, event))
     found = {}
     for ended in ends:
         began, timed = ended.began_us, ended.timed_us
@@ -300,7 +305,8 @@ def _logged(raw: Path, pid: int, ends: Iterable[Ended]) -> dict[str, Logged]:
             and parts.get(row["parent_id"]) != "autotune"
             and not row["aside"]
         )
-        cudagraphs, why = _cudagraphs(mine, [e for e in events if e["compile_key"] in known])
+        ids = {row["compile_id"] for row in mine}
+        cudagraphs, why = _cudagraphs(mine, [event for own, event in events if own in ids])
         found[ended.name] = Logged(
             recompiles=len(known) - len(frames),
             autotune_s=sum(autotuned) / 1e6,
@@ -319,8 +325,8 @@ def _cudagraphs(
         by_kind.setdefault(event["event"], []).append(event["reason"] or "")
     reasons = by_kind.get("skip", []) + by_kind.get("rerecord_limit", [])
     reasons += [row["cudagraph_skip_reason"] for row in compiles if row["cudagraph_skip_reason"]]
-    split = (partition_reason(text) for text in by_kind.get("partition", ()))
-    why = next((text for text in (*reasons, *split) if text), None)
+    parts = [text for text in by_kind.get("partition", ()) if partition_reason(text)]
+    why = next((partition_reason(text) or text for text in (*reasons, *parts)), None)
     if by_kind.get("record") or by_kind.get("rerecord"):
         return "yes", f"not all of it: {why}" if why else None
     return ("skipped", why) if reasons else (None, None)
