@@ -61,7 +61,6 @@ def markdown(results: Results) -> str:
 
 def _cells(number: int, trial: Trial) -> dict[str, str]:
     """Column → cell of a Markdown table."""
-    graphs = ((trial.graph_breaks, "break"), (trial.recompiles, "recompile"))
     return {
         "#": str(number),
         "verdict": " ".join(words.VERDICTS[trial.verdict]),
@@ -71,12 +70,12 @@ def _cells(number: int, trial: Trial) -> dict[str, str]:
         "step": escape(words.timed(trial)),
         "saved": escape(words.saved(trial)),
         "compiling": escape(words.compiling(trial)),
-        "breaks, recompiles": ", ".join(fmt.plural(n, noun) for n, noun in graphs if n is not None),
+        "breaks": words.counts(trial),
         "cudagraphs": escape(words.cudagraphs(trial)),
         "peak memory": fmt.size(trial.peak_bytes) if trial.peak_bytes else "",
         "outputs": words.outputs(trial),
         "error": tiny(trial.rmse) if trial.rmse is not None else "",
-        "notes": escape("; ".join(filter(None, (trial.why, *trial.notes, *trial.price)))),
+        "notes": escape("; ".join(filter(None, (trial.why, *trial.notes, *words.prices(trial))))),
     }
 
 

@@ -91,5 +91,5 @@ def _trial(number: int, trial: Trial, verdicts: int, gains: int) -> Iterator[Lin
         yield _line(trial.why, "", "     ", "       ")
     for note in trial.notes:
         yield _line(note, "", "     ", "       ")
-    for price in trial.price if trial.ratio is not None else ():
+    for price in words.prices(trial):
         yield _line(f"Price: {price}", "", "     ", "       ")

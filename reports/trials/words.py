@@ -30,7 +30,8 @@ def headline(results: Results) -> str:
     best, against = results.recommended, BASELINES[results.baseline]
     if best is not None:
         gain = f"{fmt.ratio(best.ratio)} ({fmt.ratio_interval(best.interval)})"
-        over = len({trial.arguments for trial in results.trials})
+        rows = [trial for trial in results.trials if trial.ratio and trial.name in best.trials]
+        over = len({trial.arguments for trial in rows})
         mean = f" in the mean of {fmt.plural(over, 'combination')} of arguments" if over > 1 else ""
         return f"{gain} against {against}{mean}: {' + '.join(best.trials)}"
     if not results.trials:
@@ -68,6 +69,17 @@ def saved(trial: Trial) -> str:
 def outputs(trial: Trial) -> str:
     """Whether outputs and gradients agree with eager's."""
     return _AGREE[trial.outputs_agree]
+
+
+def counts(trial: Trial) -> str:
+    """Breaks and recompiles: ``0 breaks, 2 recompiles``; what is not recorded is left out."""
+    known = ((trial.graph_breaks, "break"), (trial.recompiles, "recompile"))
+    return ", ".join(fmt.plural(number, noun) for number, noun in known if number is not None)
+
+
+def prices(trial: Trial) -> tuple[str, ...]:
+    """What it costs in something other than time, where it ran."""
+    return trial.price if trial.ratio is not None else ()
 
 
 def named(trial: Trial | NotTried) -> str:

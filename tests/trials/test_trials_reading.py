@@ -223,8 +223,9 @@ class TestRow:
         # 2.5 s of compilation, 2 ms of 10 saved at every step
         assert self.made(tmp_path, NAME).break_even_steps == pytest.approx(1250, rel=0.02)
 
-    def test_a_slower_one_never_pays(self, tmp_path):
-        assert self.made(tmp_path, NAME, ratio=0.8).break_even_steps is None
+    @pytest.mark.parametrize("ratio", [0.8, 1.005])
+    def test_what_is_not_accepted_never_pays(self, tmp_path, ratio):
+        assert self.made(tmp_path, NAME, ratio=ratio).break_even_steps is None
 
     def test_against_the_compiled_step_there_is_none(self, tmp_path):
         assert self.made(tmp_path, NAME, baseline="compiled").break_even_steps is None

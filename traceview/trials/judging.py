@@ -71,7 +71,7 @@ def judged(
         price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
     saved = timed.base_ms - timed.other_ms if timed else None
     compile_s = ended.compile_s
-    pays = baseline == "eager" and compile_s is not None and saved is not None and saved > 0
+    pays = baseline == "eager" and verdict == "accepted" and compile_s is not None and saved
     as_often = ended.warm_compiles == ended.compiles
     return _trial(
         remedy,
@@ -338,7 +338,12 @@ def everywhere(trials: Sequence[Trial]) -> tuple[Recommended | None, tuple[str, 
         and any(each.verdict == "accepted" for each in own)
         and all(each.verdict in ("accepted", "no_gain") for each in own)
     }
-    best = max(means, key=lambda name: means[name], default=None)
+    fastest = max(means, key=lambda name: means[name], default=None)
+    # As fast but for noise with each of them: without a price, and the one that was named first.
+    alike = [
+        name for name in means if not any(map(beyond_noise, by_name[fastest or ""], by_name[name]))
+    ]
+    best = min(alike, key=lambda name: any(each.price for each in by_name[name]), default=None)
     notes = []
     for arguments in combinations:
         found = recommended(accepted(t for t in trials if t.arguments == arguments), None)
@@ -363,6 +368,9 @@ def everywhere(trials: Sequence[Trial]) -> tuple[Recommended | None, tuple[str, 
         code=code_of(own[0].settings),
         patch=None,
         price=tuple(dict.fromkeys(price for each in own for price in each.price)),
-        why=f"{span} over {fmt.plural(len(own), 'combination')} of arguments, slower with none",
+        why=(
+            f"{span} over {fmt.plural(len(own), 'combination')} of arguments; with none of them is "
+            "it slower beyond noise"
+        ),
     )
     return whole, tuple(notes)

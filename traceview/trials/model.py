@@ -37,7 +37,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     ``arguments`` are those of the script that this trial is with. ``compile_seconds`` contain
     ``autotune_seconds``; ``compile_seconds_warm``: once more, with what the caches hold by then.
-    ``break_even_steps``: after so many the compile seconds have paid off against eager.
+    ``break_even_steps``: the number after which the compile seconds have paid off against eager.
     ``max_abs_diff`` is the largest difference from eager of the output whose error is largest for
     its size, ``rmse`` its error against float64, ``eager_rmse`` eager's own.
     """
