@@ -328,7 +328,7 @@ class TestLadder:
         cli("sweep", "--backends", "ladder", run)
         assert "RMSE 0.001, eager's 1e-07" in cli.out
         page = (run / "trials.html").read_text()
-        assert page.count("by 0.25, RMSE 0.001<br>(eager's 1e-07)") == 5
+        assert page.count("difference 0.25<br>RMSE 0.001<br>eager's 1e-07") == 5
 
 
 class TestOwnPatch:

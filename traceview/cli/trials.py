@@ -344,6 +344,8 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
             tried = results(plan, *doors)
     facts = {name: found.environment.get(name) for name in _FACTS}
     notes = list(tried.notes)
+    if any(trial.debug for trial in tried.trials):
+        notes.append("Compile seconds include writing the debug folders.")
     for own in combinations if plan.baseline == "eager" else ():
         if broken := first_broken(each for each in tried.trials if each.arguments == own):
             notes.append(f"{' '.join((*own, ''))}{broken}.")

@@ -23,7 +23,6 @@ NO_CPU_TEMPLATE = (
 )
 NO_TEMPLATE = "torch timed no kernel: it has no template for what this script computes"
 NOTHING_COMPILED = "nothing was compiled: its steps ran in eager"
-DEBUG_COUNTS = "compile seconds include writing the debug folder"
 TOO_NOISY = "too noisy to tell: try it alone, for longer or on a quieter machine"
 #: What trials in processes apart do not record.
 _OF_ONE_PROCESS = (
@@ -134,8 +133,6 @@ def _notes(remedy: Remedy, measured: Measured, on_gpu: bool | None) -> Iterator[
         yield NOTHING_COMPILED
     if logged.recompiles:
         yield f"{fmt.plural(logged.recompiles, 'recompile')} while it was measured"
-    if ended.debug:
-        yield DEBUG_COUNTS
 
 
 def judged_failed(remedy: Remedy, why: str) -> Trial:
