@@ -23,6 +23,7 @@ _COLUMNS = (
     *("baseline_peak_bytes", "outputs_agree", "price", "arguments", "compile_seconds_warm"),
     *("autotune_seconds", "recompiles", "cudagraphs", "cudagraphs_why", "break_even_steps"),
     *("max_abs_diff", "rmse", "eager_rmse", "debug", "notes", "target"),
+    *("eager_ms", "compiled_ms", "speedup"),
 )
 #: Columns of the environment; each row has them, for tables of several sweeps.
 _ENVIRONMENT = (
@@ -56,6 +57,8 @@ def markdown(results: Results) -> str:
     parts += [escape(note, 400) for note in results.notes]
     known = (f"{k.replace('_', ' ')} {v}" for k, v in results.environment.items() if v)
     parts.append(escape(f"{results.target}: {', '.join(known)}", 400))
+    if said := words.as_it_is(results):
+        parts.append(escape(f"The script as it is: {said}"))
     return "\n\n".join(parts) + "\n"
 
 
@@ -85,8 +88,9 @@ def csv(results: Results) -> str:
     rows = csv_module.writer(text)
     columns = (*_COLUMNS, *_ENVIRONMENT)
     rows.writerow(columns)
-    shared = {"baseline": results.baseline, "target": results.target}
-    shared |= {name: results.environment.get(name) for name in _ENVIRONMENT}  # type: ignore[misc]
+    shared: dict[str, object] = {"baseline": results.baseline, "target": results.target}
+    shared |= {name: getattr(results, name) for name in ("eager_ms", "compiled_ms", "speedup")}
+    shared |= {name: results.environment.get(name) for name in _ENVIRONMENT}
     for trial in results.trials:
         low, high = trial.interval or (None, None)
         lists = {n: (" " if n == "arguments" else "; ").join(getattr(trial, n)) for n in _LISTS}

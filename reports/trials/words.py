@@ -71,6 +71,16 @@ def outputs(trial: Trial) -> str:
     return _AGREE[trial.outputs_agree]
 
 
+def as_it_is(results: Results) -> str:
+    """What the diagnosis measured: ``5.66 ms in eager, 4.82 ms compiled: 1.13× (1.09–1.21×)``."""
+    if results.eager_ms is None or results.compiled_ms is None or results.speedup is None:
+        return ""
+    eager, compiled = fmt.together(results.eager_ms, results.compiled_ms)
+    interval = results.speedup_interval
+    known = f" ({fmt.ratio_interval(interval)})" if interval else ""
+    return f"{eager} in eager, {compiled} compiled: {fmt.ratio(results.speedup)}{known}"
+
+
 def counts(trial: Trial) -> str:
     """Breaks and recompiles: ``0 breaks, 2 recompiles``; what is not recorded is left out."""
     known = ((trial.graph_breaks, "break"), (trial.recompiles, "recompile"))

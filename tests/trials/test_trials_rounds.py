@@ -359,6 +359,19 @@ class TestArguments:
         assert best.interval[1] > 1.79
         assert made.notes == (f"--batch 1: {A.name} is best (2.00×).",)
 
+    def test_of_several_as_fast_the_first_without_a_price_is_recommended(self, tmp_path):
+        priced = "guards=skip"
+        both = [
+            event
+            for name, ratio in ((priced, 1.41), (A.name, 1.40), (B.name, 1.405))
+            for event in measured(name, ratio, noise=0.02, base="eager")
+        ]
+        made = self.swept(
+            Script(tmp_path, both, both),
+            self.asked("1", "8", names=(priced, A.name, B.name)),
+        )
+        assert made.recommended.trials == (A.name,)
+
     def test_a_combination_that_can_not_run_does_not_decide(self, tmp_path):
         error = {"event": "error", "t": 1.0, "type": "OutOfMemoryError", "message": "no"}
         script = Script(tmp_path, measured(A.name, 1.4, base="eager"), [error])

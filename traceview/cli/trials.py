@@ -361,6 +361,10 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
         recommended=tried.recommended,
         not_tried=tried.not_tried,
         notes=tuple(notes),
+        eager_ms=found.verdict.eager_ms,
+        compiled_ms=found.verdict.compiled_ms,
+        speedup=found.verdict.speedup,
+        speedup_interval=found.verdict.speedup_interval,
     )
 
 

@@ -109,7 +109,10 @@ class NotTried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that ``traceview try`` and ``traceview sweep`` report."""
+    """Everything that ``traceview try`` and ``traceview sweep`` report.
+
+    ``eager_ms``, ``compiled_ms`` and ``speedup``: of the script as it is, by the diagnosis before.
+    """
 
     target: str
     created: str | None
@@ -121,6 +124,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     recommended: Recommended | None
     not_tried: tuple[NotTried, ...]
     notes: tuple[str, ...] = ()
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
 
 
 def to_json(results: Results) -> dict[str, Any]:
