@@ -379,3 +379,25 @@ class TestOwnPatch:
         cli("try", "--patch", diff(text), run)
         assert (cli.code, calls) == (2, [])
         assert said in cli.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "stderr", "said"),
+    [
+        (Ending("exit", 0), "a warning\n", None),
+        (Ending("stopped", 0), "", None),
+        (
+            Ending("exit", 2),
+            "usage\nbench.py: error: no such option\n\n",
+            "exit code 2: bench.py: er",
+        ),
+        (Ending("exit", 1), None, "the script ended with exit code 1"),
+        (Ending("signal", None, 11), "", "the process ended with SIGSEGV"),
+        (Ending("signal", None, 200), "", "the process ended with signal 200"),
+    ],
+)
+def test_how_a_process_failed_is_said(tmp_path, ending, stderr, said):
+    if stderr is not None:
+        (tmp_path / "stderr.txt").write_text(stderr)
+    found = door.failure(ending, tmp_path)
+    assert found is None if said is None else found.startswith(said)
