@@ -84,7 +84,7 @@ class Driver:
         self._recent: deque[float] = deque(maxlen=3)
         self._step_began: tuple[float, int, int] | None = None
         self._not_theirs_ns = 0
-        self._pairs = 0
+        self._pairs = self._trial_pairs = 0
         self._stops = 0
         self._lines = CompileLines(parts.frames)
         self._plan_began = 0
@@ -145,6 +145,18 @@ class Driver:
             self._parts.stances.take(self.own_stance)
             self._parts.timer.trial = None
             self._parts.trials.drop(self.step)
+
+    def conclude_trial(self) -> None:
+        """No steps are left: what has enough pairs of blocks by now counts as measured."""
+        parts = self._parts
+        if parts.trials.current is None or parts.trials.over:
+            return
+        parts.timer.settle(wait=True)
+        own = [pair for pair in parts.timer.pairs if pair.index >= self._trial_pairs]
+        if len(own) >= plan.LEAST_PAIRS:
+            parts.stances.take(self.own_stance)
+            parts.timer.trial = None
+            parts.trials.end(self.step)
 
     def go_on_from(self, other: Driver) -> None:
         """Number steps and pairs after another driver's."""
@@ -238,6 +250,7 @@ class Driver:
             parts.timer.settle(wait=True)
             parts.trials.compile_again(self.step)
         elif isinstance(order, plan.BeginTrial):
+            self._trial_pairs = self._pairs
             parts.trials.begin(order.name)
             parts.timer.trial = order.name
         elif isinstance(order, plan.EndTrial):

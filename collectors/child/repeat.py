@@ -127,6 +127,7 @@ class _Replayed:
                 result = call(*args, **kwargs)
             del result
             timer.settle(wait=True)
+            driver.conclude_trial()
 
 
 class _Phases(Recorder):

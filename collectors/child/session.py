@@ -182,7 +182,9 @@ class Session:
         else:
             most_s = MOST_REPLAY_S + len(trials) * (config.trial_seconds + MOST_COMPILE_S)
             with self._last("replay", WHAT):
-                replay_calls(self._parts, config, driver, taker, min(most_s, left_s / 4))
+                # The rest is for comparing outputs; trials are all that their process is for.
+                part_s = left_s / (2 if trials else 4)
+                replay_calls(self._parts, config, driver, taker, min(most_s, part_s))
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""

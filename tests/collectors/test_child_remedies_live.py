@@ -253,3 +253,24 @@ def test_debug_folders_are_told_apart(swept):
     assert first["debug"].startswith(str(debug))
     assert "max_fusion_size" in first["debug"]
     assert list(Path(first["debug"]).rglob("output_code.py"))
+
+
+def test_what_is_replayed_till_the_time_is_up_counts(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        @torch.compile(backend="eager")
+        def f(x):
+            return (x.sin() + 1).sum()
+
+        for _ in range(6):
+            value = f(torch.ones(64))
+        """,
+    )
+    run = tried(
+        script, settings("dynamic=True"), trial_seconds=1000.0, steps=1, blocks=10**6, timeout_s=10
+    )
+    assert trial(run, "dynamic=True")["state"] == "measured"
+    assert len({block["pair_index"] for block in run.of("block") if block.get("trial")}) >= 5
