@@ -328,7 +328,8 @@ def _without_rare_collections(
     """
     collection = pl.col("name").str.starts_with(OUR_GC)
     collected = ops.filter(collection & pl.col("step").is_in(marks["step"].implode()))
-    steps = blocks.filter(pl.col("pair_index").is_not_null())["steps"].median()
+    paired = blocks.filter(pl.col("pair_index").is_not_null())
+    steps = paired.select(pl.col("steps").median().cast(pl.Float64))["steps"][0]
     rare = collected["step"].n_unique() * (steps or inf) < marks.height
     return ops.filter(~collection) if rare else ops
 
