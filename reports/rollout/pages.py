@@ -68,7 +68,7 @@ def markdown(record: Rollout) -> str:
     for traffic in record.traffic:
         parts.append(f"**Shapes of {escape(words.served_of(record, traffic))}**")
         parts += [f"- {escape(words.varies(each))}" for each in traffic.dimensions]
-        parts.append(f"{escape(words.graphs(traffic), 400)}.")
+        parts.append(f"{escape(words.graphs(record, traffic), 400)}.")
         if traffic.file is not None:
             parts.append(f"{escape(words.covered(traffic), 600)}.")
         if traffic.rungs:

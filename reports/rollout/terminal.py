@@ -41,8 +41,8 @@ def _lines(record: Rollout) -> Iterator[Line]:
         clock = "" if row.clock == "host" else f", {row.clock} clock"
         where = f"{row.name}, {words.PROCESSES[row.process]}: "
         yield where + ", ".join(words.latencies(row)) + clock, "", "  ", "    "
-        warm = f"first call {fmt.milliseconds(row.first_ms)}; warm-up of "
-        warm += f"{fmt.plural(row.warmup_calls, 'call')} {fmt.seconds(row.warmup_seconds)}"
+        warm = f"first call {fmt.milliseconds(row.first_ms)}; warm-up "
+        warm += f"({fmt.plural(row.warmup_calls, 'call')}) {fmt.seconds(row.warmup_seconds)}"
         if row.process != "eager":
             warm += f"; {fmt.count(row.per_thousand)} recompiles per 1,000 calls"
         yield warm, _DIM, "    ", "      "
@@ -59,7 +59,7 @@ def _traffic(record: Rollout, traffic: Traffic) -> Iterator[Line]:
     yield f"Shapes of {words.served_of(record, traffic)}", _BOLD, "", "  "
     for dimension in traffic.dimensions:
         yield words.varies(dimension), "", "  ", "    "
-    yield words.graphs(traffic), "", "  ", "    "
+    yield words.graphs(record, traffic), "", "  ", "    "
     for rung in traffic.rungs:
         graphs, padding, buckets = words.rung(rung)
         said = f"{graphs} with buckets {buckets}: {padding} of the elements are padding"

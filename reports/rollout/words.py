@@ -32,7 +32,7 @@ PROCESSES = {
     "warm": "compiled, warm caches",
     "eager": "eager",
 }
-_WHY = {"calls": "--calls", "seconds": "--seconds", "end": "its own end"}
+_WHY = {"calls": "--calls", "seconds": "--seconds", "end": "the script's end"}
 _BARS, _HEIGHT, _AXIS = 60, 120, 22
 #: A picture has room for so many buckets, and a cell for so many sizes.
 _DRAWN, _SIZES = 8, 16
@@ -93,16 +93,18 @@ def shape(row: Shape) -> str:
     )
 
 
-def graphs(traffic: Traffic) -> str:
+def graphs(record: Rollout, traffic: Traffic) -> str:
     """What it takes without buckets."""
     static, dynamic = traffic.static_graphs, traffic.dynamic_graphs
     if static == 1:
         return "One combination of sizes: one graph"
-    apart = " (0 and 1 are kept apart)" if dynamic > 1 else ""
-    return (
-        f"{static} graphs if each combination of sizes is compiled (torch's limit is 8 variants of "
-        f"a function unless it is raised), {dynamic} if the sizes are dynamic{apart}"
-    )
+    limits = (row.settings.get("recompile_limit") for row in record.processes)
+    limit = next((each for each in limits if isinstance(each, int)), None)
+    beyond = limit is not None and static > limit
+    above = f" (more than the recompile limit, {limit}: the rest runs in eager)" if beyond else ""
+    apart = " (torch keeps 0 and 1 apart)" if dynamic > 1 else ""
+    one = fmt.plural(static, "graph")
+    return f"{one} with static sizes{above}, {dynamic} with dynamic ones{apart}"
 
 
 def varies(row: Dimension) -> str:

@@ -26,6 +26,7 @@ _CHECKED: dict[Name, tuple[str, ...]] = {
     "fallback": ("cap-suppressed-failure", "cap-compile-crash", "rc-limit-hit"),
     "shapes": ("rc-auto-dynamic", "rc-zero-one", "rc-last-batch"),
 }
+_SURVIVED = ("cap-suppressed-failure", "cap-compile-crash")
 #: Stances in which nothing is compiled any more, and what does not fit runs in eager.
 _SETTLED = ("eager_on_recompile", "force_eager")
 _SAME = {"agree": "", "random": " but for random numbers", "rounding": " but for rounding"}
@@ -65,17 +66,23 @@ def checklist(facts: Facts) -> tuple[Check, ...]:
         "shapes": _shapes(facts.coverage),
     }
     found = {each.rule: each for each in everyone(facts.diagnosis.findings)}
+
+    def links(name: Name, passed: bool | None) -> tuple[Link, ...]:
+        """A check that passed has none but failures that were survived."""
+        rules = (
+            rule for rule in _CHECKED[name] if rule in found and (not passed or rule in _SURVIVED)
+        )
+        return tuple(
+            Link(code=found[rule].code, rule=rule, title=found[rule].title) for rule in rules
+        )
+
     return tuple(
         Check(
             name=name,
             passed=passed,
             detail=detail,
             rules=_CHECKED[name],
-            findings=tuple(
-                Link(code=found[rule].code, rule=rule, title=found[rule].title)
-                for rule in _CHECKED[name]
-                if rule in found
-            ),
+            findings=links(name, passed),
         )
         for name, (passed, detail) in answers.items()
     )

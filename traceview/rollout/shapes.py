@@ -115,7 +115,7 @@ class Varying(msgspec.Struct, frozen=True):
         """Elements of a call's tensors if its dimensions have these sizes."""
         at = {p: value for own, value in zip(self.places, values, strict=True) for p in own}
         return sum(
-            int(prod(at.get((tensor, dim), size) for dim, size in enumerate(own)))
+            prod(at.get((tensor, dim), size) for dim, size in enumerate(own))
             for tensor, (_, own) in enumerate(sizes)
         )
 
@@ -181,7 +181,7 @@ def buckets(sizes: Sequence[int], weights: Sequence[Mapping[int, int]], most: in
     def cost(first: int, last: int) -> int:
         """Elements added where sizes ``first`` to ``last`` - 1 are padded to the largest."""
         top = sizes[last - 1]
-        filled = sum((heads[p][last] - heads[p][first]) * top**p for p in powers)
+        filled: int = sum((heads[p][last] - heads[p][first]) * top**p for p in powers)
         return filled - (elements[last] - elements[first])
 
     best = [cost(0, last) if last else 0 for last in range(count + 1)]
