@@ -55,7 +55,7 @@ def markdown(record: Rollout) -> str:
                         f"{row.calls:,}",
                         fmt.milliseconds(row.first_ms),
                         *words.latencies(row),
-                        fmt.count(row.per_thousand) if row.process != "eager" else "–",
+                        words.recompiles(row),
                     )
                     for row in record.served
                 ],

@@ -44,7 +44,7 @@ def _lines(record: Rollout) -> Iterator[Line]:
         warm = f"first call {fmt.milliseconds(row.first_ms)}; warm-up "
         warm += f"({fmt.plural(row.warmup_calls, 'call')}) {fmt.seconds(row.warmup_seconds)}"
         if row.process != "eager":
-            warm += f"; {fmt.count(row.per_thousand)} recompiles per 1,000 calls"
+            warm += f"; recompiles per 1,000 calls: {words.recompiles(row)}"
         yield warm, _DIM, "    ", "      "
     for process in record.processes:
         yield f"{words.PROCESSES[process.name]}: {words.process(process)}", _DIM, "  ", "    "

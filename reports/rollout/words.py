@@ -28,8 +28,8 @@ CHECKS = {
     "shapes": "Shapes covered",
 }
 PROCESSES = {
-    "cold": "compiled, empty caches",
-    "warm": "compiled, warm caches",
+    "cold": "compiled, cold",
+    "warm": "compiled, warm",
     "eager": "eager",
 }
 _WHY = {"calls": "--calls", "seconds": "--seconds", "end": "the script's end"}
@@ -47,6 +47,14 @@ def tone(record: Rollout) -> str:
     """The page's colour: helped, failed or neutral."""
     failed = any(check.passed is False for check in record.checks)
     return "failed" if failed else "helped" if record.ready else "neutral"
+
+
+def recompiles(row: Served) -> str:
+    """Per 1,000 calls, and those after the warm-up; a dash for eager."""
+    if row.process == "eager":
+        return "–"
+    late = f", {fmt.plural(row.late_calls, 'call')} late" if row.late_calls else ""
+    return f"{fmt.count(row.per_thousand)}{late}"
 
 
 def latencies(row: Served) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,7 @@ from traceview.rollout.model import Check, Coverage, Link, Name, Process, Proces
 from traceview.rollout.reading import Called, Recorded
 from traceview.rules.mem_peak_up import MOST_BYTES, MOST_RATIO
 from traceview.words import numbers as fmt
+from traceview.words.text import one_line
 
 #: With fewer calls after the warm-up, that none of them compiled says nothing.
 FEWEST_CALLS = 20
@@ -26,6 +28,7 @@ _CHECKED: dict[Name, tuple[str, ...]] = {
     "fallback": ("cap-suppressed-failure", "cap-compile-crash", "rc-limit-hit"),
     "shapes": ("rc-auto-dynamic", "rc-zero-one", "rc-last-batch"),
 }
+_HIT = re.compile(r"config\.(\w+) \((\d+)\) function: '(\w+)' \((.{1,200}?:\d+)\)")
 _SURVIVED = ("cap-suppressed-failure", "cap-compile-crash")
 #: Stances in which nothing is compiled any more, and what does not fit runs in eager.
 _SETTLED = ("eager_on_recompile", "force_eager")
@@ -113,6 +116,11 @@ def _outputs(facts: Facts) -> Answer:
         by = f", by up to {bad.max_abs_diff:.2g}" if bad and bad.max_abs_diff is not None else ""
         output = (bad.output if bad else None) or "an output"
         return False, f"{output} of {one.name} differs from eager's{by}"
+    end = facts.end("cold")
+    limited = any(each.rule == "rc-limit-hit" for each in everyone(facts.diagnosis.findings))
+    if end is not None and (limited or end.limit_hits or end.graphs == 0):
+        why = "the recompile limit was hit" if end.graphs else "nothing was compiled"
+        return None, f"{why}, so what was compared may have run in eager"
     called = {each.region_id: each.name for each in facts.called("cold")}
     missing = [
         f"{name}{f': {why}' if (why := getattr(compared.get(number), 'why', None)) else ''}"
@@ -127,13 +135,22 @@ def _outputs(facts: Facts) -> Answer:
     return True, f"{agree}: one call of {fmt.plural(len(called), 'callable')} was compared"
 
 
+def _limit(warning: str) -> str:
+    """torch's warning in a few words."""
+    found = _HIT.search(warning)
+    if found is None:
+        return f"a recompile limit was hit ({one_line(warning, 120)})"
+    limit, number, function, place = found.groups()
+    return f"{function}() at {place.rpartition('/')[2]} hit torch._dynamo.config.{limit} ({number})"
+
+
 def _recompiles(facts: Facts) -> Answer:
     """No call after the warm-up compiled in the cold process, and no recompile limit was hit."""
     served = [each.served("cold", facts.warmup) for each in facts.called("cold")]
     late, later = sum(s.late_calls for s in served), sum(s.after_warmup.calls for s in served)
     end = facts.end("cold")
     if end is not None and end.limit_hits:
-        return False, f"the recompile limit was hit, and calls run in eager: {end.limit_hits[0]}"
+        return False, f"{_limit(end.limit_hits[0])}: other sizes run in eager"
     if late:
         times = f"{late:,} of {later:,} calls after the warm-up waited for a compile"
         longest = max(s.after_warmup.max_ms or 0.0 for s in served)
@@ -207,7 +224,7 @@ def _fallback(facts: Facts) -> Answer:
     if raising:
         return False, f"a recompile raises in a request: {', '.join(raising)}"
     if end.limit_hits:
-        return False, f"the recompile limit was hit: {end.limit_hits[0]}"
+        return False, f"{_limit(end.limit_hits[0])}: its calls run in eager for good"
     if end.stance in _SETTLED:
         return (
             True,

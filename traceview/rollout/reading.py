@@ -160,6 +160,8 @@ def _called(events: Events) -> Iterable[Called]:
         if is_count(region) and isinstance(own, list):
             rows.setdefault(region, []).extend(filter(None, map(_call, own)))
     for number, found in sorted(rows.items()):
+        if not found:
+            continue
         region = regions.get(number) or {}
         yield Called(
             number,
