@@ -1,7 +1,7 @@
 """Every outermost call of a service as its users meet it: its time, its shapes, what it compiled.
 
 Stands in for the plan's `Listener`: nothing is switched or profiled, and the process stays in one
-stance. What is kept is bounded: rows of so many calls, then the script is stopped.
+stance. What is kept is bounded: after a number of calls the script is stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .memory import STATUS, proc_bytes
 from .state import FOREVER, Gate, Region
 
 MOST_CALLS = 100_000
-MOST_SHAPES = 1000  # of one region that are told apart; of later ones nothing is known
+MOST_SHAPES = 1000  # of one region that have numbers of their own
 MOST_WAYS = 64
 OTHERS = -1
 _WITHIN = 32  # items of a list, tuple or dict that are looked at
@@ -35,6 +35,7 @@ _SETTINGS = (
     *("suppress_errors", "error_on_recompile", "recompile_limit", "cache_size_limit"),
     *("accumulated_recompile_limit", "fail_on_recompile_limit_hit", "disable"),
 )
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _COUNTERS = {
     "inductor": ("fxgraph_cache_hit", "fxgraph_cache_miss", "fxgraph_cache_bypass"),
     "aot_autograd": ("autograd_cache_hit", "autograd_cache_miss", "autograd_cache_bypass"),
@@ -259,12 +260,16 @@ def _named(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type
 ) -> list[tuple[str, list[int]]]:
     """Name and sizes of each tensor: ``x``, ``batch['mask']``, ``states[0]``."""
-    function = getattr(call, "forward", call)
     try:
-        names = list(inspect.signature(function).parameters)
+        parameters = list(inspect.signature(getattr(call, "forward", call)).parameters.values())
     except (TypeError, ValueError):
-        names = []
-    names += [f"argument {index}" for index in range(len(names), len(args))]
+        parameters = []
+    names = [each.name for each in parameters if each.kind in _BY_PLACE]
+    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+    names += [
+        f"{rest}[{index - len(names)}]" if rest else f"argument {index}"
+        for index in range(len(names), len(args))
+    ]
     found: list[tuple[str, list[int]]] = []
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         inner: Any = [("", value)]

@@ -34,7 +34,7 @@ PROCESSES = {
 }
 _WHY = {"calls": "--calls", "seconds": "--seconds", "end": "the script's end"}
 _BARS, _HEIGHT, _AXIS = 60, 120, 22
-#: A picture has room for so many buckets, and a cell for so many sizes.
+#: Buckets that a picture has room for, and sizes that a cell has.
 _DRAWN, _SIZES = 8, 16
 
 
@@ -148,7 +148,7 @@ def _few(sizes: Sequence[int]) -> str:
 
 
 def histogram(name: str, row: Dimension, rungs: Sequence[Rung]) -> Markup:
-    """Calls by size, with the buckets of the largest set that still can be told apart."""
+    """Calls by size, with the buckets of the largest set that there is room for."""
     low, high = row.sizes[0][0], row.sizes[-1][0]
     width = max(1, ceil((high - low + 1) / _BARS))
     bars = [0] * ((high - low) // width + 1)

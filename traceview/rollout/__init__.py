@@ -82,7 +82,7 @@ def _notes(recorded: Mapping[ProcessName, Recorded]) -> tuple[str, ...]:
     warmups = {called.warmup(None) for each in recorded.values() for called in each.called}
     if warmups == {1}:
         notes.append(
-            "The script has no warm-up of its own that its stack tells apart: only the first call "
-            "counts as one. --warmup N sets another number."
+            "No warm-up with lines of its own was seen: only the first call counts as warm-up. "
+            "--warmup N sets another number."
         )
     return tuple(notes)

@@ -119,8 +119,8 @@ def _outputs(facts: Facts) -> Answer:
     end = facts.end("cold")
     limited = any(each.rule == "rc-limit-hit" for each in everyone(facts.diagnosis.findings))
     if end is not None and (limited or end.limit_hits or end.graphs == 0):
-        why = "the recompile limit was hit" if end.graphs else "nothing was compiled"
-        return None, f"{why}, so what was compared may have run in eager"
+        fact = "the recompile limit was hit" if end.graphs else "nothing was compiled"
+        return None, f"{fact}, so what was compared may have run in eager"
     called = {each.region_id: each.name for each in facts.called("cold")}
     missing = [
         f"{name}{f': {why}' if (why := getattr(compared.get(number), 'why', None)) else ''}"

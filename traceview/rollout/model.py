@@ -22,7 +22,7 @@ PROCESSES: tuple[ProcessName, ...] = get_args(ProcessName)
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Percentiles of the time of so many calls (nearest rank)."""
+    """Percentiles of the time of ``calls`` calls (nearest rank)."""
 
     calls: int
     p50_ms: float | None

@@ -54,7 +54,7 @@ class Called(msgspec.Struct, frozen=True):
         return max(1, ways.index(usual)) if ways else 1
 
     def served(self, process: ProcessName, asked: int | None) -> Served:
-        """Its figures, for a warm-up of so many calls (None: the script's own)."""
+        """Its figures, for a warm-up of ``asked`` calls (None: the script's own)."""
         warm = self.warmup(asked)
         later = self.calls[warm:]
         recompiles = sum(call.compiles for call in self.calls[1:])

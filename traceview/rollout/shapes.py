@@ -27,7 +27,7 @@ MOST_TENSORS = 64
 MOST_DIMENSIONS = 16
 LARGEST = 1 << 40  # elements of a tensor, and calls that a line stands for
 GRAPHS = (1, 2, 3, 4, 6, 8, 12, 16)
-#: Numbers of buckets that are tried of each of so many dimensions, all combinations.
+#: Numbers of buckets that are tried, by the number of dimensions; all combinations.
 _TRIED = {1: GRAPHS, 2: GRAPHS, 3: (1, 2, 3, 4)}
 
 
@@ -210,7 +210,7 @@ def buckets(sizes: Sequence[int], weights: Sequence[Mapping[int, int]], most: in
 
 
 def ladder(traffic: Varying) -> tuple[Rung, ...]:
-    """Sets of buckets for more and more graphs, each the least padding for at most so many.
+    """Sets of buckets for more and more graphs, each with the least padding for that many.
 
     The buckets of one dimension are the best ones for it alone; where several dimensions vary, all
     combinations of their numbers are compared. None where more than three do.

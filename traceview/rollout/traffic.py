@@ -62,7 +62,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def known_of(recorded: Recorded, called: Called) -> Known | None:
-    """What the calls of one callable show; None without a call whose shapes were told apart."""
+    """What the calls of one callable show; None without a call whose sizes are known."""
     by_shape = called.by_shape()
     if not by_shape:
         return None
