@@ -59,16 +59,17 @@ def recompiles(row: Served) -> str:
 
 def latencies(row: Served) -> tuple[str, ...]:
     """p50, p95 and p99 after the warm-up, each with and without the calls that compiled."""
-    pairs = [
-        (getattr(row.after_warmup, name), getattr(row.without_compiles, name))
-        for name in ("p50_ms", "p95_ms", "p99_ms")
-    ]
+    cells = (latency(row, name) for name in ("p50_ms", "p95_ms", "p99_ms"))
     return tuple(
-        fmt.milliseconds(every)
-        if every == quiet or quiet is None
-        else f"{fmt.milliseconds(every)} ({fmt.milliseconds(quiet)} without compiles)"
-        for every, quiet in pairs
+        f"{every}{f' ({quiet} without compiles)' if quiet else ''}" for every, quiet in cells
     )
+
+
+def latency(row: Served, name: str) -> tuple[str, str]:
+    """One of them, and what it is without the calls that compiled where that differs."""
+    known = getattr(row.after_warmup, name), getattr(row.without_compiles, name)
+    every, quiet = ("–" if ms is None else fmt.milliseconds(ms) for ms in known)
+    return every, "" if quiet in (every, "–") else quiet
 
 
 def served_of(record: Rollout, traffic: Traffic) -> str:

@@ -152,9 +152,9 @@ def _recompiles(facts: Facts) -> Answer:
     if end is not None and end.limit_hits:
         return False, f"{_limit(end.limit_hits[0])}: other sizes run in eager"
     if late:
-        times = f"{late:,} of {later:,} calls after the warm-up waited for a compile"
-        longest = max(s.after_warmup.max_ms or 0.0 for s in served)
-        return False, f"{times}, for {fmt.milliseconds(longest)} at most"
+        longest = max(s.longest_late_ms or 0.0 for s in served)
+        said = f"{late:,} of {later:,} calls after the warm-up waited for a compile"
+        return False, f"{said}, the longest took {fmt.milliseconds(longest)}"
     if end is None or end.limit_hits is None or later < FEWEST_CALLS:
         return (
             None,

@@ -53,6 +53,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     recompiles: int
     per_thousand: float
     late_calls: int
+    longest_late_ms: float | None
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):

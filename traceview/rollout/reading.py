@@ -73,6 +73,7 @@ class Called(msgspec.Struct, frozen=True):
             recompiles=recompiles,
             per_thousand=1000 * recompiles / len(self.calls),
             late_calls=sum(1 for call in later if call.compiles),
+            longest_late_ms=max((call.ms for call in later if call.compiles), default=None),
         )
 
     def by_shape(self) -> Mapping[Sizes, list[Call]]:
