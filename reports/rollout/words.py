@@ -32,7 +32,11 @@ PROCESSES = {
     "warm": "compiled, warm",
     "eager": "eager",
 }
-_WHY = {"calls": "--calls", "seconds": "--seconds", "end": "the script's end"}
+_WHY = {
+    "calls": "stopped by --calls",
+    "seconds": "stopped by --seconds",
+    "end": "until the script ended",
+}
 _BARS, _HEIGHT, _AXIS = 60, 120, 22
 #: Buckets that a picture has room for, and sizes that a cell has.
 _DRAWN, _SIZES = 8, 16
@@ -82,9 +86,9 @@ def served_of(record: Rollout, traffic: Traffic) -> str:
 
 def process(row: Process) -> str:
     """How it ended, what it compiled, its memory."""
-    ended = _WHY.get(row.why or "", row.ended)
+    ended = _WHY.get(row.why or "", f"ending not recorded ({row.ended})")
     calls = "calls not recorded" if row.calls is None else fmt.plural(row.calls, "call")
-    parts = [f"{calls}, up to {ended}"]
+    parts = [f"{calls}, {ended}"]
     if row.graphs is not None and row.name != "eager":
         parts.append(fmt.plural(row.graphs, "graph"))
     where = "GPU memory" if (row.device or "cpu") != "cpu" else "memory of the process"

@@ -121,7 +121,8 @@ class TestNotRecorded:
     def test_damaged_rows_are_passed_over(self, made):
         batch = {"event": "served", "t": 1.0, "region_id": 0, "rows": [[0], "x", None, [1] * 9]}
         bad = {"event": "served_shape", "t": 1.0, "region_id": 0, "shape": 5, "tensors": [1]}
-        record = made([region(), batch, bad, {**end(), "counters": "x"}])
+        lost = {"event": "served_way", "t": 1.0, "way": [1], "stack": {}}
+        record = made([region(), batch, bad, lost, {**end(), "counters": "x"}])
         assert [row.process for row in record.served] == ["warm", "eager"]
         assert check(record, "recompiles").passed is None
 

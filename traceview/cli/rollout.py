@@ -165,7 +165,9 @@ def _carry_out(
         recorded: dict[ProcessName, Recorded] = {}
         if not (failed or stopped):
             limit = options.timeout_s or seconds + _MOST_START_S
-            recorded, stopped = _serve(trials, calls, seconds, limit, console)
+            # Ranks have to stop at the same call, so that only calls are counted.
+            most_s = seconds if options.nproc == 1 else limit
+            recorded, stopped = _serve(trials, calls, most_s, limit, console)
     console.progress(None)
     made = assess(
         found,

@@ -232,7 +232,7 @@ def _fallback(facts: Facts) -> Answer:
         )
     if not end.settings.get("suppress_errors"):
         return False, (
-            "an error of the compiler reaches the request: neither suppress_errors nor the stance "
+            "a compiler error reaches the request: neither suppress_errors nor the stance "
             "eager_on_recompile is set"
         )
     if names:

@@ -146,7 +146,9 @@ def read_served(raw: Path, name: ProcessName, ended: str) -> Recorded:
 def _called(events: Events) -> Iterable[Called]:
     regions = {each.get("region_id"): each for each in events.of("region")}
     ways = {
-        each["way"]: str(each.get("stack")) for each in events.of("served_way") if "way" in each
+        number: str(each.get("stack"))
+        for each in events.of("served_way")
+        if is_count(number := each.get("way"))
     }
     shapes: dict[int, dict[int, Sizes]] = {}
     for each in events.of("served_shape"):
