@@ -44,6 +44,7 @@ _PRICES = {
     r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": (
         "compile time: kernels are timed while compiling"
     ),
+    r"pad=": "work: what is padded is computed as well",
     r"guards=skip": "unsafe: if a module or global changes, results are wrong without a message",
     r".*\bfreezing=True": "later changes of the weights are not seen",
     r"no_grad|inference_mode": "results carry no gradients",
@@ -66,6 +67,7 @@ _LINES = {
         "model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(memory_format=torch.channels_last)  # inputs of 4 dimensions"
     ),
+    "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
