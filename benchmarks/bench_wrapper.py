@@ -6,8 +6,8 @@ calls through the wrapper alternate with chunks of calls to what torch.compile g
 median of the ratios of neighbours is printed, with the half of them that lies around it. On a GPU a
 chunk is timed by CUDA events, else by the host clock.
 
-With ``--serving`` the process serves as for ``traceview rollout``, where every call is recorded; a CPU's
-times are then the calling thread's on a processor.
+With ``--serving`` the process serves as for ``traceview rollout``, where every call is recorded.
+On a CPU the times are then the calling thread's on a processor.
 
     python benchmarks/bench_wrapper.py [--pairs 60] [--device cuda] [--serving]
 """
