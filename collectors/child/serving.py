@@ -159,7 +159,7 @@ class Serving:
                 for name in names
             },
             graphs=int(counters.get("stats", {}).get("unique_graphs", 0)),
-            limit_hits=self._limit.messages,
+            limit_hits=self._limit.found(),
             **_peak(parts.torch),
         )
 
@@ -234,6 +234,11 @@ class _LimitHits(logging.Handler):
         for name in _LIMIT_LOGGERS:
             logging.getLogger(name).addHandler(self)
 
+    def found(self) -> list[str] | None:
+        """The warnings; None where logging is set up such that there would be none."""
+        heard = logging.getLogger(_LIMIT_LOGGERS[0]).isEnabledFor(logging.WARNING)
+        return self.messages if heard or self.messages else None
+
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         if any(f"config.{name}" in text for name in _LIMITS) and len(self.messages) < 10:
@@ -277,12 +282,9 @@ def _named(
             inner = ((f"[{index}]", each) for index, each in enumerate(value[:_WITHIN]))
         elif isinstance(value, dict):
             inner = ((f"[{key!r}]"[:40], each) for key, each in list(value.items())[:_WITHIN])
-        found += [(f"{name}{part}", [*each.shape]) for part, each in inner if _is(each, tensor)]
+        tensors: Any = ((part, each) for part, each in inner if isinstance(each, tensor))
+        found += [(f"{name}{part}", [*each.shape]) for part, each in tensors]
     return found
-
-
-def _is(value: object, tensor: type) -> bool:
-    return isinstance(value, tensor)
 
 
 def _peak(torch: Any) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def markdown(record: Rollout) -> str:
                         words.PROCESSES[row.process],
                         f"{row.calls:,}",
                         fmt.milliseconds(row.first_ms),
-                        *words.latencies(row),
+                        *words.percentiles(row),
                         words.recompiles(row),
                     )
                     for row in record.served

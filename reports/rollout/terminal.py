@@ -40,7 +40,7 @@ def _lines(record: Rollout) -> Iterator[Line]:
     for row in record.served:
         clock = "" if row.clock == "host" else f", {row.clock} clock"
         where = f"{row.name}, {words.PROCESSES[row.process]}: "
-        yield where + ", ".join(words.latencies(row)) + clock, "", "  ", "    "
+        yield where + ", ".join(words.percentiles(row)) + clock, "", "  ", "    "
         warm = f"first call {fmt.milliseconds(row.first_ms)}; warm-up "
         warm += f"({fmt.plural(row.warmup_calls, 'call')}) {fmt.seconds(row.warmup_seconds)}"
         if row.process != "eager":

@@ -61,19 +61,24 @@ def recompiles(row: Served) -> str:
     return f"{fmt.count(row.per_thousand)}{late}"
 
 
-def latencies(row: Served) -> tuple[str, ...]:
-    """p50, p95 and p99 after the warm-up, each with and without the calls that compiled."""
-    cells = (latency(row, name) for name in ("p50_ms", "p95_ms", "p99_ms"))
-    return tuple(
-        f"{every}{f' ({quiet} without compiles)' if quiet else ''}" for every, quiet in cells
-    )
+def latencies(row: Served) -> list[tuple[str, str]]:
+    """p50, p95, p99 and the longest after the warm-up, in one unit.
+
+    Each with what it is without the calls that compiled, where that differs.
+    """
+    names = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
+    known = [getattr(own, n) for n in names for own in (row.after_warmup, row.without_compiles)]
+    given = [ms for ms in known if ms is not None]
+    said = iter(fmt.together(*given) if given else ())
+    texts = ["–" if ms is None else next(said) for ms in known]
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return [(every, "" if quiet in (every, "–") else quiet) for every, quiet in pairs]
 
 
-def latency(row: Served, name: str) -> tuple[str, str]:
-    """One of them, and what it is without the calls that compiled where that differs."""
-    known = getattr(row.after_warmup, name), getattr(row.without_compiles, name)
-    every, quiet = ("–" if ms is None else fmt.milliseconds(ms) for ms in known)
-    return every, "" if quiet in (every, "–") else quiet
+def percentiles(row: Served) -> list[str]:
+    """p50, p95 and p99 in words."""
+    cells = latencies(row)[:3]
+    return [every + (f" ({quiet} without compiles)" if quiet else "") for every, quiet in cells]
 
 
 def served_of(record: Rollout, traffic: Traffic) -> str:

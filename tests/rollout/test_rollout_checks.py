@@ -101,6 +101,12 @@ class TestNotRecorded:
         few = [(32, 900.0, 1, WARM), *[(32, 1.0, 0, USUAL)] * 19]
         assert check(made([region(), *served(few), end()]), "recompiles").passed is None
 
+    def test_one_call_alone_is_no_latency(self, made):
+        record = made([region(), *served([(32, 900.0, 1, USUAL)]), end()])
+        assert record.served[0].after_warmup.calls == 0
+        assert "Tower, compiled, cold: –, –, –" in terminal.render(record, 80, color=False)
+        assert pages.html(record)
+
     def test_a_process_that_was_killed(self, made):
         killed = [region(), *served(safe())]
         record = made(killed, killed, killed)
@@ -225,6 +231,7 @@ class TestFailed:
             ({"stance": "eager_on_recompile", "settings": {"suppress_errors": False}}, True, True),
             ({"settings": {}}, False, None),
             ({"stance": None}, False, None),
+            ({"limit_hits": None}, False, None),
         ],
     )
     def test_fallback(self, made, more, fullgraph, passed):

@@ -212,8 +212,8 @@ def _memory(facts: Facts) -> Answer:
 def _fallback(facts: Facts) -> Answer:
     """A compile that fails, or one too many, sends the call to eager instead of raising."""
     end = facts.end("cold")
-    if end is None or not end.settings or end.stance is None:
-        return None, "the settings at the end of serving were not recorded"
+    if end is None or not end.settings or end.stance is None or end.limit_hits is None:
+        return None, "the settings at the end of serving, or hits of a limit, were not recorded"
     names = [each.name for each in facts.called("cold") if each.fullgraph]
     raising = [
         f"{name} is set"
