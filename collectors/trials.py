@@ -64,7 +64,7 @@ class Trials:
             "trials": [asdict(each) for each in asked],
             "trial_baseline": baseline,
         }
-        return self._run_once(config, seconds, timeout_s)
+        return self._run_once(self._new_folder(), config, seconds, timeout_s)
 
     def carry_out_apart(
         self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
@@ -76,7 +76,8 @@ class Trials:
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
-        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
+        raw = self._new_folder()
+        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff)
 
     def serve(
         self,
@@ -93,8 +94,8 @@ class Trials:
         torch writes no logs.
         """
         config: dict[str, object] = {"mode": mode, "serve_calls": calls, "serve_seconds": seconds}
-        cache = self._cache / "serving"
-        return self._run_once(config, 0.0, timeout_s, name=name, cache=cache, logs=False)
+        raw, cache = self._new_folder(name), self._cache / "serving"
+        return self._run_once(raw, config, 0.0, timeout_s, cache=cache, logs=False)
 
     def __enter__(self) -> Trials:
         return self
@@ -105,20 +106,19 @@ class Trials:
 
     def _run_once(
         self,
+        raw: Path,
         config: dict[str, object],
         seconds: float,
         timeout_s: float | None,
         variables: Mapping[str, str] = MappingProxyType({}),
         diff: str | None = None,
         *,
-        name: str = _NAME,
         cache: Path | None = None,
         logs: bool = True,
     ) -> tuple[Path, Ending]:
         """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
         options, run = self._options, self._run
         self._target = target = self._target or find_target(options, self._console)
-        raw = self._new_folder(name)
         own = {**os.environ, **variables}
         prepared = for_pass(own, target, raw, cache or self._cache)
         ours = {n: v for n, v in prepared.ours.items() if logs or n in _WITHOUT_LOGS}
@@ -143,7 +143,7 @@ class Trials:
             outcome = launch(plan, self._console)
         return raw, outcome.ending
 
-    def _new_folder(self, name: str) -> Path:
+    def _new_folder(self, name: str = _NAME) -> Path:
         """``raw/trials-1``, or the next that is not there yet."""
         number = 1
         while (folder := self._run.folder / "raw" / f"{name}-{number}").exists():

@@ -29,11 +29,11 @@ class Config:
     trials: tuple[Mapping[str, Any], ...] = ()
     trial_seconds: float = 0.0
     trial_baseline: Literal["eager", "compiled"] = "compiled"
-    serve_calls: int = 0
-    serve_seconds: float = 0.0
     compile_target: str | None = None
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     after_steps: int = 0
+    serve_calls: int = 0
+    serve_seconds: float = 0.0
     timeout_s: float | None = None
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()

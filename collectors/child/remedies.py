@@ -140,10 +140,7 @@ class Trials:
 
 
 class Trial:
-    """One remedy in this process. ``why``: it is over; empty where nothing went wrong.
-
-    ``checked``: its outputs are being compared with eager's.
-    """
+    """One remedy in this process. ``why``: it is over; empty where nothing went wrong."""
 
     def __init__(self, torch: Any, frames: Frames, name: str) -> None:
         self._torch = torch
@@ -152,7 +149,6 @@ class Trial:
         self.remedy = Remedy(name)
         self.state = "unfinished"
         self.why: str | None = None
-        self.checked = False
         self._gates: weakref.WeakSet[Gate] = weakref.WeakSet()
         self._codes: list[Changed] = []
         self._copies: dict[int, CodeType] = {}
@@ -160,6 +156,7 @@ class Trial:
             weakref.WeakKeyDictionary()
         )
         self._stack: ExitStack | None = None
+        self.checked = False  # outputs are being compared with eager's
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts."""

@@ -44,12 +44,12 @@ _PRICES = {
     r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": (
         "compile time: kernels are timed while compiling"
     ),
-    r"pad=": "work: what is padded is computed as well",
     r"guards=skip": "unsafe: if a module or global changes, results are wrong without a message",
     r".*\bfreezing=True": "later changes of the weights are not seen",
     r"no_grad|inference_mode": "results carry no gradients",
     r".*(recompile_limit|cache_size_limit)=": "compile time: one more compile for each variant",
     r".*activation_memory_budget=": "time for memory: the backward computes more again",
+    r"pad=": "work: what is padded is computed as well",
 }
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
