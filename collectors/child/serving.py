@@ -57,7 +57,7 @@ class Serving:
         self._given: tuple[int, int] = OTHERS, OTHERS
         self._pending: deque[tuple[Region, list[Any], Any, Any]] = deque()
         self._began_s = self._shown_s = self._compiling_s = 0.0
-        self._ended = False
+        self._ended = self._device = False
         self._limit = _LimitHits()
 
     # -- what gates report ------------------------------------------------------------------------
@@ -93,6 +93,7 @@ class Serving:
         kwargs: dict[str, Any],  # noqa: ARG002
     ) -> None:
         started_us, started_ns, compiles, (shape, way, start) = opened
+        end = None if start is None else self._edge()  # at once: it is the end of the call
         host_ms = (time.perf_counter_ns() - started_ns) / 1e6
         control, region.first_called = self._parts.control, True
         if control.off or self._ended:
@@ -105,7 +106,7 @@ class Serving:
         if start is None:
             self._write(region, row)
         else:
-            self._pending.append((region, row, start, self._edge()))
+            self._pending.append((region, row, start, end))
             self._settle()
         self._parts.recorder.flush(due=True)
 
@@ -198,8 +199,12 @@ class Serving:
         return OTHERS if number is None else number
 
     def _edge(self) -> Any:
-        """An event on the current stream; None without a device."""
-        if not gpu_in_use(self._parts.torch):
+        """An event on the current stream; None without a device.
+
+        Asking whether there is one takes as long as a short call: no more, once it is in use.
+        """
+        self._device = self._device or gpu_in_use(self._parts.torch)
+        if not self._device:
             return None
         event = self._parts.torch.cuda.Event(enable_timing=True)
         event.record()
