@@ -19,6 +19,10 @@ from traceview.collectors.streams import Stdin
 from traceview.run import Ending, Run
 
 _NAME = "trials"
+#: Variables of ours without which nothing is recorded, or the user's own caches would be used.
+_WITHOUT_LOGS = (
+    *("TRACEVIEW_CHILD_CONFIG", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+)
 _EDITED = str(Path(__file__).resolve().parent / "child" / "edited.py")
 
 
@@ -60,7 +64,7 @@ class Trials:
             "trials": [asdict(each) for each in asked],
             "trial_baseline": baseline,
         }
-        return self._run_once(config, seconds, timeout_s)
+        return self._run_once(self._new_folder(), config, seconds, timeout_s)
 
     def carry_out_apart(
         self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
@@ -72,7 +76,26 @@ class Trials:
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
-        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
+        raw = self._new_folder()
+        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff)
+
+    def serve(
+        self,
+        name: str,
+        *,
+        mode: Literal["eager", "compiled"],
+        calls: int,
+        seconds: float,
+        timeout_s: float | None = None,
+    ) -> tuple[Path, Ending]:
+        """A process in which every call is recorded, ``calls`` in ``seconds`` at most.
+
+        Its caches are apart from the run's, and empty unless another one has served before it.
+        torch writes no logs.
+        """
+        config: dict[str, object] = {"mode": mode, "serve_calls": calls, "serve_seconds": seconds}
+        raw, cache = self._new_folder(name), self._cache / "serving"
+        return self._run_once(raw, config, 0.0, timeout_s, cache=cache, logs=False)
 
     def __enter__(self) -> Trials:
         return self
@@ -83,18 +106,23 @@ class Trials:
 
     def _run_once(
         self,
+        raw: Path,
         config: dict[str, object],
         seconds: float,
         timeout_s: float | None,
         variables: Mapping[str, str] = MappingProxyType({}),
         diff: str | None = None,
+        *,
+        cache: Path | None = None,
+        logs: bool = True,
     ) -> tuple[Path, Ending]:
         """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
         options, run = self._options, self._run
         self._target = target = self._target or find_target(options, self._console)
-        raw = self._new_folder()
-        prepared = for_pass({**os.environ, **variables}, target, raw, self._cache)
-        config = child_config(options, target, run.folder, raw, sorted(prepared.ours)) | config
+        own = {**os.environ, **variables}
+        prepared = for_pass(own, target, raw, cache or self._cache)
+        ours = {n: v for n, v in prepared.ours.items() if logs or n in _WITHOUT_LOGS}
+        config = child_config(options, target, run.folder, raw, sorted(ours)) | config
         config |= {"pass": _NAME, "trial_seconds": seconds, "timeout_s": timeout_s}
         write_child_config(raw, config)
         command = options.command(target.python)
@@ -105,7 +133,7 @@ class Trials:
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(
                 command=command,
-                variables=prepared.variables,
+                variables=prepared.variables if logs else own | ours,
                 raw=raw,
                 timeout_s=timeout_s,
                 stdin=stdin,
@@ -115,9 +143,9 @@ class Trials:
             outcome = launch(plan, self._console)
         return raw, outcome.ending
 
-    def _new_folder(self) -> Path:
+    def _new_folder(self, name: str = _NAME) -> Path:
         """``raw/trials-1``, or the next that is not there yet."""
         number = 1
-        while (folder := self._run.folder / "raw" / f"{_NAME}-{number}").exists():
+        while (folder := self._run.folder / "raw" / f"{name}-{number}").exists():
             number += 1
         return folder

@@ -21,6 +21,7 @@ from typing import Any
 from .clock import gpu_in_use
 from .frames import Frames
 from .memory import Memory
+from .padding import NotPadded, Padding
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -155,6 +156,7 @@ class Trial:
             weakref.WeakKeyDictionary()
         )
         self._stack: ExitStack | None = None
+        self.checked = False  # outputs are being compared with eager's
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts."""
@@ -208,7 +210,7 @@ class Trial:
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
-        return self.within(call)
+        return self.within(call, original)
 
     @contextmanager
     def _own_backends(self) -> Iterator[None]:
@@ -236,11 +238,13 @@ class Trial:
                 setattr(torch, name, Own)
             yield
 
-    def within(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def within(self, call: Callable[..., Any], original: Any = None) -> Callable[..., Any]:
         """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
-        if not around and not last:
+        pads = [each for each in self.remedy.settings if each.kind == "pad"]
+        if not around and not last and not pads:
             return call
+        padding = Padding(self._torch, pads, call, original or call) if pads else None
 
         def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
@@ -248,6 +252,8 @@ class Trial:
             with ExitStack() as stack:
                 for make in around:
                     stack.enter_context(make())
+                if padding is not None:
+                    return padding(args, kwargs, always=self.checked)
                 return call(*args, **kwargs)
 
         hide_from_dynamo(inside)
@@ -267,7 +273,7 @@ class Trial:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})
                     return call(*args, **kwargs)
-                except NotApplicable as why:
+                except (NotApplicable, NotPadded) as why:
                     self.end("not_applicable", str(why))
                 except Exception as error:  # noqa: BLE001 - the remedy's, unless eager raises it too
                     self.end("failed", said(error))
