@@ -21,6 +21,10 @@ from traceview.collectors.streams import Stdin
 from traceview.run import Ending, Run
 
 _NAME = "trials"
+#: Variables of ours without which nothing is recorded, or the user's own caches would be used.
+_WITHOUT_LOGS = (
+    *("TRACEVIEW_CHILD_CONFIG", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+)
 _EDITED = str(Path(__file__).resolve().parent / "child" / "edited.py")
 
 
@@ -119,6 +123,24 @@ class Trials:
         raw = self._new_folder()
         return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff)
 
+    def serve(
+        self,
+        name: str,
+        *,
+        mode: Literal["eager", "compiled"],
+        calls: int,
+        seconds: float,
+        timeout_s: float | None = None,
+    ) -> tuple[Path, Ending]:
+        """A process in which every call is recorded, ``calls`` in ``seconds`` at most.
+
+        Its caches are apart from the run's, and empty unless another one has served before it.
+        torch writes no logs.
+        """
+        config: dict[str, object] = {"mode": mode, "serve_calls": calls, "serve_seconds": seconds}
+        raw, cache = self._new_folder(name), self._cache / "serving"
+        return self._run_once(raw, config, 0.0, timeout_s, cache=cache, logs=False)
+
     def __enter__(self) -> Trials:
         return self
 
@@ -134,14 +156,19 @@ class Trials:
         timeout_s: float | None,
         variables: Mapping[str, str] = MappingProxyType({}),
         diff: str | None = None,
+        *,
         arguments: tuple[str, ...] = (),
+        cache: Path | None = None,
+        logs: bool = True,
     ) -> tuple[Path, Ending]:
         """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
         options = replace(self._options, args=(*self._options.args, *arguments))
         run = self._run
         self._target = target = self._target or find_target(options, self._console)
-        prepared = for_pass({**os.environ, **variables}, target, raw, self._cache)
-        config = child_config(options, target, run.folder, raw, sorted(prepared.ours)) | config
+        own = {**os.environ, **variables}
+        prepared = for_pass(own, target, raw, cache or self._cache)
+        ours = {n: v for n, v in prepared.ours.items() if logs or n in _WITHOUT_LOGS}
+        config = child_config(options, target, run.folder, raw, sorted(ours)) | config
         config |= {"pass": _NAME, "trial_seconds": seconds, "timeout_s": timeout_s}
         write_child_config(raw, config)
         command = options.command(target.python)
@@ -152,7 +179,7 @@ class Trials:
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(
                 command=command,
-                variables=prepared.variables,
+                variables=prepared.variables if logs else own | ours,
                 raw=raw,
                 timeout_s=timeout_s,
                 stdin=stdin,
@@ -162,9 +189,9 @@ class Trials:
             outcome = launch(plan, self._console)
         return raw, outcome.ending
 
-    def _new_folder(self) -> Path:
+    def _new_folder(self, name: str = _NAME) -> Path:
         """``raw/trials-1``, or the next that is not there yet."""
         number = 1
-        while (folder := self._run.folder / "raw" / f"{_NAME}-{number}").exists():
+        while (folder := self._run.folder / "raw" / f"{name}-{number}").exists():
             number += 1
         return folder

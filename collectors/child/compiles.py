@@ -1,5 +1,7 @@
 """What the compiler does while the script runs: compiles, resets, patterns that its passes match.
 
+And what trials need of it: its counts, its caches, copies of the code that it has compiled.
+
 Compiles by torch._dynamo.callback; torch.compiler.reset() where the script throws away what has
 been compiled. How many patterns Inductor's graph passes matched is in no log of torch's: its own
 counter, ``counters["inductor"]["pattern_matcher_count"]`` (torch/_inductor/pattern_matcher.py),
@@ -17,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .frames import Frames, Sources
@@ -184,13 +186,35 @@ def forget_caches() -> None:
         clear()
 
 
+def copies(frames: Frames) -> dict[int, CodeType]:
+    """A copy of each code object that Dynamo has compiled, by the id of the original.
+
+    Not of torch's own: torch knows some of them by their code.
+    """
+    return {
+        id(code): copied(code)
+        for code in _compiled_codes()
+        if not frames.is_torch(code.co_filename)
+    }
+
+
+def copied(code: CodeType) -> CodeType:
+    """Another code object that does the same, with copies of the functions' within."""
+    inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=tuple(inner))
+
+
+def _compiled_codes() -> list[CodeType]:
+    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
+    codes = (ref() for ref in getattr(tracker, "seen", ()))
+    return [code for code in codes if code is not None]
+
+
 def variants_of_torchs_own(frames: Frames) -> int:
     """The most compiled variants that one of torch's own functions has by now."""
-    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
     frame_hook: Any = sys.modules.get("torch._C._dynamo.eval_frame")
     entries = getattr(frame_hook, "_debug_get_cache_entry_list", None)
-    codes = (ref() for ref in getattr(tracker, "seen", ()))
-    own = (code for code in codes if code is not None and frames.is_torch(code.co_filename))
+    own = (code for code in _compiled_codes() if frames.is_torch(code.co_filename))
     return max((len(entries(code)) for code in own), default=0) if entries is not None else 0
 
 

@@ -34,6 +34,8 @@ class Config:
     compile_target: str | None = None
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     after_steps: int = 0
+    serve_calls: int = 0
+    serve_seconds: float = 0.0
     timeout_s: float | None = None
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()

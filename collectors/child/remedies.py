@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -24,6 +23,8 @@ from .clock import gpu_in_use
 from .compiles import (
     Counts,
     caches_in,
+    copied,
+    copies,
     debug_in,
     forget_caches,
     more_variants,
@@ -32,6 +33,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
+from .padding import NotPadded, Padding
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -219,6 +221,7 @@ class Trial:
             weakref.WeakKeyDictionary()
         )
         self._stack: ExitStack | None = None
+        self.checked = False  # outputs are being compared with eager's
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts; what fails when all is timed is no end."""
@@ -235,7 +238,7 @@ class Trial:
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}
-        self._copies, self._others = _copies(self._frames), variants_of_torchs_own(self._frames)
+        self._copies, self._others = copies(self._frames), variants_of_torchs_own(self._frames)
         self._codes += [
             (function, function.__code__, self._copies[id(function.__code__)])
             for function in functions()
@@ -286,7 +289,7 @@ class Trial:
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
-        return self.within(call)
+        return self.within(call, original)
 
     @contextmanager
     def _own_backends(self) -> Iterator[None]:
@@ -314,11 +317,13 @@ class Trial:
                 setattr(torch, name, Own)
             yield
 
-    def within(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def within(self, call: Callable[..., Any], original: Any = None) -> Callable[..., Any]:
         """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
-        if not around and not last:
+        pads = [each for each in self.remedy.settings if each.kind == "pad"]
+        if not around and not last and not pads:
             return call
+        padding = Padding(self._torch, pads, call, original or call) if pads else None
 
         def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
@@ -326,6 +331,8 @@ class Trial:
             with ExitStack() as stack:
                 for make in around:
                     stack.enter_context(make())
+                if padding is not None:
+                    return padding(args, kwargs, always=self.checked)
                 return call(*args, **kwargs)
 
         hide_from_dynamo(inside)
@@ -345,7 +352,7 @@ class Trial:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})
                     return call(*args, **kwargs)
-                except NotApplicable as why:
+                except (NotApplicable, NotPadded) as why:
                     self.end("not_applicable", str(why))
                 except Exception as error:  # noqa: BLE001 - the remedy's, unless eager raises it too
                     self.end("failed", said(error))
@@ -457,29 +464,6 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-# -- the code that Dynamo has compiled -------------------------------------------------------------
-
-
-def _copies(frames: Frames) -> dict[int, CodeType]:
-    """A copy of each code object that Dynamo has compiled, by the id of the original.
-
-    Not of torch's own: see `Trial.compiled`.
-    """
-    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
-    known = (ref() for ref in getattr(tracker, "seen", ()))
-    return {
-        id(code): copied(code)
-        for code in known
-        if code is not None and not frames.is_torch(code.co_filename)
-    }
-
-
-def copied(code: CodeType) -> CodeType:
-    """Another code object that does the same, with copies of the functions' within."""
-    inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
-    return code.replace(co_consts=tuple(inner))
 
 
 def _channels_last(values: Any, torch: Any) -> Any:

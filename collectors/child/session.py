@@ -25,6 +25,7 @@ from .memory import Memory
 from .recorder import Recorder
 from .regions import Regions
 from .remedies import Trials, said
+from .serving import Serving
 from .stances import Stances
 from .state import Control
 from .taken import Taker
@@ -72,6 +73,10 @@ class Session:
         if whole or (config.mode == "paired" and config.nproc == 1):
             self._taker = Taker(torch, frames, sparing=not whole)
         self._calls = Calls(self._parts, self._driver, self._taker)
+        self._serving = None
+        if config.serve_calls:
+            limits = config.serve_calls, config.serve_seconds
+            self._serving = Serving(self._parts, self._driver, *limits)
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -81,10 +86,13 @@ class Session:
             os.register_at_fork(after_in_child=self._forked)
         self._try("filtering torch's logs on stderr", lambda: quiet_stderr(self._config.user_logs))
         self._regions.on_first = self._first_region
-        self._regions.install(self._calls)
+        self._regions.install(self._serving or self._calls)
         if self._config.pass_name == "cold" or self._config.compile_target:
             self._try("looking for what to compile", self._compiling.begin)
-        on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+        if self._serving is None:
+            on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+        else:
+            parts.control.watching = False  # every call is seen all the same
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
@@ -143,6 +151,9 @@ class Session:
         if parts.control.off:
             return
         steps = driver.steps_seen
+        serving = self._serving
+        if serving is not None:
+            self._try("the end of serving", lambda: serving.finish("end"))
         parts.control.off = True
         self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))

@@ -51,6 +51,7 @@ _PRICES = {
     r"no_grad|inference_mode": "results carry no gradients",
     r".*(recompile_limit|cache_size_limit)=": "compile time: one more compile for each variant",
     r".*activation_memory_budget=": "time for memory: the backward computes more again",
+    r"pad=": "work: what is padded is computed as well",
 }
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
@@ -68,6 +69,7 @@ _LINES = {
         "model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(memory_format=torch.channels_last)  # inputs of 4 dimensions"
     ),
+    "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
