@@ -11,6 +11,8 @@ from traceback import walk_stack
 from types import CodeType, FunctionType, ModuleType
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+#: What these methods have made stays as it is.
+_MAKERS = ("__init__", "__new__", "__post_init__")
 _WRAPPED = (staticmethod, classmethod)
 _NO_NEWLINE = "\\ No newline at end of file"
 
@@ -86,6 +88,9 @@ def changed_functions(diff: str) -> list[Changed]:
     names = {name for name in names if name.partition(".<locals>")[0] not in names - {name}}
     if not names:
         raise NotPatched("it changes no code")
+    for name in names:
+        if name.rpartition(".")[2] in _MAKERS:
+            raise NotPatched(f"it changes {name}(), which has made objects already")
     found = [each for each in loaded if each.__qualname__ in names & set(news)]
     stacks = sys._current_frames().values()
     running = {each.f_code for stack in stacks for each, _ in walk_stack(stack)}

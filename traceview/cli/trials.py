@@ -147,7 +147,7 @@ def try_command(
 
         if own and not words:
             return Plan(tuple(own), "compiled", budget_s)
-        remedies, spare = _wanted(words, found, choice, run.manifest.cwd)
+        remedies, spare = _wanted(words, found, choice, run)
         return Plan((*own, *remedies), "compiled", budget_s, tuple(spare))
 
     click.get_current_context().exit(_carry_out(plan, **options))
@@ -332,16 +332,19 @@ def _doors(trials: Trials, baseline: Baseline, console: Console) -> tuple[Ask, A
 
 
 def _wanted(
-    words: Sequence[str], found: Diagnosis, choice: Choice, cwd: str
+    words: Sequence[str], found: Diagnosis, choice: Choice, run: Run
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of the findings, or only those that ``words`` name; and what has none."""
     from traceview.collectors.child.settings import parse
+    from traceview.diagnosis.excerpts import source_reader
+    from traceview.parse import load_or_parse
     from traceview.rules.choice import did_you_mean, matching
     from traceview.trials import Remedy, named, offered
     from traceview.trials.remedies import JOINT
 
+    cwd, read = run.manifest.cwd, source_reader(run, load_or_parse(run))
     if not words:
-        return offered(found.findings, cwd)
+        return offered(found.findings, cwd, read=read)
     rules: set[str] = set()
     asked: list[Remedy] = []
     for word in words:
@@ -358,7 +361,7 @@ def _wanted(
                     remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
                     raise UsageError(fact, remedy.strip(), slug="only") from error
             asked.append(named(settings))
-    remedies, spare = offered(found.findings, cwd, rules)
+    remedies, spare = offered(found.findings, cwd, rules, read)
     seen = {rule for remedy in remedies for rule in remedy.rules}
     seen |= {rule for row in spare for rule in row.rules}
     silent = [

@@ -130,8 +130,8 @@ class _Rounds:
                 if measured is None or measured.ended.state == "unfinished":
                     waiting.append(remedy)
                     why[remedy.name] = (measured and measured.ended.why) or _ENDED
-                elif remedy.outside and measured.ended.state == "not_applicable":
-                    self._outside.append(remedy)
+                elif remedy.outside and measured.ended.state in ("not_applicable", "failed"):
+                    self._outside.append(remedy)  # an edit may hold only where all runs with it
                 elif trial := judged(remedy, measured):
                     self.trials.append(trial)
                 else:
