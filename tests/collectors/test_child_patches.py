@@ -148,6 +148,15 @@ def test_what_can_not_be_changed_any_more(net, old, new, said):
         changed_functions(net.diff(old, new))
 
 
+def test_what_makes_objects_is_left_alone(net):
+    """Objects that it has made already are as they were."""
+    body = "class Net:\n    def __init__(self):\n        self.x = 1\n"
+    exec(compile(body, net.module.__file__, "exec"), vars(net.module))
+    Path(net.module.__file__).write_text(body)
+    with pytest.raises(NotPatched, match=r"Net\.__init__\(\), which has made objects"):
+        changed_functions(difference(body, body.replace("1", "2")))
+
+
 def test_a_running_function_is_left_alone(net):
     body = "def wait(act):\n    act()\n    return 1\n"
     file = net.module.__file__

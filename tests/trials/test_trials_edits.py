@@ -11,7 +11,7 @@ from traceview.rules.finding import Location
 from traceview.trials import offered
 from traceview.trials.edits import PATTERNS, edits
 
-HEAD = "import torch\n"
+HEAD = "import functools\nimport torch\n"
 
 
 def written(rule, text, line):
@@ -226,8 +226,6 @@ CHANGED = {
         "rc-object-identity",
         "step(x, make(0.5))",
         """
-        import functools
-
         def make(scale):
             class Scale:
                 by = scale
@@ -237,8 +235,6 @@ CHANGED = {
         step(x, make(0.5))
         """,
         """
-        import functools
-
         @functools.cache
         def make(scale):
             class Scale:
@@ -440,8 +436,6 @@ CHANGED = {
         "ap-not-in-model",
         "for i in",
         """
-        import functools
-
         class Maze:
             def __init__(self, size):
                 self.size, self.at = size, 0
@@ -456,8 +450,6 @@ CHANGED = {
                 self.at += by
         """,
         """
-        import functools
-
         class Maze:
             def __init__(self, size):
                 self.size, self.at = size, 0
@@ -480,7 +472,6 @@ CHANGED = {
         "ap-not-in-model",
         "json.loads",
         """
-        import functools
         import json
 
         def rows(lines):
@@ -489,7 +480,6 @@ CHANGED = {
                 yield [row[key] for key in sorted(row)]
         """,
         """
-        import functools
         import json
 
         _loads = functools.cache(json.loads)
@@ -680,7 +670,7 @@ def test_a_remedy_of_a_symptom_counts_for_a_cause_without_one():
 
 def test_a_patch_has_a_price():
     body = "    x = x + 1\n    if x.sum() > 0:\n        x = x + 1\n    return x\n"
-    text = f"{HEAD}\n\n\ndef f(x):\n{body}"
+    text = f"{HEAD}\n\ndef f(x):\n{body}"
     (remedy,), _ = offered([finding("gb-data-dependent")], "/home/me", read=lambda _: text)
     assert (remedy.name, remedy.price) == ("patch train.py:7", ("both sides are computed",))
     assert remedy.patch.startswith("--- train.py\n+++ train.py\n@@ -6,")
@@ -696,5 +686,7 @@ def test_what_a_change_needs_is_imported():
 
     step(make(2))
     """
-    (made,) = written("rc-backend-mismatch", text, "step(make")
-    assert made.startswith("import functools\n\n@functools.cache\ndef make(by):")
+    found = finding("rc-backend-mismatch")
+    (made,) = edits(found, lambda _: dedent(text), "/home/me")
+    assert "+import functools\n" in made.patch
+    assert "+@functools.cache\n def make(by):" in made.patch
