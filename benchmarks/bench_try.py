@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--group", choices=("healthy", "cured"))
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--budget", default="4m")
+    parser.add_argument("--budget", default="6m")
     parser.add_argument("--bare", action="store_true", help="confirm what is recommended bare")
     parser.add_argument("--hand", action="store_true", help="time the edited twins bare")
     parser.add_argument("--jobs", type=int, default=1, help="scripts at a time, two cores each")

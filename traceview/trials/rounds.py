@@ -31,6 +31,8 @@ LEAST_S = 5.0
 LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
+#: Part of the time that is left for trials in one process, where some may need their own.
+_INSIDE = 0.6
 _ENDED = "the script ended before enough blocks of it were measured"
 #: Settings of which only one can be in force.
 _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
@@ -122,6 +124,8 @@ class _Rounds:
             if left < LEAST_S:
                 why = {remedy.name: self._spent for remedy in pending}
                 break
+            if any(remedy.outside for remedy in pending):
+                left *= _INSIDE  # the rest is for those that can't be switched in one process
             process = self._ask(pending, left)
             found = read_trials(process.raw, self._plan.baseline)
             waiting = []
