@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import msgspec
 
 from traceview.cli.console import stdout_color, stdout_width
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.json_errors import NOT_JSON
 
 if TYPE_CHECKING:
     from traceview.diagnosis.model import Diagnosis
@@ -128,9 +130,21 @@ def diagnosed(
     diagnosis = diagnose(run, tables_of(run, wanted.job_steps, refresh=refresh), choice)
     pages = {
         run.folder / "diagnosis.json": text_of(to_json(diagnosis)) + "\n",
-        run.folder / "report.html": html.render(diagnosis),
+        run.folder / "report.html": html.render(diagnosis, tried_in(run)),
     }
     return diagnosis, written(pages)
+
+
+def tried_in(run: Run) -> dict[str, list[str]]:
+    """Rule → what came of its remedies, as ``trials.json`` of the run has it; empty without one."""
+    from traceview.reports.trials.words import by_rule
+    from traceview.trials import from_json
+    from traceview.trials.model import RESULTS
+
+    try:
+        return by_rule(from_json(json.loads((run.folder / RESULTS).read_bytes())))
+    except (OSError, NothingToAnalyse, *NOT_JSON):
+        return {}
 
 
 def _check_raw(run: Run) -> None:

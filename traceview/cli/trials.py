@@ -246,7 +246,7 @@ def _carry_out(
         plan = make_plan(found, choice, run, budget)
         made = _tried(plan, found, run, _doors(trials, plan.baseline, console))
     console.progress(None)
-    page = _write(run, made)
+    page = _write(run, made, found)
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
@@ -373,11 +373,13 @@ def _wanted(
     return [*asked, *remedies], [*spare, *silent]
 
 
-def _write(run: Run, made: Results) -> Path:
-    """Write ``trials.json``, its page, and both as tables; the page's path."""
+def _write(run: Run, made: Results, found: Diagnosis) -> Path:
+    """Write ``trials.json``, its page, both as tables, and the report again; the page's path."""
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
+    from traceview.reports import html as report
     from traceview.reports.trials import record
+    from traceview.reports.trials.words import by_rule
     from traceview.trials import to_json
     from traceview.trials.model import RESULTS
 
@@ -387,6 +389,7 @@ def _write(run: Run, made: Results) -> Path:
         html: record.html(made),
         run.folder / "trials.md": record.markdown(made),
         run.folder / "trials.csv": record.csv(made),
+        run.folder / "report.html": report.render(found, by_rule(made)),
     }
     if (error := written(files)) is not None:
         raise error
