@@ -167,6 +167,8 @@ def test_what_a_decorator_has_made_takes_the_changed_code(net):
     for function, _, new in changed:
         function.__code__ = new
     assert net.module.band(1) == 11
+    for function, old, _ in changed:
+        function.__code__ = old
     with pytest.raises(NotPatched, match="what a function reads of the one around it"):
         changed_functions(difference(body, body.replace("fn(x) + 1", "x + 1")))
 
