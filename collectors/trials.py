@@ -10,13 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from traceview.collectors.child.edited import NONE
 from traceview.collectors.child.settings import parse
 from traceview.collectors.launch import Launch, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.passes import child_config, for_pass, write_child_config
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
-from traceview.run import Ending, Run
+from traceview.run import TICKS, Ending, Run
 
 _NAME = "trials"
 _EDITED = str(Path(__file__).resolve().parent / "child" / "edited.py")
@@ -72,7 +73,7 @@ class Trials:
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
-        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff)
+        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff or "")
 
     def __enter__(self) -> Trials:
         return self
@@ -99,8 +100,11 @@ class Trials:
         write_child_config(raw, config)
         command = options.command(target.python)
         if diff is not None:
-            (raw / "patch.diff").write_text(diff, encoding="utf-8")
-            command[1:1] = [_EDITED, str(raw / "patch.diff")]
+            patch = raw / "patch.diff"
+            if diff:
+                patch.write_text(diff, encoding="utf-8")
+            ticks = [str(raw / TICKS), str(seconds)]
+            command[1:1] = [_EDITED, str(patch) if diff else NONE, *ticks]
         stdin, _ = self._stdin.for_next_pass()
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(

@@ -81,9 +81,8 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
 
     So few are no sample: the interval is from the least to the largest ratio of any two of them.
     """
-    base = [each.step_ms for each in usual if each.step_ms is not None]
-    other = [each.step_ms for each in changed if each.step_ms is not None]
-    error = next((each.error for each in changed if each.error and each.step_ms is None), None)
+    base, other = _timed_alike(usual, changed)
+    error = next((each.error for each in changed if each.error and not each.timed), None)
     pairs = min(len(base), len(other))
     if pairs < ENOUGH_TURNS and not error:
         return None
@@ -107,6 +106,26 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
         **dict.fromkeys(_OF_ONE_PROCESS),
         price=remedy.price,
     )
+
+
+def _timed_alike(
+    usual: Sequence[Apart], changed: Sequence[Apart]
+) -> tuple[list[float], list[float]]:
+    """Milliseconds of both sides' processes, of what is the same on both.
+
+    That is the loop of the script that both went through most often. Where none is known it is a
+    call of the same callable: another one may be called more often or less.
+    """
+    sides = [[each for each in side if each.timed] for side in (usual, changed)]
+    loops = [set(each.loops) for side in sides for each in side]
+    if all(sides) and (common := set.intersection(*loops)):
+        name = max(common, key=lambda name: (sides[0][0].loops[name][1], name))
+        base, other = ([each.loops[name][0] for each in side] for side in sides)
+        return base, other
+    if len({each.anchor for side in sides for each in side}) > 1:
+        return [], []
+    base, other = ([each.step_ms for each in side if each.step_ms] for side in sides)
+    return base, other
 
 
 def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Trial)

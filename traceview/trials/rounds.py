@@ -34,6 +34,7 @@ TURNS = 3
 #: Part of the time that is left for trials in one process, where some may need their own.
 _INSIDE = 0.6
 _ENDED = "the script ended before enough blocks of it were measured"
+_UNLIKE = "what is called in a step differs with it, and no loop of the script is the same"
 #: Settings of which only one can be in force.
 _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
 
@@ -117,7 +118,10 @@ class _Rounds:
 
     def run(self, remedies: Sequence[Remedy]) -> None:
         """Ask for ``remedies`` until each has a verdict or no further process can help."""
-        pending = list(remedies)
+        # Where nothing is compiled there is no call to switch anything for.
+        nothing = [r for r in remedies if r.outside and set(r.rules) == {"cap-nothing-compiled"}]
+        self._outside += nothing
+        pending = [remedy for remedy in remedies if remedy not in nothing]
         why: dict[str, str] = {}
         while pending:
             left = self._left
@@ -186,7 +190,8 @@ class _Rounds:
                 why = "interrupted" if self.interrupted else self._spent
                 self.not_tried.append(remedy.untried(why))
             else:
-                self.not_tried.append(remedy.untried(_ENDED))
+                known = usual and changed and all(each.timed for each in (*usual, *changed))
+                self.not_tried.append(remedy.untried(_UNLIKE if known else _ENDED))
 
     def _once(self, remedy: Remedy | None, found: list[Apart]) -> bool:
         """Add one process's figures to ``found``; whether another one can follow."""
@@ -196,7 +201,7 @@ class _Rounds:
         self.interrupted = process.ending == "interrupted"
         apart = read_apart(process.raw)
         found.append(apart)
-        return apart.step_ms is not None
+        return apart.timed
 
 
 def _joined(good: Sequence[Trial]) -> Remedy | None:
