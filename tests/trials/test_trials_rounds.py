@@ -186,6 +186,13 @@ class TestApart:
         assert (one.outputs_agree, one.clock, one.compile_seconds) == (None, "host", 2.0)
         assert made.recommended.patch == self.PATCH.patch
 
+    def test_a_little_is_measured_twice_more(self, tmp_path):
+        times = (10.0, 9.7, 10.1, 9.8, 10.0, 9.6, 10.0, 9.7, 10.2, 10.1)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        (one,) = tried(script, self.PATCH).trials
+        assert script.alone == [None, self.PATCH.name] * 5
+        assert (one.verdict, one.pairs) == ("no_gain", 5)
+
     def test_runs_that_overlap_gain_nothing(self, tmp_path):
         times = (10.0, 9.0, 10.4, 10.1, 9.8, 9.1)
         script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))

@@ -59,6 +59,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     price: tuple[str, ...]
     apart: bool = False
 
+    def gains_less_than(self, ratio: float) -> bool:
+        """Whether it is accepted, though it may gain less than that."""
+        return self.verdict == "accepted" and self.interval is not None and self.interval[0] < ratio
+
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     """What to change: ``settings``, the ``code`` that sets them, and a ``patch``.

@@ -30,9 +30,11 @@ JOINT = "+"
 NO_REMEDY = (
     "no remedy can be tried for this finding: its advice is no setting and no change of one line"
 )
-#: Compiling with autotuning takes several times as long as without.
-_SLOW_TO_COMPILE = re.compile(r"mode=max-autotune|max_autotune|coordinate_descent_tuning")
-_AUTOTUNING_COST = 4.0
+#: Compiling with autotuning, or one variant after the other, takes several times as long.
+_SLOW_TO_COMPILE = re.compile(
+    r"mode=max-autotune|max_autotune|coordinate_descent_tuning|recompile_limit|cache_size_limit"
+)
+_SLOW_COST = 4.0
 _HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
 #: What a setting costs in something other than time, by the beginning of the setting.
 _PRICES = {
@@ -108,7 +110,7 @@ class Remedy(msgspec.Struct, frozen=True):
     def weight(self) -> tuple[bool, float, float]:
         """What it is expected to gain over what it costs to try; the least comes first."""
         slow = any(_SLOW_TO_COMPILE.search(setting) for setting in self.settings)
-        cost = _AUTOTUNING_COST if slow else 1.0
+        cost = _SLOW_COST if slow else 1.0
         return (
             self.predicted_ms is None,
             -(self.predicted_ms or 0.0) / cost,
