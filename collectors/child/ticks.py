@@ -119,7 +119,7 @@ def _loops(nodes: list[ast.stmt]) -> Iterator[Loop]:
 
 
 def _compiles() -> int:
-    """So many frames and graphs that Dynamo has come by."""
+    """The number of frames and graphs that Dynamo has handled."""
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None) or {}
     return sum(sum(counters[name].values()) for name in ("frames", "stats") if name in counters)
 

@@ -1,6 +1,6 @@
 """Rules whose predictions were off when their remedies were tried.
 
-`benchmarks/bench_try.py --scores` sets what findings expected a step to save beside what it saved.
+`benchmarks/bench_try.py --scores` compares what findings expected a step to save with what it saved.
 Where that is off by more than 25 % in the median, a figure of the rule's for a step is no longer
 called measured: what is measured is what something takes, and that a remedy saves it is derived.
 """
