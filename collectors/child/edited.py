@@ -11,6 +11,7 @@ script's loops go is written to TICKS (see ``ticks.py``).
 from __future__ import annotations
 
 import ast
+import atexit
 import os
 import runpy
 import sys
@@ -58,6 +59,7 @@ def main() -> None:
     tree = ast.parse(text if text is not None and script == path else script.read_bytes())
     clock = ticks["Ticks"](Path(ticks_file), float(seconds))
     clock.put_into(tree)
+    atexit.register(clock.close)
     module: Any = types.ModuleType("__main__")
     module.__dict__.update(__file__=str(script), __builtins__=__builtins__)
     module.__dict__[ticks["NAME"]] = clock

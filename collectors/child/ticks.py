@@ -19,6 +19,8 @@ NAME = "__traceview_tick__"
 _LOOK_EVERY_S = 0.1
 #: Where something is compiled again and again, the second half of so many times the seconds counts.
 _MOST = 6
+#: Part of the seconds that is enough where the process ends before.
+_LEAST = 0.2
 _FEWEST = 3
 Loop = ast.For | ast.While
 
@@ -91,10 +93,19 @@ class Ticks:
         if now > most:  # it is never at rest
             half = (self._first + now) / 2
             since = next(each for each in self._seen if each[0] >= half)
-        if now - since[0] >= self._seconds or now > most:
-            self._end(since, now)
+        if (now - since[0] >= self._seconds or now > most) and self._write(since, now):
+            raise SystemExit(0)
 
-    def _end(self, since: tuple[float, list[int]], now: float) -> None:
+    def close(self) -> None:
+        """What is known at the process's end, if something else ended it."""
+        if self._seen and not self._file.exists():
+            since = self._seen[self._rest]
+            now, counts = self._seen[-1]
+            self._counts = counts
+            if now - since[0] >= _LEAST * self._seconds:
+                self._write(since, now)
+
+    def _write(self, since: tuple[float, list[int]], now: float) -> bool:
         counts = [after - before for before, after in zip(since[1], self._counts, strict=True)]
         found = {
             name: {"ms": 1e3 * (now - since[0]) / count, "count": count}
@@ -103,7 +114,7 @@ class Ticks:
         }
         if found:
             self._file.write_text(json.dumps(found), encoding="utf-8")
-            raise SystemExit(0)
+        return bool(found)
 
 
 def _loops(nodes: list[ast.stmt]) -> Iterator[Loop]:

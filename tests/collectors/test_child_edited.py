@@ -117,3 +117,10 @@ def test_a_loop_is_known_by_its_head_in_a_changed_file(folder):
     found = json.loads((folder / "t.json").read_text())
     assert found["for batch in range(4) 1"]["ms"] >= 2
     assert found.keys() == {"for epoch in range(1000) 1", "for batch in range(4) 1"}
+
+
+def test_what_is_known_when_something_else_ends_it_is_kept(folder):
+    (folder / "loops.py").write_text(LOOPS.replace("range(1000)", "range(40)"))
+    run(folder, CHILD / "edited.py", "-", folder / "ticks.json", "1.0", "loops.py")
+    found = json.loads((folder / "ticks.json").read_text())
+    assert found["for batch in range(4) 1"]["count"] > 30

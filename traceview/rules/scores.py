@@ -1,8 +1,9 @@
 """Rules whose predictions were off when their remedies were tried.
 
-`benchmarks/bench_try.py --scores` compares what findings expected a step to save with what it saved.
-Where that is off by more than 25 % in the median, a figure of the rule's for a step is no longer
-called measured: what is measured is what something takes, and that a remedy saves it is derived.
+`benchmarks/bench_try.py --scores` compares what findings expected a step to save with what it
+saved. Where that is off by more than 25 % in the median, a figure of the rule's for a step is no
+longer called measured: what is measured is what something takes, and that a remedy saves it is
+derived.
 """
 
 from __future__ import annotations
