@@ -87,6 +87,10 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
     if pairs < ENOUGH_TURNS and not error:
         return None
     ratio = median(base) / median(other) if pairs else None
+    # As findings put it, where the script's own step was timed.
+    steps = [each.step_ms for each in usual if each.step_ms is not None] or base
+    before = median(steps) if steps else None
+    after = before / ratio if before is not None and ratio else None
     interval = (min(base) / max(other), max(base) / min(other)) if pairs else None
     failed = error is not None or ratio is None or interval is None
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
@@ -99,9 +103,9 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
         pairs=pairs,
         apart=True,
         clock=next((each.clock for each in changed if each.clock), None),
-        baseline_ms=median(base) if base else None,
-        trial_ms=median(other) if other else None,
-        measured_ms=median(base) - median(other) if pairs else None,
+        baseline_ms=before,
+        trial_ms=after,
+        measured_ms=before - after if before is not None and after is not None else None,
         compile_seconds=seconds[0] if seconds else None,
         **dict.fromkeys(_OF_ONE_PROCESS),
         price=remedy.price,
