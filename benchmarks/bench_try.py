@@ -40,6 +40,8 @@ CLOSE = 0.25
 #: Trials whose interval is wider than this say too little of a gain to judge a prediction by.
 WIDE = 1.25
 NEAR = 0.05
+#: Fewer trials say too little of a rule.
+ENOUGH = 3
 Ratios = tuple[float, float] | None
 
 
@@ -102,7 +104,11 @@ def show(script: Script, found: dict[str, Any], confirmed: Ratios, hand: Ratios)
 
 
 def scores(keep: Path) -> Iterator[str]:
-    """A Markdown table: what rules predicted a step to save, and what it saved."""
+    """A Markdown table: what rules predicted a step to save, and what it saved.
+
+    Then the entries of ``traceview.rules.scores.OFF``, of rules with enough trials.
+    """
+    off = []
     rows: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for path in sorted(keep.glob("*.try.json")):
         for trial in json.loads(path.read_text())["trials"]:
@@ -119,6 +125,10 @@ def scores(keep: Path) -> Iterator[str]:
         said, saved = (statistics.median(side) for side in zip(*pairs, strict=True))
         word = f"more than {100 * CLOSE:.0f} %" if error > CLOSE else ""
         yield f"| {rule} | {len(pairs)} | {said:.3f} | {saved:.3f} | {100 * error:.0f} % | {word} |"
+        if word and len(pairs) >= ENOUGH:
+            off.append(f'    "{rule}": "median error {100 * error:.0f} % of {len(pairs)} trials",')
+    if off:
+        yield from ("", *off)
 
 
 def main() -> None:

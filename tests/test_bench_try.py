@@ -28,12 +28,16 @@ def test_scores_are_medians_of_errors_by_rule(tmp_path):
         trial("rc-limit-hit", 1.0, -1.0), trial("rc-limit-hit", 1.0, 1.0, high=1.6),
         trial("gb-item", None, 3.0), trial(None, 1.0, 3.0),
     ]  # fmt: skip
+    trials += [trial("ap-gemm-bound", 1.0, saved) for saved in (0.1, 0.2, 2.0)]
     (tmp_path / "a.try.json").write_text(json.dumps({"trials": trials}))
     head, _, *rows = bench_try.scores(tmp_path)
     assert head.startswith("| rule | trials |")
     assert rows == [
+        "| ap-gemm-bound | 3 | 1.000 | 0.200 | 90 % | more than 25 % |",
         "| gb-item | 3 | 2.000 | 1.000 | 10 % |  |",
         "| rc-limit-hit | 1 | 1.000 | -1.000 | 200 % | more than 25 % |",
+        "",
+        '    "ap-gemm-bound": "median error 90 % of 3 trials",',
     ]
 
 
