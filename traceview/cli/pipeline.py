@@ -90,6 +90,8 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     """
     from traceview.contracts import text_of
     from traceview.diagnosis import to_json
+    from traceview.diagnosis.excerpts import source_reader
+    from traceview.parse import load_or_parse
     from traceview.reports import markdown, terminal
     from traceview.trials import offered
 
@@ -110,7 +112,14 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     else:
         alone = manifest.target_kind != "logs" and manifest.nproc == 1
         tried = alone and diagnosis.verdict.outcome != "failed"
-        if tried and offered(diagnosis.findings, manifest.cwd)[0]:
+        if tried and (
+            offered(diagnosis.findings, manifest.cwd)[0]
+            or offered(
+                diagnosis.findings,
+                manifest.cwd,
+                read=source_reader(run, load_or_parse(run)),
+            )[0]
+        ):
             command = shlex.join(["traceview", "try", str(run.folder)])
             click.echo(f"try what the findings advise: {command}", err=wanted.on_stdout)
         click.echo(f"report: {page}", err=wanted.on_stdout)
