@@ -404,7 +404,43 @@ CHANGED = {
         """
         def between():
             gc.collect()
+        """,
+    ),
+    "a reset alone": (
+        "ct-repeated-same-compile",
+        "reset",
+        """
+        def between():
+            torch.compiler.reset()
+        """,
+        """
+        def between():
             pass
+        """,
+    ),
+    "a lookup in a function that is compiled elsewhere": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return KINDS[kind](x) + x
+
+        mixed = torch.compile(mix, dynamic=False)
+        """,
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return _mix_compiled(x, KINDS[kind](x))
+
+
+        @torch.compile(dynamic=False)
+        def _mix_compiled(x, given):
+            return given + x
+
+        mixed = mix
         """,
     ),
     "a function with a cache": (
@@ -584,6 +620,19 @@ NEARLY = {
             return values * UNITS[unit]
         """,
     ),
+    "a function that is compiled as the user says": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return KINDS[kind](x) + x
+
+        def build(mode):
+            return torch.compile(mix, mode=mode)
+        """,
+    ),
     "a list that is handed in": (
         "rc-container-length",
         "history.append",
@@ -661,11 +710,17 @@ def test_every_pattern_is_for_a_rule_that_there_is():
     assert PATTERNS.keys() <= {rule.name for rule in choose().rules}
 
 
-def test_a_remedy_of_a_symptom_counts_for_a_cause_without_one():
+def test_a_remedy_of_a_symptom_counts_for_its_cause():
     symptom = finding("rc-limit-hit", "torch._dynamo.config.recompile_limit=64", ms=5.0)
     (remedy,), spare = offered([finding("rc-tensor-meta", s=9.0, symptoms=(symptom,))], "/home/me")
     assert remedy.rules == ("rc-tensor-meta", "rc-limit-hit")
     assert spare == []
+    cause = finding("rc-dynamic-false", "dynamic=None", s=9.0, symptoms=(symptom,))
+    found = {one.name: one.rules for one in offered([cause], "/home/me")[0]}
+    assert found == {
+        "torch._dynamo.config.recompile_limit=64": ("rc-dynamic-false", "rc-limit-hit"),
+        "dynamic=None": ("rc-dynamic-false",),
+    }
 
 
 def test_a_patch_has_a_price():

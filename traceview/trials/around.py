@@ -137,8 +137,12 @@ def without_reset(source: Source, _line: int) -> Changes:
         for node in source.all(ast.Expr)
         if called(node.value) in _RESETS and source.owner(node)
     ]
-    if found:
-        yield [(*source.span(node), "pass") for node in found]
+    changes = []
+    for node in found:
+        others = len(getattr(source.parents[node], "body", [])) > 1 and source.alone([node])
+        changes.append((*source.lines([node]), "") if others else (*source.span(node), "pass"))
+    if changes:
+        yield changes
 
 
 def without_mode(source: Source, _line: int) -> Changes:

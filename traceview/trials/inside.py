@@ -196,8 +196,10 @@ def with_fake(source: Source, _line: int) -> Changes:
 def worked_out_outside(source: Source, line: int) -> Changes:
     """What a compiled function looks up or calls with its arguments is handed to it instead."""
     for function, value in _lookups(source, line):
-        given = source.parameters(function)
-        if given is None or not source.is_entry(function) or not source.alone([function]):
+        given, handed = source.parameters(function), source.handed_on(function)
+        if given is None or handed is None or not source.is_entry(function):
+            continue
+        if not source.alone([function]):
             continue
         values = [n for n in ast.walk(function) if isinstance(n, ast.expr)
                   and ast.dump(n) == ast.dump(value)]  # fmt: skip
@@ -213,12 +215,12 @@ def worked_out_outside(source: Source, line: int) -> Changes:
         head = f"def {name}({', '.join([*(['self'] if own else []), *passed, new])}):\n"
         changes = [(*source.span(each), new) for each in values]
         text = source.text(function.body, pad + STEP, *changes)
-        marks = "".join(f"{pad}@{source.of(each)}\n" for each in source.compiling(function))
+        marks = "".join(f"{pad}@{mark}\n" for mark in handed[0])
         call = f"{'self.' if own else ''}{name}({', '.join([*passed, source.of(value)])})"
         end = source.lines([function])[1]
         yield [
             (*source.lines(function.body), f"{pad}{STEP}return {call}\n"),
-            *source.left_out(function),
+            *handed[1],
             (end, end, f"\n{'' if pad else chr(10)}{marks}{pad}{head}{text}"),
         ]
 

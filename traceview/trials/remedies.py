@@ -179,11 +179,11 @@ def swept(*axes: Sequence[str]) -> list[Remedy]:
 def _within(finding: Finding, cwd: str, read: ReadSource) -> Iterator[tuple[str, Remedy | None]]:
     """Rules and what their findings offer, of one finding and its symptoms; None: nothing.
 
-    A cause that offers nothing is answered by what takes its symptoms away.
+    What takes a symptom away answers its cause, too.
     """
     own, cost = _of(finding, cwd, read), finding.whole_cost or finding.cost
     below = [pair for each in finding.symptoms for pair in _within(each, cwd, read)]
-    answers: list[Remedy | None] = [*own] or [remedy for _, remedy in below if remedy is not None]
+    answers: list[Remedy | None] = [*own, *(remedy for _, remedy in below if remedy is not None)]
     for remedy in answers or [None]:
         yield (
             finding.rule,

@@ -212,8 +212,8 @@ class Source:
         It returns ``result``; ``call`` is the statement in its place, with ``{}`` for the call.
         None where the names that it reads can't be handed over.
         """
-        parameters = self.parameters(function)
-        if parameters is None or not region or not self.alone(region):
+        parameters, handed = self.parameters(function), self.handed_on(function)
+        if parameters is None or handed is None or not region or not self.alone(region):
             return None
         before = set(parameters) | stored(
             node
@@ -227,8 +227,7 @@ class Source:
         if name in self._data.decode():
             return None
         pad, deeper = self.indent(function), self.indent(function) + STEP
-        marks = self.compiling(function)
-        heads = "".join(f"{pad}@{self.of(each)}\n" for each in marks)
+        heads = "".join(f"{pad}@{mark}\n" for mark in handed[0])
         head = f"def {name}({', '.join((['self'] if own else []) + given)}):\n"
         body = self.text(region, deeper)
         gap = "\n" if own or pad else "\n\n"
@@ -237,14 +236,29 @@ class Source:
         there = self.lines(region)
         filled = call.format(f"{'self.' if own else ''}{name}({', '.join(given)})")
         changes = [(at, at, made), (*there, f"{self.indent(region[0])}{filled}\n")]
-        return changes + self.left_out(function)
+        return changes + handed[1]
 
-    def left_out(self, function: Function) -> list[Change]:
-        """What makes ``function`` itself run in Python, and what it calls compiled."""
+    def handed_on(self, function: Function) -> tuple[list[str], list[Change]] | None:
+        """What compiles another function instead of ``function``: its decorators, and changes here.
+
+        A module's forward runs in Python, and what it calls compiled. None: it is not clear how.
+        """
         if marks := self.compiling(function):
-            return [(*self.lines([mark]), "") for mark in marks]
-        at = self.span(function)[0]
-        return [(at, at, f"@torch.compiler.disable(recursive=False)\n{self.indent(function)}")]
+            return [self.of(each) for each in marks], [(*self.lines([each]), "") for each in marks]
+        named = [
+            call
+            for call in self.compile_calls()
+            if call.args and dotted(call.args[0]).rpartition(".")[2] == function.name
+        ]
+        if not named and self.class_of(function):
+            at = self.span(function)[0]
+            text = f"@torch.compiler.disable(recursive=False)\n{self.indent(function)}"
+            return [], [(at, at, text)]
+        if len(named) != 1 or not all(isinstance(k.value, ast.Constant) for k in named[0].keywords):
+            return None
+        given = ", ".join(self.of(each) for each in named[0].keywords)
+        mark = f"torch.compile({given})" if given else "torch.compile"
+        return [mark], [(*self.span(named[0]), self.of(named[0].args[0]))]
 
 
 def _block(node: ast.stmt) -> list[ast.stmt]:
