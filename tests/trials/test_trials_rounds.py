@@ -193,8 +193,15 @@ class TestApart:
         assert script.alone == [None, self.PATCH.name] * 5
         assert (one.verdict, one.pairs) == ("no_gain", 5)
 
+    def test_one_slow_process_does_not_hide_a_gain(self, tmp_path):
+        times = (10.0, 8.0, 10.1, 8.1, 10.0, 10.05, 10.2, 8.0, 10.1, 8.2)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        (one,) = tried(script, self.PATCH).trials
+        assert (one.verdict, one.pairs) == ("accepted", 5)
+        assert one.interval[0] == pytest.approx(10.1 / 10.05)
+
     def test_runs_that_overlap_gain_nothing(self, tmp_path):
-        times = (10.0, 9.0, 10.4, 10.1, 9.8, 9.1)
+        times = (10.0, 9.9, 10.4, 10.1, 9.8, 9.7)
         script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
         assert [one.verdict for one in tried(script, self.PATCH).trials] == ["no_gain"]
 

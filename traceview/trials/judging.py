@@ -30,6 +30,8 @@ _OF_ONE_PROCESS = (
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
 ENOUGH_TURNS = 3
+#: … and with which so many of the ratios of any two may be left out on each side.
+ENOUGH_FOR_95, MOST_OUT = 5, 2
 #: A trial whose peak is higher by more than this part says so.
 MORE_MEMORY = 0.1
 
@@ -79,7 +81,8 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
 def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart]) -> Trial | None:
     """The trial of a remedy that ran in processes of its own, in turns with the script as it is.
 
-    So few are no sample: the interval is from the least to the largest ratio of any two of them.
+    So few are no sample: the interval is from the least to the largest ratio of any two of them. Of
+    five and five it is Mann and Whitney's, of 95 %: two on each side are left out.
     """
     base, other = _timed_alike(usual, changed)
     error = next((each.error for each in changed if each.error and not each.timed), None)
@@ -91,7 +94,9 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
     steps = [each.step_ms for each in usual if each.step_ms is not None] or base
     before = median(steps) if steps else None
     after = before / ratio if before is not None and ratio else None
-    interval = (min(base) / max(other), max(base) / min(other)) if pairs else None
+    ratios = sorted(one / another for one in base for another in other)
+    out = MOST_OUT if pairs >= ENOUGH_FOR_95 else 0
+    interval = (ratios[out], ratios[-1 - out]) if pairs else None
     failed = error is not None or ratio is None or interval is None
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
     return _trial(

@@ -59,9 +59,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     price: tuple[str, ...]
     apart: bool = False
 
-    def gains_less_than(self, ratio: float) -> bool:
-        """Whether it is accepted, though it may gain less than that."""
-        return self.verdict == "accepted" and self.interval is not None and self.interval[0] < ratio
+    def is_open(self, ratio: float) -> bool:
+        """Whether it is accepted, but may gain less than that, or not, but seems to gain more."""
+        if self.ratio is None or self.interval is None:
+            return False
+        if self.verdict == "accepted":
+            return self.interval[0] < ratio
+        return self.verdict == "no_gain" and self.ratio >= ratio
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,8 +31,8 @@ LEAST_S = 5.0
 LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
-#: … and where all of three are faster by so little, which one of 20 remedies without effect is by
-#: chance. Of five it is one of 252.
+#: … and where three do not settle whether it gains: by so little that chance may be behind it (one
+#: of 20 remedies without effect), or by so much that one slow process may hide it.
 MORE_TURNS, LITTLE = 5, 1.05
 #: Part of the time that is left for trials in one process, where some may need their own.
 _INSIDE = 0.6
@@ -184,7 +184,7 @@ class _Rounds:
             changed: list[Apart] = []
             for turn in range(MORE_TURNS):
                 trial = judged_apart(remedy, usual, changed) if turn >= TURNS else None
-                if turn >= TURNS and not (trial and trial.gains_less_than(LITTLE)):
+                if turn >= TURNS and not (trial and trial.is_open(LITTLE)):
                     break
                 if len(usual) <= turn and not self._once(None, usual):
                     break
