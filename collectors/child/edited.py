@@ -58,8 +58,9 @@ def main() -> None:
     sys.path.insert(0, str(script.resolve().parent))
     tree = ast.parse(text if text is not None and script == path else script.read_bytes())
     clock = ticks["Ticks"](Path(ticks_file), float(seconds))
-    clock.put_into(tree)
-    atexit.register(clock.close)
+    if script.parent != Path(__file__).absolute().parent:  # a notebook's cells are not steps
+        clock.put_into(tree)
+        atexit.register(clock.close)
     module: Any = types.ModuleType("__main__")
     module.__dict__.update(__file__=str(script), __builtins__=__builtins__)
     module.__dict__[ticks["NAME"]] = clock
